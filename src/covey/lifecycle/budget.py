@@ -1,0 +1,37 @@
+"""What a run may use: the price of tokens, and when a turn goes round in circles."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from covey.protocol.runs import Usage
+
+LOOP_WINDOW = 10
+"""How many of the last tool calls are looked at: a loop longer than this costs more to find than to run."""
+LOOP_REPEATS = 5
+"""The same call with the same result this often among them is a loop: polling seldom needs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in dollars for a million tokens."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def usage(self, prompt_tokens: int, completion_tokens: int) -> Usage:
+        cost = (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+        return Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost=cost)
+
+
+@dataclass(slots=True)
+class LoopGuard:
+    """Notices a model that makes the same tool call, with the same result, again and again."""
+
+    recent: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=LOOP_WINDOW))
+
+    def saw(self, tool: str, tool_input: str, result: str) -> bool:
+        """Note one call; True if the turn is in a loop."""
+        self.recent.append((tool, tool_input, result))
+        return Counter(self.recent)[(tool, tool_input, result)] > LOOP_REPEATS

@@ -1,0 +1,220 @@
+"""Model facts → one assistant message, growing. Cost per fact does not depend on how long the message is.
+
+What a provider streams is translated into the facts below by `models`; a `Reply` turns them into parts. It says of
+each fact whether the message only grew (then a delta is enough) or whether its structure changed (then clients need
+the whole message).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from covey.protocol.events import DeltaKind, MessageDelta
+from covey.protocol.messages import (
+    Finish,
+    FinishPart,
+    FinishReason,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningPart,
+    Text,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallBegun:
+    """The model starts a tool call. `index` tells the calls of one step apart while their input streams."""
+
+    index: int
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDelta:
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported:
+    """Tokens of this step, as the provider counts them. The last report of a step holds."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The model is done with this step, and why."""
+
+    reason: FinishReason
+
+
+ModelFact = TextDelta | ReasoningDelta | ToolCallBegun | ToolInputDelta | UsageReported | Stopped
+
+
+class Structure(Enum):
+    """The message changed in a way that a delta cannot tell."""
+
+    CHANGED = "changed"
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A part that is still being written; its text is kept in pieces until somebody needs it whole."""
+
+    kind: DeltaKind
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    call_id: str = ""
+    name: str = ""
+    signature: str = ""
+    finished: bool = False
+    unsaved: list[str] = field(default_factory=list)
+
+    def grow(self, text: str) -> int:
+        """Append, and say how long the part was before."""
+        offset = self.length
+        self.pieces.append(text)
+        self.unsaved.append(text)
+        self.length = offset + len(text)
+        return offset
+
+    @property
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def part(self) -> Part:
+        if self.kind == "text":
+            return TextPart(data=Text(text=self.text))
+        if self.kind == "reasoning":
+            return ReasoningPart(data=Reasoning(thinking=self.text, signature=self.signature))
+        return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=self.text, finished=self.finished))
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """Text of one part that has not been saved yet: what a checkpoint appends."""
+
+    part: int
+    kind: DeltaKind
+    offset: int
+    text: str
+
+
+class Reply:
+    """One assistant message in progress. Not a place for rules about runs, and not thread-safe."""
+
+    def __init__(self, *, message_id: str, session_id: str, run_id: str, model: str, provider: str, now: int) -> None:
+        self.message_id = message_id
+        self.session_id = session_id
+        self.run_id = run_id
+        self.stopped: FinishReason | None = None
+        self.usage = UsageReported(0, 0)
+        self._model = model
+        self._provider = provider
+        self._created_at = now
+        self._parts: list[_Growing] = []
+        self._calls: dict[int, int] = {}
+        self._finish: Finish | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._parts
+
+    def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
+        """Add one fact. Returns the delta, that the structure changed, or None when clients need not know."""
+        match fact:
+            case TextDelta(text):
+                return self._grow(self._last("text"), "text", text)
+            case ReasoningDelta(text, signature):
+                index = self._last("reasoning")
+                self._parts[index].signature += signature
+                return self._grow(index, "reasoning", text)
+            case ToolInputDelta(call, text):
+                return self._grow(self._calls[call], "tool_input", text)
+            case ToolCallBegun(call, call_id, name):
+                self._calls[call] = len(self._parts)
+                self._parts.append(_Growing("tool_input", call_id=call_id, name=name))
+                return Structure.CHANGED
+            case UsageReported():
+                self.usage = fact
+            case Stopped(reason):
+                self.stopped = reason
+        return None
+
+    def close_tool_calls(self) -> None:
+        """Every tool call counts as finished from now on: its input will not grow any more."""
+        for part in self._parts:
+            part.finished = True
+
+    def finish(self, reason: FinishReason, now: int, message: str = "", details: str = "") -> None:
+        self.close_tool_calls()
+        self._finish = Finish(reason=reason, time=now, message=message or None, details=details or None)
+
+    def message(self, now: int) -> Message:
+        """The message as it is now."""
+        parts = [part.part() for part in self._parts]
+        if self._finish:
+            parts.append(FinishPart(data=self._finish))
+        return Message(
+            id=self.message_id,
+            role="assistant",
+            session_id=self.session_id,
+            parts=tuple(parts),
+            model=self._model,
+            provider=self._provider,
+            created_at=self._created_at,
+            updated_at=now,
+            run_id=self.run_id,
+        )
+
+    def unsaved(self) -> list[TextPiece]:
+        """The text that came since the last call: the cost of saving all of it grows with the text, not its square."""
+        pieces = []
+        for index, part in enumerate(self._parts):
+            if part.unsaved:
+                text = "".join(part.unsaved)
+                part.unsaved = []
+                pieces.append(TextPiece(index, part.kind, part.length - len(text), text))
+        return pieces
+
+    def _last(self, kind: Literal["text", "reasoning"]) -> int:
+        """The part that text of this kind continues: the last one, or a new one."""
+        if not self._parts or self._parts[-1].kind != kind:
+            self._parts.append(_Growing(kind))
+        return len(self._parts) - 1
+
+    def _grow(self, index: int, kind: DeltaKind, text: str) -> MessageDelta | None:
+        if not text:
+            return None
+        offset = self._parts[index].grow(text)
+        return MessageDelta(
+            message_id=self.message_id,
+            session_id=self.session_id,
+            run_id=self.run_id,
+            part=index,
+            kind=kind,
+            offset=offset,
+            delta=text,
+        )

@@ -1,0 +1,344 @@
+"""Every rule about the life of a run, for one session. Nothing outside this file changes the state of a run.
+
+A `Lane` is a value. Each fact ("accepted", "entered", "cancel asked", "step begins", "turn ended", "closing",
+"restarted") gives the next lane and a list of decisions, which the shell carries out in order. The shell may be
+late, but it may not decide.
+
+    accept ──► ACCEPTED ──enter──┬─ a cancel covers it ──► RecordCancelled, once no turn is active
+                                 ├─ a run is active ─────► QUEUED ──┬─ fold ──► FOLDED, ends with its host
+                                 │                                  ├─ cancel, clear, remove ──► End(cancelled)
+                                 │                                  └─ the active run ended ──► Start
+                                 └─ otherwise ───────────► ACTIVE ──finish──► End, then whatever is next
+
+Why each promise holds:
+- one end per run: a run is in `Lane.runs` exactly once, and each way out of it is one `End` or `RecordCancelled`;
+- no run is stranded: something is queued only while a run is active, and each `finish` starts the next one;
+- a cancel covers what was accepted and nothing later: two integers are compared, and the mark only rises, so it
+  never has to be cleared and cannot be cleared too early;
+- order: runs enter in the order of their seq, and `finish` takes the lowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Phase(StrEnum):
+    """Where an open run is. A run that ended is no longer in its lane."""
+
+    ACCEPTED = "accepted"
+    QUEUED = "queued"
+    ACTIVE = "active"
+    FOLDED = "folded"
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+class LaneClosing(Exception):
+    """The workspace is closing: nothing more is accepted."""
+
+
+class DuplicateRun(Exception):
+    """This run id is open already."""
+
+
+class TooLate(Exception):
+    """The run is not waiting any more: it runs, was folded, or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """One run that has not ended, as far as the rules care about it."""
+
+    run_id: str
+    seq: int
+    folds: bool
+    """It may join the turn of another run (R7)."""
+    phase: Phase = Phase.ACCEPTED
+    cancelled: bool = False
+    """A cancel covers it. Lasting: waking up whoever runs it is only a hint."""
+    entered: bool = False
+    """It has reached the lane. Only of interest while it is accepted and cancelled: then it waits to be recorded."""
+    host: str = ""
+    """The run whose turn it was folded into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The run waits behind the active one."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin this run's turn: a cancel reaches it from now on."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopTurn:
+    """Wake the active turn: it has been cancelled."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Add this run's prompt to the turn of `into`."""
+
+    run_id: str
+    into: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCancelled:
+    """Cancelled on entry: write its prompt, an answer finished `canceled`, and its end."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Write the terminal event of this run: the only decision that ends one, beside `RecordCancelled`."""
+
+    run_id: str
+    outcome: Outcome
+    found: Phase
+    """What it was until now: a queued run that ends leaves no messages, an active one does."""
+    folded_into: str = ""
+
+
+Decision = Queue | Start | StopTurn | Fold | RecordCancelled | End
+Decisions = tuple[Decision, ...]
+
+
+class Ruling(NamedTuple):
+    """The next state, and what the shell must now do, in this order."""
+
+    lane: Lane
+    decisions: Decisions
+
+
+class CancelRuling(NamedTuple):
+    """A ruling on a cancel, with the runs it covered and the phase in which it found each."""
+
+    lane: Lane
+    decisions: Decisions
+    covered: tuple[OpenRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The open runs of one session in the order of their seq, and the cancel mark."""
+
+    runs: tuple[OpenRun, ...] = ()
+    last_seq: int = 0
+    mark: int = 0
+    closing: bool = False
+
+    @property
+    def active(self) -> OpenRun | None:
+        return next((run for run in self.runs if run.phase is Phase.ACTIVE), None)
+
+    @property
+    def queued(self) -> tuple[OpenRun, ...]:
+        return tuple(run for run in self.runs if run.phase is Phase.QUEUED)
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait for their turn: what a bound on the queue counts."""
+        return sum(run.phase in (Phase.ACCEPTED, Phase.QUEUED) for run in self.runs)
+
+    def find(self, run_id: str) -> OpenRun | None:
+        return next((run for run in self.runs if run.run_id == run_id), None)
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether a cancel covers this open run: asked by its turn whenever it is about to go on."""
+        run = self.find(run_id)
+        return run is None or run.cancelled
+
+    # ── accepting ──
+
+    def accept(self, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
+        """A prompt arrived. `cancelled`: a cancel for its id overtook it. It may not enter before it is recorded."""
+        if self.closing:
+            raise LaneClosing(run_id)
+        if self.find(run_id):
+            raise DuplicateRun(run_id)
+        assert seq > self.last_seq, f"seq {seq} given out after {self.last_seq}"
+        run = OpenRun(run_id, seq, folds, cancelled=cancelled)
+        return replace(self, runs=(*self.runs, run), last_seq=seq)
+
+    def retract(self, run_id: str) -> Lane:
+        """The run could not be recorded, so nobody was promised anything: it was never here."""
+        run = self._open(run_id)
+        assert run.phase is Phase.ACCEPTED and not run.entered, f"retract of {run}"
+        return self._without(run_id)
+
+    def enter(self, run_id: str) -> Ruling:
+        """The run is recorded and reaches the lane (R3). Runs enter in the order in which they were accepted."""
+        run = self._open(run_id)
+        assert run.phase is Phase.ACCEPTED and not run.entered, f"enter of {run}"
+        older = [r.run_id for r in self.runs if r.seq < run.seq and r.phase is Phase.ACCEPTED and not r.entered]
+        assert not older, f"{run_id} entered before {older}"
+        lane = self._with(replace(run, entered=True))
+        if run.cancelled:
+            return lane._record_cancelled() if self.active is None else Ruling(lane, ())
+        if self.active:
+            return Ruling(lane._with(replace(run, entered=True, phase=Phase.QUEUED)), (Queue(run_id),))
+        return lane._next()
+
+    # ── the turn ──
+
+    def begin_step(self, run_id: str) -> Ruling:
+        """A step of the active turn begins: fold what may be folded (R7). Nothing joins a turn that is stopping."""
+        host = self._open(run_id)
+        assert host.phase is Phase.ACTIVE, f"step of {host}"
+        if host.cancelled:
+            return Ruling(self, ())
+        lane, decisions = self, []
+        for run in self.queued:
+            if run.folds:
+                lane = lane._with(replace(run, phase=Phase.FOLDED, host=run_id))
+                decisions.append(Fold(run.run_id, run_id))
+        return Ruling(lane, tuple(decisions))
+
+    def finish(self, run_id: str, outcome: Outcome) -> Ruling:
+        """The turn ended by itself, by an error or because it was stopped. A cancel that covers it wins (R5)."""
+        run = self._open(run_id)
+        assert run.phase is Phase.ACTIVE, f"finish of {run}"
+        lane, decisions = self._end_turn(run, Outcome.CANCELLED if run.cancelled else outcome)
+        lane, recorded = lane._record_cancelled()
+        lane, started = lane._next()
+        return Ruling(lane, decisions + recorded + started)
+
+    # ── cancelling ──
+
+    def cancel(self, mark: int | None = None) -> CancelRuling:
+        """Cancel the session's open runs up to `mark`: by default, all that were accepted until now (R4)."""
+        mark = self.last_seq if mark is None else mark
+        lane = replace(self, mark=max(self.mark, mark))
+        return lane._cancel(lambda run: run.seq <= mark)
+
+    def cancel_run(self, run_id: str) -> CancelRuling:
+        """Cancel one run, not its neighbours. What was folded into a turn can only end with it."""
+        return self._cancel(lambda run: run.run_id == run_id and run.phase is not Phase.FOLDED)
+
+    def clear_queue(self) -> CancelRuling:
+        """Drop what waits in the queue; the active run goes on."""
+        return self._cancel(lambda run: run.phase is Phase.QUEUED)
+
+    def remove(self, run_id: str) -> CancelRuling:
+        """Drop one queued run."""
+        self.check_editable(run_id)
+        return self.cancel_run(run_id)
+
+    def check_editable(self, run_id: str) -> None:
+        """Raise TooLate unless the run still waits in the queue, so that its text may change."""
+        run = self.find(run_id)
+        if run is None or run.cancelled or run.phase not in (Phase.ACCEPTED, Phase.QUEUED):
+            raise TooLate(run_id)
+
+    def close(self) -> CancelRuling:
+        """The workspace is closing: refuse new runs and cancel every open one (R13)."""
+        return replace(self, closing=True).cancel()
+
+    # ── restarting ──
+
+    def recover(self) -> Ruling:
+        """The server was killed, and this lane is what its records say (R15). May itself be interrupted and repeated.
+
+        The run that was active cannot go on: its tools have had effects. It ends as interrupted, or as cancelled if
+        that was asked. Runs that were queued wait again; accepted ones enter again, by `enter`, as on their first day.
+        """
+        decisions: Decisions = ()
+        lane = self
+        if run := self.active:
+            outcome = Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED
+            lane, decisions = self._end_turn(run, outcome)
+        lane, recorded = lane._record_cancelled()
+        lane, started = lane._next()
+        return Ruling(lane, decisions + recorded + started)
+
+    # ── inside ──
+
+    def _cancel(self, covers: Callable[[OpenRun], bool]) -> CancelRuling:
+        lane = self
+        decisions: list[Decision] = []
+        covered = tuple(run for run in self.runs if covers(run))
+        for run in covered:
+            if run.phase is Phase.QUEUED:
+                lane = lane._without(run.run_id)
+                decisions.append(End(run.run_id, Outcome.CANCELLED, found=Phase.QUEUED))
+            elif run.phase is not Phase.FOLDED:
+                lane = lane._with(replace(run, cancelled=True))
+                if run.phase is Phase.ACTIVE:
+                    decisions.append(StopTurn(run.run_id))
+        return CancelRuling(lane, tuple(decisions), covered)
+
+    def _end_turn(self, host: OpenRun, outcome: Outcome) -> Ruling:
+        """End a run and, right after it, those that were folded into its turn (R8)."""
+        lane = self._without(host.run_id)
+        decisions = [End(host.run_id, outcome, found=Phase.ACTIVE)]
+        for run in self.runs:
+            if run.host == host.run_id:
+                lane = lane._without(run.run_id)
+                decisions.append(End(run.run_id, outcome, found=Phase.FOLDED, folded_into=host.run_id))
+        return Ruling(lane, tuple(decisions))
+
+    def _record_cancelled(self) -> Ruling:
+        """Record the runs cancelled on entry. Called when no turn is active: turns never overlap (R9)."""
+        assert self.active is None
+        lane, decisions = self, []
+        for run in self.runs:
+            if run.phase is Phase.ACCEPTED and run.entered and run.cancelled:
+                lane = lane._without(run.run_id)
+                decisions.append(RecordCancelled(run.run_id))
+        return Ruling(lane, tuple(decisions))
+
+    def _next(self) -> Ruling:
+        """Start the oldest run that has entered, if any (R10)."""
+        waiting = (run for run in self.runs if run.entered and run.phase in (Phase.ACCEPTED, Phase.QUEUED))
+        run = next(waiting, None)
+        if run is None:
+            return Ruling(self, ())
+        return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run.run_id),))
+
+    def _open(self, run_id: str) -> OpenRun:
+        run = self.find(run_id)
+        assert run is not None, f"{run_id} is not open"
+        return run
+
+    def _with(self, changed: OpenRun) -> Lane:
+        runs = tuple(changed if run.run_id == changed.run_id else run for run in self.runs)
+        return replace(self, runs=runs)
+
+    def _without(self, run_id: str) -> Lane:
+        return replace(self, runs=tuple(run for run in self.runs if run.run_id != run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyCancels:
+    """Cancels for run ids that nobody has posted yet: kept for a while, so that a cancel may overtake its prompt."""
+
+    until: tuple[tuple[str, float], ...] = ()
+    limit: int = 1000
+
+    def remember(self, run_id: str, now: float, keep_s: float) -> EarlyCancels:
+        kept = tuple(item for item in self.until if item[1] > now and item[0] != run_id)
+        return replace(self, until=(*kept, (run_id, now + keep_s))[-self.limit :])
+
+    def covers(self, run_id: str, now: float) -> bool:
+        return any(known == run_id and until > now for known, until in self.until)

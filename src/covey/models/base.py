@@ -1,0 +1,68 @@
+"""The seam between a turn and a model: one method that streams facts.
+
+A model client is stateless between calls. Cancelling the task that iterates `stream` closes the connection to the
+provider at once; so does closing the iterator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from covey.lifecycle.reply import ModelFact
+from covey.protocol.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed attempt that will be repeated: shown to people, so that a silent run is never a riddle."""
+
+    attempt: int
+    delay_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One step: everything the model needs to answer. `messages` have been through `lifecycle.history.for_model`."""
+
+    model: str
+    system: str
+    messages: list[Message]
+    tools: list[ToolSpec] = field(default_factory=list)
+    max_tokens: int | None = None
+    on_retry: Callable[[Retry], None] = lambda retry: None
+    on_connected: Callable[[], None] = lambda: None
+
+
+class ModelFailed(Exception):
+    """The model gave no usable answer. The text is for people: it names the provider and says what to do if it can.
+
+    `auth`: the key was refused, so trying again is useless until somebody gives a new one.
+    """
+
+    def __init__(self, message: str, *, auth: bool = False) -> None:
+        super().__init__(message)
+        self.auth = auth
+
+
+class ModelClient(Protocol):
+    """One configured provider."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+        """Stream one answer. Ends after a `Stopped` fact; raises ModelFailed if there is no usable answer."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close idle connections. Streams under way are not waited for."""
+        ...

@@ -1,0 +1,1 @@
+"""What crosses the wire: values and codecs, nothing else. Imports nothing else of ours."""

@@ -1,0 +1,121 @@
+"""Every error that the API can answer with: code, exception and HTTP status, in one table.
+
+    CoveyError
+    ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
+    ├── Unauthorized 401      unauthorized
+    ├── Forbidden 403         forbidden_host, forbidden_origin
+    ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found
+    ├── Conflict 409          workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
+    ├── TooLarge 413          body_too_large
+    ├── WrongType 415         unsupported_media_type
+    ├── QueueFull 429         queue_full
+    └── Unavailable 503       shutting_down, store_unavailable
+
+The code is stable; the message is for people and says what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+
+class CoveyError(Exception):
+    """An error with an answer. Never raised bare: 500 is always a bug of ours."""
+
+    status: ClassVar[int] = 500
+    code: str = "internal"
+
+    def __init__(self, message: str, code: str | None = None, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.retry_after = retry_after
+
+
+class BadRequest(CoveyError):
+    status = 400
+    code = "invalid_request"
+
+
+class Unauthorized(CoveyError):
+    status = 401
+    code = "unauthorized"
+
+
+class Forbidden(CoveyError):
+    status = 403
+    code = "forbidden_host"
+
+
+class NotFound(CoveyError):
+    status = 404
+    code = "not_found"
+
+
+class MethodNotAllowed(CoveyError):
+    status = 405
+    code = "method_not_allowed"
+
+
+class Conflict(CoveyError):
+    status = 409
+    code = "conflict"
+
+
+class TooLarge(CoveyError):
+    status = 413
+    code = "body_too_large"
+
+
+class WrongType(CoveyError):
+    status = 415
+    code = "unsupported_media_type"
+
+
+class QueueFull(CoveyError):
+    status = 429
+    code = "queue_full"
+
+
+class Unavailable(CoveyError):
+    status = 503
+    code = "shutting_down"
+
+
+BY_STATUS: dict[int, type[CoveyError]] = {
+    cls.status: cls
+    for cls in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        MethodNotAllowed,
+        Conflict,
+        TooLarge,
+        WrongType,
+        QueueFull,
+        Unavailable,
+    )
+}
+
+
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    message: str
+    code: str = "internal"
+    retry_after: float | None = None
+
+
+def decode_error(status: int, body: bytes) -> CoveyError:
+    """The exception for an answer of the server, whatever its body: ours, malformed, HTML or empty."""
+    cls = BY_STATUS.get(status, CoveyError)
+    try:
+        decoded = msgspec.json.decode(body, type=ErrorBody)
+    except msgspec.MsgspecError:
+        text = body[:200].decode("utf-8", "replace").strip()
+        error = cls(f"the server answered {status}" + (f": {text}" if text else " with an empty body"))
+    else:
+        error = cls(decoded.message, decoded.code, retry_after=decoded.retry_after)
+    error.args = (error.message,)
+    return error

@@ -1,0 +1,171 @@
+"""Every event that a client can see, and the envelope in which it travels.
+
+An event is written as `{"type": <what>, "payload": {"type": <change>, "payload": <value>}}`.
+Durable events are in the workspace's log and have an id; the others (`message_delta`, `presence`, `gap`) do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from covey.protocol.messages import Message, Session, Wire
+from covey.protocol.runs import Run, RunComplete
+
+ChangeKind = Literal["created", "updated", "deleted"]
+DeltaKind = Literal["text", "reasoning", "tool_input"]
+
+
+class AgentEvent(Wire, frozen=True):
+    type: Literal["error", "agent_finished", "re_authenticate", "retry"]
+    session_id: str
+    run_id: str
+    session_title: str | None = None
+    error: str | None = None
+    attempt: int | None = None
+    retry_at: float | None = None
+    """When the next attempt starts, in unix seconds: only with type `retry`."""
+
+
+class PermissionRequest(Wire, frozen=True):
+    id: str
+    session_id: str
+    tool_call_id: str
+    tool_name: str
+    description: str
+    action: str
+    params: dict[str, Any]
+    path: str
+    run_id: str | None = None
+
+
+class PermissionNotification(Wire, frozen=True):
+    tool_call_id: str
+    granted: bool
+    denied: bool
+    session_id: str | None = None
+    run_id: str | None = None
+    permission_id: str | None = None
+
+
+class ConfigChanged(Wire, frozen=True):
+    workspace_id: str
+    skip_permissions: bool | None = None
+
+
+class MessageDelta(Wire, frozen=True):
+    """Growth of one part of a message. `offset` counts the code points that the part already had."""
+
+    message_id: str
+    session_id: str
+    run_id: str
+    part: int
+    kind: DeltaKind
+    offset: int
+    delta: str
+
+
+class Presence(Wire, frozen=True):
+    client_id: str
+    session_id: str
+    attached: bool
+
+
+class Gap(Wire, frozen=True):
+    """History after the client's last event id is gone: reload over REST, then follow from `resume_from`."""
+
+    reason: str
+    resume_from: str
+
+
+Payload = (
+    Message
+    | Session
+    | Run
+    | RunComplete
+    | AgentEvent
+    | PermissionRequest
+    | PermissionNotification
+    | ConfigChanged
+    | MessageDelta
+    | Presence
+    | Gap
+)
+
+TYPES: dict[str, type[Any]] = {
+    "message": Message,
+    "session": Session,
+    "run": Run,
+    "run_complete": RunComplete,
+    "agent_event": AgentEvent,
+    "permission_request": PermissionRequest,
+    "permission_notification": PermissionNotification,
+    "config_changed": ConfigChanged,
+    "message_delta": MessageDelta,
+    "presence": Presence,
+    "gap": Gap,
+}
+NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One event inside the server: what changed, and which session it belongs to ('' = the whole workspace)."""
+
+    change: ChangeKind
+    payload: Any
+    session_id: str
+
+    @property
+    def type(self) -> str:
+        return NAMES[type(self.payload)]
+
+
+def created(payload: Payload) -> Event:
+    return Event("created", payload, _session_of(payload))
+
+
+def updated(payload: Payload) -> Event:
+    return Event("updated", payload, _session_of(payload))
+
+
+def deleted(payload: Payload) -> Event:
+    return Event("deleted", payload, _session_of(payload))
+
+
+def _session_of(payload: Payload) -> str:
+    if isinstance(payload, Session):
+        return payload.id
+    return getattr(payload, "session_id", None) or ""
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_event(event: Event) -> bytes:
+    """The JSON of the envelope: encoded once, then stored and sent as it is."""
+    return _encoder.encode({"type": event.type, "payload": {"type": event.change, "payload": event.payload}})
+
+
+class _Inner(msgspec.Struct):
+    type: ChangeKind
+    payload: msgspec.Raw
+
+
+class _Outer(msgspec.Struct):
+    type: str
+    payload: _Inner
+
+
+_outer_decoder = msgspec.json.Decoder(_Outer)
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {name: msgspec.json.Decoder(cls) for name, cls in TYPES.items()}
+
+
+def decode_event(data: bytes | str) -> Event | None:
+    """The event in `data`, or None when its type is one that this version does not know."""
+    outer = _outer_decoder.decode(data)
+    decoder = _decoders.get(outer.type)
+    if decoder is None:
+        return None
+    payload = decoder.decode(outer.payload.payload)
+    return Event(outer.payload.type, payload, _session_of(payload))

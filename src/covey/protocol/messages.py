@@ -1,0 +1,174 @@
+"""Sessions, messages and their parts, as they are stored and as they cross the wire.
+
+There is one definition of a message in Covey: the store, the engine, the feed and every client use these values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["user", "assistant", "tool", "system"]
+FinishReason = Literal["end_turn", "max_tokens", "tool_use", "canceled", "error", "content_filter", "unknown"]
+
+
+class Wire(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Base of all wire values: immutable; a field with a default is left out of the JSON while it has it."""
+
+
+class Text(Wire, frozen=True):
+    text: str
+
+
+class Reasoning(Wire, frozen=True):
+    thinking: str
+    signature: str
+    started_at: int | None = None
+    finished_at: int | None = None
+
+
+class ToolCall(Wire, frozen=True):
+    """A call the model asked for. `input` is the JSON text exactly as the model wrote it: untrusted."""
+
+    id: str
+    name: str
+    input: str
+    finished: bool
+
+
+class ToolResult(Wire, frozen=True):
+    tool_call_id: str
+    name: str
+    content: str
+    metadata: str
+    is_error: bool
+    data: str | None = None
+    mime_type: str | None = None
+
+
+class ImageUrl(Wire, frozen=True):
+    url: str
+    detail: str | None = None
+
+
+class Binary(Wire, frozen=True):
+    Path: str
+    MIMEType: str
+    Data: str
+    """Base64."""
+
+
+class ShellCommand(Wire, frozen=True):
+    command: str
+    output: str
+    exit_code: int
+
+
+class Finish(Wire, frozen=True):
+    reason: FinishReason
+    time: int
+    message: str | None = None
+    details: str | None = None
+
+
+class TextPart(Wire, frozen=True, tag="text", tag_field="type"):
+    data: Text
+
+
+class ReasoningPart(Wire, frozen=True, tag="reasoning", tag_field="type"):
+    data: Reasoning
+
+
+class ToolCallPart(Wire, frozen=True, tag="tool_call", tag_field="type"):
+    data: ToolCall
+
+
+class ToolResultPart(Wire, frozen=True, tag="tool_result", tag_field="type"):
+    data: ToolResult
+
+
+class ImageUrlPart(Wire, frozen=True, tag="image_url", tag_field="type"):
+    data: ImageUrl
+
+
+class BinaryPart(Wire, frozen=True, tag="binary", tag_field="type"):
+    data: Binary
+
+
+class ShellCommandPart(Wire, frozen=True, tag="shell_command", tag_field="type"):
+    data: ShellCommand
+
+
+class FinishPart(Wire, frozen=True, tag="finish", tag_field="type"):
+    data: Finish
+
+
+Part = (
+    TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImageUrlPart | BinaryPart | ShellCommandPart | FinishPart
+)
+
+
+class Message(Wire, frozen=True):
+    id: str
+    role: Role
+    session_id: str
+    parts: tuple[Part, ...]
+    model: str
+    provider: str
+    created_at: int
+    updated_at: int
+    is_summary_message: bool = False
+    run_id: str | None = None
+
+    @property
+    def finish(self) -> Finish | None:
+        """How the message ended; None while it is still being written."""
+        last = self.parts[-1] if self.parts else None
+        return last.data if isinstance(last, FinishPart) else None
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined."""
+        return "".join(part.data.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part.data for part in self.parts if isinstance(part, ToolCallPart))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        return tuple(part.data for part in self.parts if isinstance(part, ToolResultPart))
+
+
+class Session(Wire, frozen=True):
+    """One conversation. `is_busy` and `attached_clients` are facts of the moment, never stored."""
+
+    id: str
+    parent_session_id: str
+    title: str
+    message_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    summary_message_id: str
+    cost: float
+    created_at: int
+    updated_at: int
+    is_busy: bool
+    attached_clients: int
+    todos: tuple[dict[str, Any], ...] | None = None
+
+
+class Attachment(Wire, frozen=True):
+    file_path: str
+    file_name: str
+    mime_type: str
+    content: bytes
+    """Base64 on the wire."""
+
+    @property
+    def is_text(self) -> bool:
+        return self.mime_type.startswith("text/") or self.mime_type in (
+            "application/json",
+            "application/toml",
+        )

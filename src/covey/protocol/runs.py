@@ -1,0 +1,88 @@
+"""A run as clients see it, and the one event that ends it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from covey.protocol.messages import Wire
+
+RunState = Literal["accepted", "queued", "active", "folded", "completed", "failed", "cancelled", "interrupted"]
+Mode = Literal["fold", "own_turn"]
+CancelledBy = Literal["session_cancel", "run_cancel", "queue_clear", "queue_remove", "session_delete", "shutdown"]
+
+
+class Usage(Wire, frozen=True):
+    """Tokens that one run used."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=self.cost + other.cost,
+        )
+
+
+class Run(Wire, frozen=True):
+    """One accepted prompt. Times are unix seconds with fractions."""
+
+    run_id: str
+    session_id: str
+    seq: int
+    state: RunState
+    mode: Mode
+    prompt: str
+    accepted_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    waiting_on: str | None = None
+    last_progress_at: float | None = None
+    message_id: str | None = None
+    text: str | None = None
+    error: str | None = None
+    cancelled_by: CancelledBy | None = None
+    folded_into: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
+
+
+class RunComplete(Wire, frozen=True):
+    """The terminal event: exactly one for each accepted run."""
+
+    session_id: str
+    run_id: str
+    message_id: str
+    text: str | None = None
+    error: str | None = None
+    cancelled: bool = False
+    interrupted: bool = False
+    folded_into: str | None = None
+    usage: Usage | None = None
+
+
+class Covered(Wire, frozen=True):
+    """A run that a cancel reached, and the state in which it found it."""
+
+    run_id: str
+    state_found: str
+
+
+class CancelReceipt(Wire, frozen=True):
+    """What a cancel did. Nothing covered: there was nothing open to cancel, or it was too late."""
+
+    covered: tuple[Covered, ...]
+    mark: int
+
+
+class PromptReceipt(Wire, frozen=True):
+    """The body of the 202."""
+
+    run_id: str
+    session_id: str
+    seq: int
+    state: RunState

@@ -1,0 +1,99 @@
+"""What a tool is. What it gets is written by a model: untrusted input, checked before anything happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+
+
+class ToolFailed(Exception):
+    """The call failed, and the text tells the model why and how to go on. Not an error of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a call gave. `metadata` is for screens (a diff, an exit code), never for the model."""
+
+    content: str
+    is_error: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where a call happens."""
+
+    root: Path
+    """The workspace's directory, resolved."""
+    session_id: str
+    run_id: str
+    call_id: str
+    env: Mapping[str, str]
+    """The whole environment for processes that the call starts."""
+    process_tag: str
+    """A value unique to this run on this machine; each process of the run carries it in its environment."""
+
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+class Tool(Generic[P]):
+    """One tool. An instance belongs to one workspace and may keep what it learned there (such as files read)."""
+
+    name: ClassVar[str]
+    params: type[P]
+    """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
+
+    def wish(self, params: P, context: ToolContext) -> Wish:
+        """What the call is about to do, for the permission decision. Must not touch anything."""
+        raise NotImplementedError
+
+    def describe(self, params: P, context: ToolContext) -> str:
+        """One line for the person who is asked."""
+        return self.wish(params, context).subject
+
+    def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
+        """What the person who is asked gets to see: by default the parameters as they are."""
+        del context
+        values: dict[str, Any] = msgspec.to_builtins(params)
+        return values
+
+    async def run(self, params: P, context: ToolContext) -> ToolOutput:
+        """Do it. Cancelling the task stops it and all processes it started, and returns when they are gone."""
+        raise NotImplementedError
+
+    def decode(self, text: str) -> P:
+        """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
+        try:
+            return msgspec.json.decode(text or "{}", type=self.params)
+        except msgspec.MsgspecError as error:
+            raise ToolFailed(f"The input of {self.name} is not valid: {error}. Correct it and call again.") from None
+
+    @classmethod
+    @cache
+    def description(cls) -> str:
+        """What the model reads: the .md file beside the tool's own."""
+        return resources.files("covey.tools").joinpath(f"{cls.name}.md").read_text("utf-8").strip()
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the parameters, with nothing but the object itself."""
+        (_,), components = msgspec.json.schema_components([self.params])
+        schema: dict[str, Any] = components[self.params.__name__]
+        return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
+
+
+def resolve(context: ToolContext, path: str) -> Path:
+    """`path` as the model wrote it, made absolute and free of links and `..`."""
+    return (context.root / Path(path).expanduser()).resolve()
+
+
+def is_inside(context: ToolContext, path: Path) -> bool:
+    return path.is_relative_to(context.root)
