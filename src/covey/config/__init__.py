@@ -1,0 +1,1 @@
+"""What the user and the project have set. Read from files, never executed."""
