@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
+
+from covey.protocol.errors import BadRequest
+
+
+class ConfigError(BadRequest):
+    """A mistake in a configuration. The message says where it is and what was expected, and shows no secret."""
+
+
+# Each description completes "expected ..." in the message for a wrong value.
+Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
+Price = Annotated[float, Meta(ge=0, le=1_000_000, description="a number, from 0 to 1000000")]
+Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 and at most 86400 (a day)")]
+Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?\Z", description='a URL such as "http://127.0.0.1:8080/v1"')]
+ProviderId = Annotated[str, Meta(pattern=r"^[^/\s]+\Z", description="a name without slashes and spaces")]
+"""No slash: in `provider/model` the first one ends the provider."""
 
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
 
@@ -16,33 +33,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class ModelSettings(Settings, frozen=True):
     id: str
     name: str = ""
-    context_window: int = 0
+    context_window: Count = 0
     """0: not known."""
-    max_tokens: int = 0
+    max_tokens: Count = 0
     """The longest answer to ask for; 0: leave it to the provider."""
-    price_prompt: float = 0.0
-    price_completion: float = 0.0
+    price_prompt: Price = 0.0
+    price_completion: Price = 0.0
     """Dollars for a million tokens."""
 
 
 class ProviderSettings(Settings, frozen=True):
     type: ProviderType
     name: str = ""
-    base_url: str = ""
+    base_url: Url = ""
     api_key: str = ""
     """A secret: never shown, logged or sent anywhere but to this provider."""
     headers: dict[str, str] = {}
     models: tuple[ModelSettings, ...] = ()
     script: str = ""
-    """Only for `scripted`: the file to replay; empty for the one that Covey carries."""
-    idle_timeout_s: float = 120.0
+    """Only for `scripted`: the file to replay, absolute once loaded; empty for the one that Covey carries."""
+    idle_timeout_s: Seconds = 120.0
     """How long the model may be silent in the middle of an answer, or before it."""
-    connect_timeout_s: float = 10.0
-    max_attempts: int = 5
+    connect_timeout_s: Seconds = 10.0
+    max_attempts: Positive = 5
     """How often a request is tried while nothing of its answer has arrived."""
 
     def __repr__(self) -> str:
-        return f"ProviderSettings(type={self.type!r}, base_url={self.base_url!r})"
+        # Neither the key nor the URL, which may carry a password: a repr ends up in logs and tracebacks.
+        return f"ProviderSettings(type={self.type!r}, models={[model.id for model in self.models]!r})"
 
 
 class ModelChoice(Settings, frozen=True):
@@ -58,13 +76,13 @@ class PermissionSettings(Settings, frozen=True):
 
 
 class LimitSettings(Settings, frozen=True):
-    queue_per_session: int = 100
+    queue_per_session: Positive = 100
     """Prompts that may wait in one session; more are refused with 429."""
-    cancel_grace_s: float = 5.0
+    cancel_grace_s: Seconds = 5.0
     """How long a cancelled turn may take to stop before it is abandoned, and how long last words may take."""
-    steps_per_run: int = 200
+    steps_per_run: Positive = 200
     """Model calls in one turn: a run that needs more is going in circles."""
-    events_kept: int = 100_000
+    events_kept: Positive = 100_000
     """Durable events kept for each workspace: an older `Last-Event-ID` gets a `gap`."""
 
 
@@ -75,7 +93,7 @@ class ServerSettings(Settings, frozen=True):
 
 class Config(Settings, frozen=True):
     models: ModelChoice = ModelChoice()
-    providers: dict[str, ProviderSettings] = {}
+    providers: dict[ProviderId, ProviderSettings] = {}
     permissions: PermissionSettings = PermissionSettings()
     limits: LimitSettings = LimitSettings()
     server: ServerSettings = ServerSettings()

@@ -7,9 +7,12 @@ the whole message).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
+
+from msgspec import structs
 
 from covey.protocol.events import DeltaKind, MessageDelta
 from covey.protocol.messages import (
@@ -218,3 +221,24 @@ class Reply:
             offset=offset,
             delta=text,
         )
+
+
+def grown(message: Message, growth: Iterable[tuple[int, DeltaKind, str]]) -> Message:
+    """`message` with text added to its parts: (part, kind, text) in the order in which it came."""
+    parts = list(message.parts)
+    for index, kind, text in growth:
+        if index == len(parts):
+            parts.append(_Growing(kind).part())
+        parts[index] = _longer(parts[index], text)
+    return structs.replace(message, parts=tuple(parts))
+
+
+def _longer(part: Part, text: str) -> Part:
+    match part:
+        case TextPart(data=data):
+            return TextPart(data=Text(text=data.text + text))
+        case ReasoningPart(data=data):
+            return ReasoningPart(data=structs.replace(data, thinking=data.thinking + text))
+        case ToolCallPart(data=data):
+            return ToolCallPart(data=structs.replace(data, input=data.input + text))
+    raise AssertionError(f"{type(part).__name__} does not grow")

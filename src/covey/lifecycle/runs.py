@@ -219,7 +219,7 @@ class Lane:
         """The turn ended by itself, by an error or because it was stopped. A cancel that covers it wins (R5)."""
         run = self._open(run_id)
         assert run.phase is Phase.ACTIVE, f"finish of {run}"
-        lane, decisions = self._end_turn(run, Outcome.CANCELLED if run.cancelled else outcome)
+        lane, decisions = self._end(run, Outcome.CANCELLED if run.cancelled else outcome)
         lane, recorded = lane._record_cancelled()
         lane, started = lane._next()
         return Ruling(lane, decisions + recorded + started)
@@ -261,13 +261,18 @@ class Lane:
         """The server was killed, and this lane is what its records say (R15). May itself be interrupted and repeated.
 
         The run that was active cannot go on: its tools have had effects. It ends as interrupted, or as cancelled if
-        that was asked. Runs that were queued wait again; accepted ones enter again, by `enter`, as on their first day.
+        that was asked. The crash may also have parted a cancel from the ends of the queued runs it covers, or the end
+        of a turn from those of the runs folded into it: these ends are made up for. Runs that were queued wait again;
+        accepted ones enter again, by `enter`, as on their first day.
         """
         decisions: Decisions = ()
         lane = self
-        if run := self.active:
-            outcome = Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED
-            lane, decisions = self._end_turn(run, outcome)
+        for run in self.runs:
+            is_dropped = run.phase is Phase.QUEUED and run.cancelled
+            is_orphan = run.phase is Phase.FOLDED and self.find(run.host) is None
+            if run.phase is Phase.ACTIVE or is_dropped or is_orphan:
+                lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
+                decisions += ended
         lane, recorded = lane._record_cancelled()
         lane, started = lane._next()
         return Ruling(lane, decisions + recorded + started)
@@ -276,27 +281,26 @@ class Lane:
 
     def _cancel(self, covers: Callable[[OpenRun], bool]) -> CancelRuling:
         lane = self
-        decisions: list[Decision] = []
+        decisions: Decisions = ()
         covered = tuple(run for run in self.runs if covers(run))
         for run in covered:
             if run.phase is Phase.QUEUED:
-                lane = lane._without(run.run_id)
-                decisions.append(End(run.run_id, Outcome.CANCELLED, found=Phase.QUEUED))
-            elif run.phase is not Phase.FOLDED:
-                lane = lane._with(replace(run, cancelled=True))
-                if run.phase is Phase.ACTIVE:
-                    decisions.append(StopTurn(run.run_id))
-        return CancelRuling(lane, tuple(decisions), covered)
+                lane, dropped = lane._end(run, Outcome.CANCELLED)
+                decisions += dropped
+                continue
+            lane = lane._with(replace(run, cancelled=True))
+            if run.phase is Phase.ACTIVE:
+                decisions += (StopTurn(run.run_id),)
+        return CancelRuling(lane, decisions, covered)
 
-    def _end_turn(self, host: OpenRun, outcome: Outcome) -> Ruling:
+    def _end(self, run: OpenRun, outcome: Outcome) -> Ruling:
         """End a run and, right after it, those that were folded into its turn (R8)."""
-        lane = self._without(host.run_id)
-        decisions = [End(host.run_id, outcome, found=Phase.ACTIVE)]
-        for run in self.runs:
-            if run.host == host.run_id:
-                lane = lane._without(run.run_id)
-                decisions.append(End(run.run_id, outcome, found=Phase.FOLDED, folded_into=host.run_id))
-        return Ruling(lane, tuple(decisions))
+        lane = self
+        decisions: Decisions = ()
+        for ended in (run, *(other for other in self.runs if other.host == run.run_id)):
+            lane = lane._without(ended.run_id)
+            decisions += (End(ended.run_id, outcome, found=ended.phase, folded_into=ended.host),)
+        return Ruling(lane, decisions)
 
     def _record_cancelled(self) -> Ruling:
         """Record the runs cancelled on entry. Called when no turn is active: turns never overlap (R9)."""

@@ -11,8 +11,8 @@ Mode = Literal["fold", "own_turn"]
 CancelledBy = Literal["session_cancel", "run_cancel", "queue_clear", "queue_remove", "session_delete", "shutdown"]
 
 
-class Usage(Wire, frozen=True):
-    """Tokens that one run used."""
+class Usage(Wire, frozen=True, omit_defaults=False):
+    """Tokens that one run used, and what they cost in dollars."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

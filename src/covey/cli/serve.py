@@ -1,0 +1,37 @@
+"""`covey serve`: the server in the foreground. The only command that imports the server."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from covey.protocol.errors import CoveyError
+from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
+    from covey.server.daemon import CannotServe, Options, serve
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    data_dir = Path(args.data_dir).expanduser().resolve() if args.data_dir else default_data_dir()
+    try:
+        address = Address.parse(args.host) if args.host else Address(path=str(default_socket(data_dir)))
+        serve(
+            Options(
+                address=address,
+                data_dir=data_dir,
+                config_file=Path(args.config).resolve() if args.config else None,
+                token_file=Path(args.token_file) if args.token_file else None,
+                idle_exit_s=args.idle_exit,
+            )
+        )
+    except BadAddress as error:
+        print(f"covey serve: {error}", file=sys.stderr)
+        return 2
+    except (CannotServe, UnsafeDirectory, CoveyError, OSError) as error:
+        print(f"covey serve: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,85 @@
+"""Does a table have the shape of the settings? The first thing that is wrong is named by its full key.
+
+msgspec would refuse the same tables, but its errors leave out the names of table entries and repeat wrong values, which
+may be secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+
+from covey.config.schema import ConfigError
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_WORDS: dict[Any, str] = {str: "a string", tuple[str, ...]: "a list of strings"}
+
+
+def dotted(key: str, name: str) -> str:
+    """`name` inside `key`, as TOML writes it. Quoting also keeps a stranger's control characters off the terminal."""
+    name = name if _BARE_KEY.fullmatch(name) else json.dumps(name)
+    return f"{key}.{name}" if key else name
+
+
+def check(value: Any, kind: Any, key: str = "") -> None:
+    """Raise ConfigError unless `value`, which stands at `key`, is one of `kind`."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        _check_settings(value, kind, key)
+    elif get_origin(kind) is dict:
+        name_kind, item_kind = get_args(kind)
+        for name, item in _table(value, key).items():
+            _check_plain(name, name_kind, dotted(key, name))
+            check(item, item_kind, dotted(key, name))
+    elif get_origin(kind) is tuple and kind not in _WORDS:
+        if not isinstance(value, list):
+            raise ConfigError(f"{key}: expected a list of tables")
+        for index, item in enumerate(value):
+            check(item, get_args(kind)[0], f"{key}[{index}]")
+    else:
+        _check_plain(value, kind, key)
+
+
+def _check_settings(value: Any, kind: type[msgspec.Struct], key: str) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    table = _table(value, key)
+    for name in table:
+        if name not in fields:
+            raise ConfigError(f"{dotted(key, name)}: unknown key; {_suggest(name, fields)}")
+    for name, field in fields.items():
+        if name in table:
+            check(table[name], field.type, dotted(key, name))
+        elif field.required:
+            raise ConfigError(f"{dotted(key, name)}: missing; expected {_expected(field.type)}")
+
+
+def _table(value: Any, key: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key}: expected a table")
+    return value
+
+
+def _check_plain(value: Any, kind: Any, key: str) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise ConfigError(f"{key}: expected {_expected(kind)}") from None
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        return str(get_args(kind)[1].description)
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(json.dumps(choice) for choice in get_args(kind))
+    return _WORDS[kind]
+
+
+def _suggest(name: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only needed once something is wrong
+
+    names = list(names)
+    near = get_close_matches(name, names, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(names)}"

@@ -1,0 +1,184 @@
+"""Read the configuration files, in order, into one checked value. Reads only; nothing in a file is ever executed.
+
+The user's own file and `--config FILE` are believed. A project's file comes with code that somebody else may have
+written: until the user has trusted its directory it may choose among the user's models and forbid things, and that is
+all. Else opening a stranger's project could send keys or code to a stranger's server.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from covey.config.check import check, dotted
+from covey.config.expand import expand
+from covey.config.schema import Config, ConfigError, Settings
+
+PROJECT_FILE = "covey.toml"
+# A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
+# these two bounds the worst file known takes less than a second, and hundreds of models still fit.
+MAX_FILE_BYTES = 128 * 1024
+MAX_DOTS_IN_LINE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    config: Config
+    warnings: tuple[str, ...]
+    """What was ignored or is empty, for people. Never shows a value."""
+    files: tuple[Path, ...]
+    """The files that were read, in order."""
+
+
+class Trusted(Settings, frozen=True):
+    """The file `trusted.toml`: the directories whose `covey.toml` counts in full."""
+
+    directories: tuple[str, ...] = ()
+
+
+def config_dir(environ: Mapping[str, str]) -> Path:
+    """Where the user's own files are. A relative XDG_CONFIG_HOME is ignored, as its specification asks."""
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():
+        base = Path(environ.get("HOME") or Path.home()) / ".config"
+    return base / "covey"
+
+
+def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> Loaded:
+    """The configuration for a project: the user's file, the project's, then `extra`; later files win.
+
+    Tables are merged key by key and lists are replaced, but permission rules add up: no file can remove a deny rule.
+    """
+    merged: dict[str, Any] = {}
+    warnings: list[str] = []
+    files: list[Path] = []
+    project_file = project / PROJECT_FILE if project else None
+    for path in (config_dir(environ) / "config.toml", project_file, extra):
+        raw = _read(path) if path else None
+        if path is None or raw is None:
+            continue
+        with _blaming(path):
+            # What is ignored below must be right as well, so that a mistake is found before the directory is trusted.
+            check(_merge(merged, expand(raw, environ, [])), Config)
+        if path is project_file and project and not is_trusted(project, environ):
+            raw, ignored = _without_trust(raw)
+            if ignored:
+                warnings.append(_how_to_trust(path, project, ignored, environ))
+        unset: list[str] = []
+        data = expand(raw, environ, unset)
+        warnings += [
+            f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset
+        ]
+        _anchor_scripts(data, path.absolute().parent)
+        merged = _merge(merged, data)
+        files.append(path)
+    if extra and extra not in files:
+        raise ConfigError(f"{extra}: there is no such file")
+    return Loaded(msgspec.convert(merged, Config), tuple(warnings), tuple(files))
+
+
+def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the user has listed this very directory; those inside or above it do not count."""
+    path = config_dir(environ) / "trusted.toml"
+    raw = _read(path) or {}
+    with _blaming(path):
+        check(raw, Trusted)
+        listed = [Path(directory) for directory in msgspec.convert(raw, Trusted).directories]
+        if not all(directory.is_absolute() for directory in listed):
+            raise ConfigError("directories: expected a list of absolute paths")
+    return project.resolve() in listed
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply") from None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The file as TOML; None when there is none."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # reading a pipe would wait for ever
+            raise ConfigError(f"{path}: is {'a directory' if stat.S_ISDIR(mode) else 'something'}, not a regular file")
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ConfigError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
+        text = content.decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+    with _blaming(path):
+        return _parse(text)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.count(".") > MAX_DOTS_IN_LINE:
+            raise ConfigError(f"line {number} has more than {MAX_DOTS_IN_LINE} dots; write it as several lines")
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # wider than TOMLDecodeError: a number with too many digits is one as well
+        end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
+        raise ConfigError(f"is not valid TOML: {str(error).replace('at end of document', end)}") from None
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any], key: str = "") -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        old = below.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = _merge(old, value, dotted(key, name))
+        elif key == "permissions" and isinstance(old, list) and isinstance(value, list):
+            value = old + [rule for rule in value if rule not in old]
+        merged[name] = value
+    return merged
+
+
+def _without_trust(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What a project may say before it is trusted, and the keys that it may not set."""
+    kept: dict[str, Any] = {}
+    ignored: list[str] = []
+    for section, table in raw.items():
+        for name, value in table.items():
+            # A model's name is sent to its provider: it must not carry a variable. And a project that brings its own
+            # providers means one of those, which are not there yet.
+            chooses = section == "models" and "$" not in value and "providers" not in raw
+            if chooses or (section, name) == ("permissions", "deny"):
+                kept.setdefault(section, {})[name] = value
+            else:
+                ignored.append(dotted(section, name))
+    return kept, ignored
+
+
+def _how_to_trust(path: Path, project: Path, ignored: list[str], environ: Mapping[str, str]) -> str:
+    directory = json.dumps(str(project.resolve()), ensure_ascii=False)
+    return (
+        f"{path}: ignored, as this directory is not trusted: {', '.join(ignored)}. "
+        f"If you trust it, write it down in {config_dir(environ) / 'trusted.toml'}: directories = [{directory}]"
+    )
+
+
+def _anchor_scripts(data: dict[str, Any], directory: Path) -> None:
+    """A script is named from the file that names it, wherever the server was started."""
+    for provider in data.get("providers", {}).values():
+        if provider.get("script"):
+            provider["script"] = str(directory / os.path.expanduser(provider["script"]))

@@ -1,0 +1,361 @@
+"""One for each session: carries out what `lifecycle.runs` decides, and decides nothing itself.
+
+Every ruling is written as one change, in which the decisions stand in their order; only then is a turn started or
+stopped. Memory is ahead of the disk by at most what the journal has not written yet, and nobody is told before it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import structs
+
+from covey.engine import last_words
+from covey.engine.last_words import Ending
+from covey.engine.messages import user_message
+from covey.engine.recorder import Batch
+from covey.engine.turn import Turn, TurnParts
+from covey.lifecycle import history
+from covey.lifecycle.runs import (
+    CancelRuling,
+    Decision,
+    DuplicateRun,
+    End,
+    Fold,
+    Lane,
+    LaneClosing,
+    OpenRun,
+    Outcome,
+    Phase,
+    Queue,
+    RecordCancelled,
+    Start,
+    StopTurn,
+    TooLate,
+)
+from covey.protocol.errors import Conflict, QueueFull, Unavailable
+from covey.protocol.events import created
+from covey.protocol.messages import Message
+from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete
+from covey.store.base import InsertRun, RunRow, SetMark, StoreFailed
+
+log = logging.getLogger(__name__)
+
+STORE_WAIT_S = 5.0
+"""How long a request waits for a change that will be written sooner or later, before it is told so."""
+QUEUE_RETRY_S = 5.0
+"""What a client is told to wait when the queue is full: about one short turn."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open run: its row as it is now, and whether the row has been written."""
+
+    row: RunRow
+    recorded: asyncio.Future[None] | None = None
+
+
+class Dispatcher:
+    """The runs of one session."""
+
+    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None]) -> None:
+        self.lane = Lane()
+        self._session_id = session_id
+        self._parts = parts
+        self._on_quiet = on_quiet
+        self._open: dict[str, _Open] = {}
+        self._turn: Turn | None = None
+        self._drivers: set[asyncio.Task[None]] = set()
+        self._leftover: Sequence[Message] = ()
+
+    # ── what is asked from outside ──
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.lane.runs)
+
+    def run(self, run_id: str) -> Run | None:
+        """An open run, with what it is doing right now."""
+        entry = self._open.get(run_id)
+        if entry is None:
+            return None
+        run, turn = entry.row.run, self._turn
+        if turn and turn.run_id == run_id:
+            return structs.replace(run, waiting_on=turn.waiting_on, last_progress_at=turn.last_progress_at)
+        return run
+
+    def open_runs(self) -> list[Run]:
+        return [run for open_run in self.lane.runs if (run := self.run(open_run.run_id))]
+
+    def queued_prompts(self) -> list[str]:
+        return [self._open[run.run_id].row.run.prompt for run in self.lane.queued]
+
+    async def post(self, row: RunRow, *, cancelled: bool, limit: int) -> PromptReceipt:
+        """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2)."""
+        run = row.run
+        if known := self._open.get(run.run_id):
+            return await self._same(known, row)
+        if self.lane.waiting >= limit:
+            message = f"{limit} prompts wait in this session already; try again when one has run"
+            raise QueueFull(message, retry_after=QUEUE_RETRY_S)
+        try:
+            folds = run.mode == "fold"
+            self.lane = self.lane.accept(run.run_id, run.seq, folds=folds, cancelled=cancelled)
+        except LaneClosing:
+            raise Conflict("the workspace is closing", "workspace_closing") from None
+        except DuplicateRun:  # pragma: no cover - an open run is in _open
+            raise AssertionError(run.run_id) from None
+        batch = Batch([InsertRun(row)], [created(run)])
+        recorded = self._parts.recorder.write(batch, patient=False)
+        self._open[run.run_id] = _Open(row, recorded)
+        recorded.add_done_callback(lambda done: self._recorded(run.run_id, done.exception()))
+        await asyncio.shield(recorded)
+        return self._receipt(run)
+
+    async def _same(self, known: _Open, row: RunRow) -> PromptReceipt:
+        """The run id was posted again while its run is open (R14)."""
+        check_same_content(known.row, row)
+        if known.recorded:
+            await asyncio.shield(known.recorded)
+        return self._receipt(known.row.run)
+
+    def _receipt(self, run: Run) -> PromptReceipt:
+        """What became of it until now; one that has ended meanwhile was at least accepted."""
+        state = now.state if (now := self.run(run.run_id)) else run.state
+        return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=state)
+
+    def _recorded(self, run_id: str, error: BaseException | None) -> None:
+        """The journal is done with an accepted run: from here on nothing of it depends on who posted it."""
+        if error:
+            self.lane = self.lane.retract(run_id)
+            del self._open[run_id]
+            self._quiet()
+            return
+        self._open[run_id].recorded = None
+        self.lane, decisions = self.lane.enter(run_id)
+        self._carry_out(decisions)
+
+    async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
+        """Cancel all open runs of the session (R4)."""
+        return await self._cancelled(self.lane.cancel(), by)
+
+    async def cancel_run(self, run_id: str) -> CancelReceipt:
+        return await self._cancelled(self.lane.cancel_run(run_id), "run_cancel")
+
+    async def clear_queue(self) -> CancelReceipt:
+        return await self._cancelled(self.lane.clear_queue(), "queue_clear")
+
+    async def remove(self, run_id: str) -> CancelReceipt:
+        try:
+            ruling = self.lane.remove(run_id)
+        except TooLate:
+            raise _too_late(run_id) from None
+        return await self._cancelled(ruling, "queue_remove")
+
+    async def edit(self, run_id: str, prompt: str) -> Run:
+        """Change the text of a prompt that still waits."""
+        try:
+            self.lane.check_editable(run_id)
+        except TooLate:
+            raise _too_late(run_id) from None
+        run = self._change(run_id, prompt=prompt)
+        batch = Batch()
+        batch.update_run(run)
+        await self._written(self._parts.recorder.write(batch))
+        return run
+
+    def close(self) -> None:
+        """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
+        self._apply_cancel(self.lane.close(), "shutdown")
+
+    async def drained(self) -> None:
+        """Wait until no turn is under way."""
+        while self._drivers:
+            await asyncio.wait(self._drivers)
+
+    # ── carrying out ──
+
+    async def _cancelled(self, ruling: CancelRuling, by: CancelledBy) -> CancelReceipt:
+        await self._written(self._apply_cancel(ruling, by))
+        covered = tuple(Covered(run_id=run.run_id, state_found=run.phase.value) for run in ruling.covered)
+        return CancelReceipt(covered=covered, mark=ruling.lane.mark)
+
+    def _apply_cancel(self, ruling: CancelRuling, by: CancelledBy) -> asyncio.Future[None]:
+        """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was."""
+        batch = Batch()
+        if ruling.lane.mark != self.lane.mark:
+            batch.writes.append(SetMark(self._session_id, ruling.lane.mark))
+        self.lane = ruling.lane
+        for found in ruling.covered:
+            self._note_cancel(found, by, batch)
+        return self._carry_out(ruling.decisions, batch)
+
+    def _note_cancel(self, found: OpenRun, by: CancelledBy, batch: Batch) -> None:
+        if found.phase is Phase.FOLDED or found.cancelled:
+            return
+        run = self._change(found.run_id, cancelled_by=by)
+        if found.phase is not Phase.QUEUED:  # the end of a queued run follows in this very change
+            self._open[run.run_id].row = structs.replace(self._open[run.run_id].row, cancelled=True)
+            batch.update_run(run, cancelled=True)
+
+    async def _written(self, done: asyncio.Future[None]) -> None:
+        try:
+            await asyncio.wait_for(asyncio.shield(done), STORE_WAIT_S)
+        except (TimeoutError, StoreFailed):
+            message = "it is done, but could not be written yet; it will be as soon as the store can write again"
+            raise Unavailable(message, "store_unavailable") from None
+
+    def _carry_out(self, decisions: Sequence[Decision], batch: Batch | None = None) -> asyncio.Future[None]:
+        """Write a ruling as one change; then start and stop what it says."""
+        batch = batch or Batch()
+        host: RunComplete | None = None
+        for decision in decisions:
+            match decision:
+                case Queue(run_id):
+                    batch.update_run(self._change(run_id, state="queued"))
+                case Start(run_id):
+                    self._begin(run_id, batch)
+                case RecordCancelled(run_id):
+                    self._open_turn(run_id, batch)
+                    self._end(run_id, self._close(run_id, Outcome.CANCELLED, batch), batch)
+                case End(run_id, outcome, Phase.ACTIVE):
+                    ended, host = self._close(run_id, outcome, batch)
+                    self._end(run_id, (ended, host), batch)
+                case End(run_id, _, Phase.FOLDED):
+                    assert host is not None
+                    self._end(run_id, last_words.end_folded(self._run(run_id), host, self._parts.world), batch)
+                case End(run_id):
+                    self._end(run_id, last_words.drop(self._run(run_id), self._parts.world), batch)
+                case StopTurn() | Fold():
+                    pass  # acted upon below; folding is written by `begin_step`
+        done = self._parts.recorder.write(batch)
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self._drive(decision.run_id, done)
+            elif isinstance(decision, StopTurn) and self._turn and self._turn.run_id == decision.run_id:
+                self._turn.stop()
+        self._quiet()
+        return done
+
+    def _begin(self, run_id: str, batch: Batch) -> None:
+        """The run is active and its prompt is in the conversation: both, or after a crash neither."""
+        run = self._change(run_id, state="active", started_at=self._parts.world.now())
+        self._turn = Turn(run, self._parts, self)
+        batch.update_run(run)
+        self._open_turn(run_id, batch)
+
+    def _open_turn(self, run_id: str, batch: Batch) -> Message:
+        row = self._open[run_id].row
+        message = user_message(row.run, row.attachments, self._parts.world)
+        batch.add_message(message)
+        if session := self._parts.sessions.name(self._session_id, row.run.prompt):
+            batch.update_session(session)
+        return message
+
+    def _drive(self, run_id: str, begun: asyncio.Future[None]) -> None:
+        turn = self._turn
+        assert turn is not None and turn.run_id == run_id
+        driver = asyncio.create_task(self._run_turn(turn, begun), name=f"run {run_id}")
+        self._drivers.add(driver)
+        driver.add_done_callback(self._drivers.discard)
+
+    async def _run_turn(self, turn: Turn, begun: asyncio.Future[None]) -> None:
+        outcome = await turn.run(begun)
+        self.lane, decisions = self.lane.finish(turn.run_id, outcome)
+        self._carry_out(decisions)
+
+    def begin_step(self, turn: Turn) -> list[Message]:
+        """A step begins: fold what may be folded, then open the answer behind it. One change."""
+        self.lane, decisions = self.lane.begin_step(turn.run_id)
+        batch = Batch()
+        folded = []
+        for decision in decisions:
+            assert isinstance(decision, Fold)
+            batch.update_run(self._change(decision.run_id, state="folded", folded_into=decision.into))
+            folded.append(self._open_turn(decision.run_id, batch))
+        turn.open_answer(batch)
+        self._parts.recorder.write(batch)
+        return folded
+
+    def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:
+        """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
+        ending = Ending(self._run(run_id), outcome)
+        if self._turn and self._turn.run_id == run_id:
+            turn, self._turn = self._turn, None
+            ending = turn.ending(ending)
+            if session := self._parts.sessions.spend(self._session_id, turn.last_usage, turn.usage):
+                ending = replace(ending, session_title=session.title)
+                batch.update_session(session)
+        elif ending.run.state == "active":
+            ending = _cut_off(ending, self._leftover)
+        return last_words.close_turn(ending, batch, self._parts.world)
+
+    def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
+        batch.end_run(*last)
+        del self._open[run_id]
+
+    def _quiet(self) -> None:
+        if not self.lane.runs:
+            self._on_quiet()
+
+    def _run(self, run_id: str) -> Run:
+        return self._open[run_id].row.run
+
+    def _change(self, run_id: str, **fields: Any) -> Run:
+        entry = self._open[run_id]
+        run = structs.replace(entry.row.run, **fields)
+        entry.row = structs.replace(entry.row, run=run)
+        return run
+
+    # ── after a crash ──
+
+    def recover(self, rows: Iterable[RunRow], mark: int, last_seq: int, messages: Sequence[Message]) -> None:
+        """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
+        rows = list(rows)
+        self._open = {row.run.run_id: _Open(row) for row in rows}
+        self.lane = Lane(tuple(_reopened(row) for row in rows), last_seq=last_seq, mark=mark)
+        self._leftover = messages
+        self.lane, decisions = self.lane.recover()
+        self._carry_out(decisions)
+        for row in rows:
+            if row.run.state == "accepted":
+                self.lane, decisions = self.lane.enter(row.run.run_id)
+                self._carry_out(decisions)
+
+
+def _reopened(row: RunRow) -> OpenRun:
+    run = row.run
+    phase = Phase(run.state)
+    return OpenRun(
+        run.run_id,
+        run.seq,
+        run.mode == "fold",
+        phase,
+        cancelled=row.cancelled,
+        entered=phase is not Phase.ACCEPTED,
+        host=run.folded_into or "",
+    )
+
+
+def _cut_off(ending: Ending, messages: Sequence[Message]) -> Ending:
+    """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
+    answers = [message for message in messages if message.role == "assistant"]
+    return replace(
+        ending,
+        error=last_words.INTERRUPTED if ending.outcome is Outcome.INTERRUPTED else "",
+        answer=answers[-1] if answers else None,
+        open_calls=history.open_calls(messages),
+    )
+
+
+def check_same_content(known: RunRow, posted: RunRow) -> None:
+    if known.digest != posted.digest:
+        raise Conflict(f"run id {posted.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
+
+
+def _too_late(run_id: str) -> Conflict:
+    return Conflict(f"run {run_id!r} does not wait in the queue any more", "too_late")

@@ -1,0 +1,56 @@
+"""The messages that the engine itself writes into a conversation."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from covey.engine.world import World
+from covey.protocol.messages import (
+    Attachment,
+    Binary,
+    BinaryPart,
+    Message,
+    Part,
+    Role,
+    Text,
+    TextPart,
+    ToolResult,
+    ToolResultPart,
+)
+from covey.protocol.runs import Run
+
+
+def user_message(run: Run, attachments: Sequence[Attachment], world: World) -> Message:
+    """A prompt as it stands in the conversation."""
+    parts: list[Part] = [TextPart(data=Text(text=run.prompt))] if run.prompt else []
+    for attachment in attachments:
+        data = base64.b64encode(attachment.content).decode()
+        path = attachment.file_path or attachment.file_name
+        parts.append(BinaryPart(data=Binary(Path=path, MIMEType=attachment.mime_type, Data=data)))
+    return _message(run, "user", tuple(parts), world)
+
+
+def tool_message(result: ToolResult, run: Run, world: World) -> Message:
+    """The result of one tool call."""
+    return _message(run, "tool", (ToolResultPart(data=result),), world)
+
+
+def empty_answer(run: Run, world: World) -> Message:
+    """The answer of a turn that ended before the model said anything."""
+    return _message(run, "assistant", (), world)
+
+
+def _message(run: Run, role: Role, parts: tuple[Part, ...], world: World) -> Message:
+    now = world.now_s()
+    return Message(
+        id=world.new_id(),
+        role=role,
+        session_id=run.session_id,
+        parts=parts,
+        model="",
+        provider="",
+        created_at=now,
+        updated_at=now,
+        run_id=run.run_id,
+    )

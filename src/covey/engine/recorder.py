@@ -1,0 +1,66 @@
+"""Rows and events that belong together are collected in a `Batch` and written by the `Recorder` as one change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+from covey.engine.sessions import SessionBook
+from covey.protocol.events import Event, MessageDelta, created, updated
+from covey.protocol.messages import Message, Session
+from covey.protocol.runs import Run, RunComplete
+from covey.store.base import PutMessage, PutSession, UpdateRun, Write
+from covey.store.journal import WorkspaceJournal
+
+
+@dataclass(slots=True)
+class Batch:
+    """One change in the making. Events leave in the order in which they were added."""
+
+    writes: list[Write] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def add_message(self, message: Message) -> None:
+        self.writes.append(PutMessage(message))
+        self.events.append(created(message))
+
+    def update_message(self, message: Message) -> None:
+        self.writes.append(PutMessage(message))
+        self.events.append(updated(message))
+
+    def update_session(self, session: Session) -> None:
+        self.writes.append(PutSession(session))
+        self.events.append(updated(session))
+
+    def update_run(self, run: Run, *, cancelled: bool = False) -> None:
+        self.writes.append(UpdateRun(run, cancelled))
+        self.events.append(updated(run))
+
+    def end_run(self, run: Run, terminal: RunComplete) -> None:
+        """The run's last row and its terminal event: in one change, so that they cannot disagree."""
+        assert run.ended
+        self.update_run(run)
+        self.events.append(created(terminal))
+
+
+class Recorder:
+    """Writes batches for one workspace, and keeps each session's message count true."""
+
+    def __init__(self, journal: WorkspaceJournal, sessions: SessionBook) -> None:
+        self._journal = journal
+        self._sessions = sessions
+
+    def write(self, batch: Batch, *, patient: bool = True, durable: bool = True) -> asyncio.Future[None]:
+        added = Counter(
+            event.session_id
+            for event in batch.events
+            if event.change == "created" and isinstance(event.payload, Message)
+        )
+        for session_id, count in added.items():
+            if session := self._sessions.change(session_id, added_messages=count):
+                batch.writes.append(PutSession(session))
+        return self._journal.write(batch.writes, batch.events, patient=patient, durable=durable)
+
+    def grow(self, delta: MessageDelta) -> None:
+        self._journal.grow(delta)

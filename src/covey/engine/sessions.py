@@ -1,0 +1,92 @@
+"""The sessions of one workspace, as they are known now. The store has the same, one change later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import structs
+
+from covey.engine.world import World
+from covey.protocol.errors import NotFound
+from covey.protocol.messages import Session
+from covey.protocol.runs import Usage
+
+TITLE_LENGTH = 60
+"""How much of the first prompt becomes the title of a session that has none."""
+
+
+class SessionBook:
+    """Sessions by id. Changing one here changes nothing else: the caller writes what it gets back."""
+
+    def __init__(self, sessions: Iterable[Session], world: World) -> None:
+        self._world = world
+        self._by_id = {session.id: session for session in sessions}
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._by_id
+
+    def get(self, session_id: str) -> Session:
+        session = self._by_id.get(session_id)
+        if session is None:
+            raise NotFound(f"there is no session {session_id!r} in this workspace", "session_not_found")
+        return session
+
+    def all(self) -> list[Session]:
+        """The last changed first."""
+        return sorted(self._by_id.values(), key=lambda session: (session.updated_at, session.id), reverse=True)
+
+    def create(self, title: str) -> Session:
+        now = self._world.now_s()
+        session = Session(
+            id=self._world.new_id(),
+            parent_session_id="",
+            title=title,
+            message_count=0,
+            prompt_tokens=0,
+            completion_tokens=0,
+            summary_message_id="",
+            cost=0.0,
+            created_at=now,
+            updated_at=now,
+            is_busy=False,
+            attached_clients=0,
+        )
+        self._by_id[session.id] = session
+        return session
+
+    def remove(self, session_id: str) -> Session:
+        session = self.get(session_id)
+        del self._by_id[session_id]
+        return session
+
+    def change(self, session_id: str, *, added_messages: int = 0, **fields: Any) -> Session | None:
+        """The changed session; None if it was deleted meanwhile."""
+        session = self._by_id.get(session_id)
+        if session is None:
+            return None
+        count = session.message_count + added_messages
+        changed = structs.replace(session, message_count=count, updated_at=self._world.now_s(), **fields)
+        self._by_id[session_id] = changed
+        return changed
+
+    def spend(self, session_id: str, last: Usage, total: Usage) -> Session | None:
+        """A turn ended: tokens are those of its last step (what the context holds now), cost adds up."""
+        session = self._by_id.get(session_id)
+        if session is None or not (last.prompt_tokens or last.completion_tokens):
+            return self.change(session_id)
+        return self.change(
+            session_id,
+            prompt_tokens=last.prompt_tokens,
+            completion_tokens=last.completion_tokens,
+            cost=session.cost + total.cost,
+        )
+
+    def name(self, session_id: str, prompt: str) -> Session | None:
+        """Give a session without a title one, from its first prompt; None if there is nothing to change."""
+        session = self._by_id.get(session_id)
+        first_line = prompt.strip().partition("\n")[0]
+        if session is None or session.title or not first_line:
+            return None
+        cut = first_line[:TITLE_LENGTH].rstrip()
+        return self.change(session_id, title=cut + ("…" if len(first_line) > TITLE_LENGTH else ""))

@@ -1,0 +1,365 @@
+"""What one directory needs, opened and closed as one: its sessions, their lanes, the feed, the agent, the claims."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from covey.config.defaults import with_defaults
+from covey.config.load import load
+from covey.config.probe import probe
+from covey.config.schema import Config, ConfigError
+from covey.engine.agent import NO_MODEL, Agent
+from covey.engine.dispatcher import Dispatcher, check_same_content
+from covey.engine.permissions import PermissionDesk
+from covey.engine.recorder import Batch, Recorder
+from covey.engine.sessions import SessionBook
+from covey.engine.tool_calls import ToolCalls
+from covey.engine.turn import TurnParts
+from covey.engine.world import World
+from covey.feed.feed import Feed
+from covey.lifecycle.claims import Claims
+from covey.lifecycle.permissions import Rules
+from covey.lifecycle.runs import EarlyCancels
+from covey.protocol.errors import BadRequest, Conflict, NotFound
+from covey.protocol.events import Event, Presence, created, deleted, updated
+from covey.protocol.messages import Message, Session
+from covey.protocol.requests import PostPrompt, UpdateSession
+from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete
+from covey.store.base import DropSession, PutEarlyCancel, PutSession, RunExists, RunRow, Store, WorkspaceRow
+from covey.store.journal import Journal, WorkspaceJournal
+from covey.tools.processes import kill_tagged
+
+log = logging.getLogger(__name__)
+
+EARLY_CANCEL_S = 60.0
+"""How long a cancel waits for a prompt that it has overtaken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all workspaces of a server share."""
+
+    store: Store
+    journal: Journal
+    world: World
+    data_dir: Path
+    config_file: Path | None
+    environ: Mapping[str, str]
+    counts: Counter[str] = field(default_factory=Counter)
+    """What has happened since the start, for /metrics."""
+
+
+class Workspace:
+    """One open workspace. Made by `open_workspace`; `close` ends everything that it started."""
+
+    def __init__(
+        self,
+        row: WorkspaceRow,
+        shared: Shared,
+        feed: Feed,
+        journal: WorkspaceJournal,
+        agent: Agent,
+        sessions: SessionBook,
+        *,
+        yolo: bool,
+        on_quiet: Callable[[], None],
+    ) -> None:
+        self.id = row.id
+        self.path = row.path
+        self.shared = shared
+        self.feed = feed
+        self.agent = agent
+        self.claims = Claims()
+        self.closing = False
+        self.sessions = sessions
+        self._world = shared.world
+        self._on_quiet = on_quiet
+        self._recorder = Recorder(journal, sessions)
+        self._early = EarlyCancels()
+        self._last_run_seq = 0
+        self._waiters: dict[str, asyncio.Future[None]] = {}
+        self._dispatchers: dict[str, Dispatcher] = {}
+        self.permissions = PermissionDesk(journal, row.id, _rules(agent.config), skip=yolo)
+        self.tool_calls = ToolCalls(agent, self.permissions, shared.world, row.id)
+        limits = agent.config.limits
+        self._parts = TurnParts(
+            world=shared.world,
+            recorder=self._recorder,
+            sessions=sessions,
+            agent=agent,
+            tool_calls=self.tool_calls,
+            read_messages=lambda session_id: self._read_messages(session_id, "", 0),
+            cancel_grace_s=limits.cancel_grace_s,
+            steps_per_run=limits.steps_per_run,
+        )
+        feed.on_event = self._on_event
+
+    # ── sessions ──
+
+    def view(self, session: Session) -> Session:
+        """A session with the facts of the moment."""
+        dispatcher = self._dispatchers.get(session.id)
+        busy = dispatcher is not None and dispatcher.is_busy
+        return msgspec.structs.replace(session, is_busy=busy, attached_clients=self.claims.watching(session.id))
+
+    async def create_session(self, title: str) -> Session:
+        self._check_open()
+        session = self.sessions.create(title)
+        await self._recorder.write(Batch([PutSession(session)], [created(session)]), patient=False)
+        return session
+
+    async def update_session(self, session_id: str, update: UpdateSession) -> Session:
+        self.sessions.get(session_id)
+        fields = {key: value for key in ("title", "todos") if (value := getattr(update, key)) is not msgspec.UNSET}
+        session = self.sessions.change(session_id, **fields)
+        assert session is not None
+        await self._recorder.write(Batch([PutSession(session)], [updated(session)]))
+        return self.view(session)
+
+    async def delete_session(self, session_id: str) -> None:
+        """End its runs, then remove it: each gets its terminal event first."""
+        session = self.sessions.get(session_id)
+        if dispatcher := self._dispatchers.get(session_id):
+            await dispatcher.cancel("session_delete")
+            await dispatcher.drained()
+        self.sessions.remove(session_id)
+        self._dispatchers.pop(session_id, None)
+        await self._recorder.write(Batch([DropSession(session_id)], [deleted(session)]))
+
+    async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
+        """The stored messages, those in progress as the feed has told them so far."""
+        self.sessions.get(session_id)
+        while True:
+            stored = await self._read_messages(session_id, after, limit)
+            live = self.feed.live
+            if all(m.id in live or m.role != "assistant" or m.finish for m in stored):
+                return [live[m.id].message() if m.id in live else m for m in stored]
+            await asyncio.sleep(0)  # one of them ended while it was being read: read again
+
+    async def _read_messages(self, session_id: str, after: str, limit: int) -> list[Message]:
+        return await self.shared.journal.read(self.shared.store.messages, self.id, session_id, after, limit)
+
+    # ── runs ──
+
+    async def post_prompt(self, request: PostPrompt) -> PromptReceipt:
+        """Accept a prompt (R1), or refuse it before anything is recorded."""
+        self._check_open()
+        if not request.session_id:
+            raise BadRequest("session_id is missing", "invalid_request")
+        self.sessions.get(request.session_id)
+        if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
+            raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
+        if self._model_missing():
+            raise BadRequest(NO_MODEL, "no_model")
+        row = self._accepted(request)
+        cancelled = self._early.covers(row.run.run_id, self._world.now())
+        row = msgspec.structs.replace(row, cancelled=cancelled)
+        dispatcher = self._dispatcher(request.session_id)
+        try:
+            limit = self.agent.config.limits.queue_per_session
+            return await dispatcher.post(row, cancelled=cancelled, limit=limit)
+        except RunExists:
+            return await self._posted_before(row)
+
+    def _model_missing(self) -> bool:
+        try:
+            return self.agent.choice() is None
+        except ConfigError:
+            return False  # the run will fail with what is wrong, and everybody sees it
+
+    def _accepted(self, request: PostPrompt) -> RunRow:
+        self._last_run_seq += 1
+        mode = request.mode or ("own_turn" if request.run_id else "fold")
+        run = Run(
+            run_id=request.run_id or self._world.new_id(),
+            session_id=request.session_id,
+            seq=self._last_run_seq,
+            state="accepted",
+            mode=mode,
+            prompt=request.prompt,
+            accepted_at=self._world.now(),
+        )
+        content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode))
+        return RunRow(run, hashlib.sha256(content).hexdigest(), request.attachments)
+
+    async def _posted_before(self, row: RunRow) -> PromptReceipt:
+        """The run id belongs to a run that has ended: the answer is that run, if the content is the same (R14)."""
+        known = await self.shared.journal.read(self.shared.store.run, self.id, row.run.run_id)
+        assert known is not None
+        check_same_content(known, row)
+        run = known.run
+        return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
+
+    def dispatcher(self, session_id: str) -> Dispatcher:
+        """The lane of an existing session."""
+        self.sessions.get(session_id)
+        return self._dispatcher(session_id)
+
+    def _dispatcher(self, session_id: str) -> Dispatcher:
+        dispatcher = self._dispatchers.get(session_id)
+        if dispatcher is None:
+            dispatcher = self._dispatchers[session_id] = Dispatcher(session_id, self._parts, self._on_quiet)
+        return dispatcher
+
+    async def cancel_run(self, run_id: str) -> CancelReceipt:
+        """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""
+        if dispatcher := self._dispatcher_of(run_id):
+            return await dispatcher.cancel_run(run_id)
+        if await self.shared.journal.read(self.shared.store.run, self.id, run_id):
+            return CancelReceipt(covered=(), mark=0)
+        if dispatcher := self._dispatcher_of(run_id):  # it was posted while we looked
+            return await dispatcher.cancel_run(run_id)
+        now = self._world.now()
+        self._early = self._early.remember(run_id, now, EARLY_CANCEL_S)
+        await self._recorder.write(Batch([PutEarlyCancel(run_id, now + EARLY_CANCEL_S)]), patient=False)
+        return CancelReceipt(covered=(Covered(run_id=run_id, state_found="unknown"),), mark=0)
+
+    async def run(self, run_id: str, wait_s: float = 0.0) -> Run:
+        """A run; with `wait_s`, as soon as it has ended, or as it is then."""
+        run = self._open_run(run_id)
+        if run is None:
+            return await self._ended_run(run_id)
+        if wait_s > 0:
+            waiter = self._waiters.setdefault(run_id, asyncio.get_running_loop().create_future())
+            await asyncio.wait({waiter}, timeout=wait_s)
+        return self._open_run(run_id) or await self._ended_run(run_id)
+
+    async def _ended_run(self, run_id: str) -> Run:
+        row = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
+        if row is None:
+            raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
+        return row.run
+
+    async def runs(self, session_id: str, state: str, limit: int) -> list[Run]:
+        stored = await self.shared.journal.read(self.shared.store.runs, self.id, session_id, state, limit)
+        return [self._open_run(run.run_id) or run for run in stored]
+
+    def open_runs(self) -> list[Run]:
+        return [run for dispatcher in self._dispatchers.values() for run in dispatcher.open_runs()]
+
+    def _dispatcher_of(self, run_id: str) -> Dispatcher | None:
+        return next((d for d in self._dispatchers.values() if d.lane.find(run_id)), None)
+
+    def _open_run(self, run_id: str) -> Run | None:
+        dispatcher = self._dispatcher_of(run_id)
+        return dispatcher.run(run_id) if dispatcher else None
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event.payload, RunComplete):
+            self.shared.counts[f"runs_ended_{_outcome(event.payload)}"] += 1
+            waiter = self._waiters.pop(event.payload.run_id, None)
+            if waiter and not waiter.done():
+                waiter.set_result(None)
+
+    # ── being open ──
+
+    @property
+    def is_busy(self) -> bool:
+        return any(dispatcher.is_busy for dispatcher in self._dispatchers.values())
+
+    def look_at(self, client_id: str, session_id: str) -> None:
+        """A client looks at this session now ('' for none)."""
+        if session_id:
+            self.sessions.get(session_id)
+        claims = self.claims.look_at(client_id, session_id)
+        if claims is None:
+            raise Conflict("open the event stream first: only attached clients have a current session", "not_attached")
+        self.claims = claims
+        self.feed.announce(updated(Presence(client_id=client_id, session_id=session_id, attached=True)))
+
+    def _check_open(self) -> None:
+        if self.closing:
+            raise Conflict("the workspace is closing", "workspace_closing")
+
+    async def reload(self) -> None:
+        """Read the configuration again. Turns under way keep what they have."""
+        self.agent.reload(await load_config(self.shared, self.path))
+        self.permissions.rules = _rules(self.agent.config)
+
+    async def close(self, drain_s: float) -> None:
+        """Refuse, cancel, wait, flush, release: in this order (R13)."""
+        self.closing = True
+        for dispatcher in self._dispatchers.values():
+            dispatcher.close()
+        drains = [asyncio.ensure_future(dispatcher.drained()) for dispatcher in self._dispatchers.values()]
+        if drains:
+            _, late = await asyncio.wait(drains, timeout=drain_s)
+            for drain in late:
+                drain.cancel()
+        await asyncio.wait({self._recorder.write(Batch())}, timeout=drain_s)
+        self.feed.close()
+        await self.agent.aclose()
+
+    async def recover(self) -> None:
+        """Take up what was open when the server stopped (R15)."""
+        store, read = self.shared.store, self.shared.journal.read
+        self._last_run_seq = await read(store.last_run_seq, self.id)
+        early = await read(store.early_cancels, self.id)
+        self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
+        rows = await read(store.open_runs, self.id)
+        marks = {session.session.id: session.mark for session in await read(store.sessions, self.id)}
+        for session_id in dict.fromkeys(row.run.session_id for row in rows):
+            mine = [row for row in rows if row.run.session_id == session_id]
+            active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
+            if active:
+                await asyncio.to_thread(kill_tagged, self.tool_calls.process_tag(active))
+            messages = await self._read_messages(session_id, "", 0) if active else []
+            leftover = [message for message in messages if message.run_id == active]
+            self._dispatcher(session_id).recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)
+
+
+def _outcome(terminal: RunComplete) -> str:
+    if terminal.cancelled:
+        return "cancelled"
+    if terminal.interrupted:
+        return "interrupted"
+    return "failed" if terminal.error else "completed"
+
+
+async def load_config(shared: Shared, path: str) -> Config:
+    """The configuration of a workspace: what its files say, or whatever model can be found without any."""
+    loaded = await asyncio.to_thread(load, Path(path), shared.config_file, shared.environ)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    return await with_defaults(loaded.config, shared.environ, probe)
+
+
+def _rules(config: Config) -> Rules:
+    return Rules(allow=config.permissions.allow, deny=config.permissions.deny)
+
+
+async def open_workspace(
+    row: WorkspaceRow,
+    shared: Shared,
+    config: Config,
+    *,
+    yolo: bool = False,
+    env: Mapping[str, str] | None = None,
+    on_quiet: Callable[[], None],
+) -> Workspace:
+    """Open a workspace whose row is in the store, and go on where it stopped."""
+    read, store = shared.journal.read, shared.store
+    bounds = await read(store.log_bounds, row.id)
+    sessions = [entry.session for entry in await read(store.sessions, row.id)]
+    feed = Feed(row.epoch, bounds.last)
+    journal = shared.journal.for_workspace(row.id, feed)
+    workspace = Workspace(
+        row,
+        shared,
+        feed,
+        journal,
+        Agent(Path(row.path), config, env or {}),
+        SessionBook(sessions, shared.world),
+        yolo=yolo,
+        on_quiet=on_quiet,
+    )
+    await workspace.recover()
+    return workspace

@@ -1,0 +1,211 @@
+"""Path → workspace: opened once for each directory, kept while somebody needs it, released when nobody does (R17)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from covey.config.schema import Config, ConfigError
+from covey.engine.workspace import Shared, Workspace, load_config, open_workspace
+from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
+from covey.protocol.events import Presence, updated
+from covey.store.base import Change, PutWorkspace, WorkspaceRow
+
+log = logging.getLogger(__name__)
+
+DRAIN_S = 7.0
+"""How long closing waits for runs to end: below the ten seconds in which a server has to be gone."""
+RETIRED_KEPT = 10_000
+"""Clients that said goodbye and are remembered: a late create of theirs is refused."""
+VISITOR = ""
+"""Who holds a workspace that was asked for by its id, without a claim, after a restart."""
+
+
+class Workspaces:
+    """All open workspaces of a server. A lock for each path: nobody is handed a workspace that is going away."""
+
+    def __init__(self, shared: Shared, on_idle: Callable[[], None], idle_exit_s: float) -> None:
+        self._shared = shared
+        self._on_idle = on_idle
+        self._idle_exit_s = idle_exit_s
+        self._open: dict[str, Workspace] = {}
+        self._rows: dict[str, WorkspaceRow] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._retired: dict[str, None] = {}
+        self._loop = asyncio.get_running_loop()
+        self._idle_since = self._loop.time()
+        self._look = asyncio.Event()
+        self._reaper: asyncio.Task[None] | None = None
+        self.closing = False
+
+    async def start(self) -> None:
+        """Take up every workspace that has open runs, then watch over claims."""
+        store, read = self._shared.store, self._shared.journal.read
+        self._rows = {row.id: row for row in await read(store.workspaces)}
+        for row in self._rows.values():
+            if await read(store.open_runs, row.id):
+                async with self._lock(row.path):
+                    await self._reopen(row)
+        self._reaper = asyncio.create_task(self._reap(), name="claims")
+
+    def all(self) -> list[Workspace]:
+        return list(self._open.values())
+
+    async def get(self, workspace_id: str) -> Workspace:
+        """An open workspace; one that is only in the store is opened again for whoever still knows its id."""
+        workspace = self._open.get(workspace_id)
+        if workspace:
+            return workspace
+        row = self._rows.get(workspace_id)
+        if row is None:
+            raise NotFound(
+                f"there is no workspace {workspace_id!r}; create it with POST /v1/workspaces", "workspace_not_found"
+            )
+        async with self._lock(row.path):
+            self._check_serving()
+            if workspace_id not in self._open:
+                _check_directory(row.path)
+                workspace = await self._reopen(row)
+                workspace.claims = workspace.claims.create(VISITOR, self._loop.time())
+                self._look.set()
+            return self._open[workspace_id]
+
+    async def create(self, path: str, client_id: str, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
+        """Open the workspace of a directory, or join it."""
+        resolved = _resolve(path)
+        async with self._lock(resolved):
+            self._check_serving()
+            if client_id in self._retired:
+                raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
+            row = next((row for row in self._rows.values() if row.path == resolved), None)
+            if row is None or row.id not in self._open:
+                config = await load_config(self._shared, resolved)
+                row = row or await self._add_row(resolved)
+                self._open[row.id] = await open_workspace(
+                    row, self._shared, config, yolo=yolo, env=env, on_quiet=self._look.set
+                )
+            workspace = self._open[row.id]
+            workspace.claims = workspace.claims.create(client_id, self._loop.time())
+            self._look.set()
+            return workspace
+
+    async def _add_row(self, path: str) -> WorkspaceRow:
+        now = self._shared.world.now_s()
+        row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
+        await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
+        self._rows[row.id] = row
+        return row
+
+    async def _reopen(self, row: WorkspaceRow) -> Workspace:
+        """Open without a client: a configuration that cannot be read must not keep its runs from ending."""
+        try:
+            config = await load_config(self._shared, row.path)
+        except ConfigError as error:
+            log.warning("%s: %s", row.path, error)
+            config = Config()
+        workspace = await open_workspace(row, self._shared, config, on_quiet=self._look.set)
+        self._open[row.id] = workspace
+        return workspace
+
+    # ── claims ──
+
+    def attach(self, workspace: Workspace, client_id: str) -> None:
+        """A client opened an event stream."""
+        if workspace.closing:
+            raise Conflict("the workspace is closing", "workspace_closing")
+        workspace.claims = workspace.claims.attach(client_id)
+        workspace.feed.announce(updated(Presence(client_id=client_id, session_id="", attached=True)))
+
+    def detach(self, workspace: Workspace, client_id: str) -> None:
+        workspace.claims = workspace.claims.detach(client_id, self._loop.time())
+        workspace.feed.announce(updated(Presence(client_id=client_id, session_id="", attached=False)))
+        self._look.set()
+
+    def release(self, workspace: Workspace, client_id: str) -> None:
+        workspace.claims = workspace.claims.release(client_id)
+        self._look.set()
+
+    def retire(self, client_id: str) -> None:
+        """The client says goodbye for good."""
+        self._retired[client_id] = None
+        if len(self._retired) > RETIRED_KEPT:
+            del self._retired[next(iter(self._retired))]
+        for workspace in self._open.values():
+            workspace.claims = workspace.claims.drop(client_id)
+        self._look.set()
+
+    async def _reap(self) -> None:
+        """Release what nobody needs; sleep until the next deadline, or until something changes."""
+        while True:
+            self._look.clear()
+            now = self._loop.time()
+            for workspace in self.all():
+                workspace.claims = workspace.claims.expire(now)
+                if _is_idle(workspace):
+                    await self._release(workspace)
+            if self._open:
+                self._idle_since = self._loop.time()
+            elif self._idle_exit_s and now >= self._idle_since + self._idle_exit_s:
+                self._on_idle()
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look.wait(), self._pause())
+
+    def _pause(self) -> float | None:
+        """How long nothing can happen by itself."""
+        deadlines = [d for w in self._open.values() if (d := w.claims.next_deadline()) is not None]
+        if not self._open and self._idle_exit_s:
+            deadlines.append(self._idle_since + self._idle_exit_s)
+        return max(0.0, min(deadlines) - self._loop.time()) if deadlines else None
+
+    async def _release(self, workspace: Workspace) -> None:
+        async with self._lock(workspace.path):
+            if _is_idle(workspace) and workspace.id in self._open:
+                del self._open[workspace.id]
+                await workspace.close(DRAIN_S)
+
+    # ── closing ──
+
+    @property
+    def is_idle(self) -> bool:
+        return not any(workspace.claims or workspace.is_busy for workspace in self._open.values())
+
+    async def close(self) -> None:
+        """Close every workspace, all at once (R13)."""
+        self.closing = True
+        if self._reaper:
+            self._reaper.cancel()
+        await asyncio.gather(*(workspace.close(DRAIN_S) for workspace in self.all()))
+
+    def _lock(self, path: str) -> asyncio.Lock:
+        return self._locks.setdefault(path, asyncio.Lock())
+
+    def _check_serving(self) -> None:
+        if self.closing:
+            raise Unavailable("the server is shutting down")
+
+
+def _is_idle(workspace: Workspace) -> bool:
+    return not workspace.claims and not workspace.is_busy
+
+
+def _resolve(path: str) -> str:
+    if not path or "\0" in path:
+        raise BadRequest("path is missing")
+    directory = Path(path)
+    if not directory.is_absolute():
+        raise BadRequest(f"path must be absolute, not {path!r}: the server may run in another directory than you")
+    _check_directory(path)
+    return str(directory.resolve())
+
+
+def _check_directory(path: str) -> None:
+    try:
+        is_directory = Path(path).is_dir()
+    except OSError as error:
+        raise BadRequest(f"{path!r} cannot be opened: {error.strerror}") from None
+    if not is_directory:
+        raise BadRequest(f"{path!r} is not a directory")

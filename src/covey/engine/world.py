@@ -1,0 +1,39 @@
+"""What the engine takes from the world around it: the time of day, and ids that nobody has used before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+EPOCH_S = 1_767_225_600
+"""1 January 2026: ids count from here, which keeps them short."""
+TICKS_PER_S = 10_000
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class World:
+    """The wall clock and the ids of one server. A simulation gives its own clock."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self.now = now
+        self._last_tick = 0
+
+    def now_s(self) -> int:
+        return int(self.now())
+
+    def new_id(self) -> str:
+        """A short id that sorts by time. One server owns a store, so counting up is enough to be unique.
+
+        Short, because three of them are in every delta that is sent.
+        """
+        tick = int((self.now() - EPOCH_S) * TICKS_PER_S)
+        self._last_tick = max(self._last_tick + 1, tick)
+        return _base36(self._last_tick)
+
+
+def _base36(number: int) -> str:
+    digits = []
+    while number > 0:
+        number, digit = divmod(number, 36)
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits)) or "0"

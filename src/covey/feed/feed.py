@@ -1,0 +1,305 @@
+"""One ordered log of events for a workspace, in memory only as far as an attached client has not read it yet.
+
+Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: one
+that is slow costs nothing but the log's length, which is bounded. Whoever falls out of the log is disconnected and
+resumes from the store by its last event id.
+
+Nothing is published here that the journal has not written, except growth of messages and facts of the moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from covey.feed.live import LiveMessage
+from covey.protocol.events import Event, MessageDelta, encode_event, updated
+from covey.protocol.messages import Message
+from covey.protocol.sse import EventId, frame
+
+LOG_BYTES = 16 * 1024 * 1024
+"""What a workspace keeps for clients that have not read it: some seconds of a hundred fast models."""
+ENTRY_OVERHEAD = 300
+"""What an entry costs beside its bytes, so that many tiny ones are counted too."""
+SEND_BYTES = 256 * 1024
+"""The most that is handed to one client at once: it bounds what a stalled socket can hold."""
+MERGE_ABOVE = 512
+"""A client this many entries behind gets the growth of each part as one delta."""
+WHOLE_INTERVAL_S = 0.033
+"""How often a client without deltas gets a message that grows."""
+
+
+class _Entry:
+    """One event in the log. `frame` is encoded when the first client needs it."""
+
+    __slots__ = ("_frame", "delta", "message_id", "session_id", "size", "whole")
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        frame: bytes = b"",
+        delta: MessageDelta | None = None,
+        message_id: str = "",
+        whole: bool = False,
+    ) -> None:
+        self.session_id = session_id
+        self._frame = frame
+        self.delta = delta
+        self.message_id = message_id
+        self.whole = whole
+        """Only for clients that do not take deltas."""
+        self.size = ENTRY_OVERHEAD + (len(frame) if delta is None else len(delta.delta))
+
+    @property
+    def frame(self) -> bytes:
+        if not self._frame and self.delta is not None:
+            self._frame = _delta_frame(self.delta)
+        return self._frame
+
+
+@dataclass(slots=True)
+class _Batch:
+    data: bytes
+    cursor: int
+
+
+class Subscription:
+    """One client's place in the log. `take` never waits; `wait` returns when there may be something to take."""
+
+    __slots__ = ("_closed", "_feed", "_waiter", "cursor", "deltas", "session_id")
+
+    def __init__(self, feed: Feed, cursor: int, *, deltas: bool, session_id: str) -> None:
+        self._feed = feed
+        self.cursor = cursor
+        self.deltas = deltas
+        self.session_id = session_id
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """The stream must end: the feed closed, the client left, or it fell out of the log."""
+        return self._closed
+
+    def take(self) -> bytes:
+        """What this client has not been given yet, up to a bound; empty when it is up to date."""
+        return b"" if self._closed else self._feed.take(self)
+
+    async def wait(self) -> None:
+        if self.cursor == self._feed.head and not (self._closed or self._feed.closed):
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        self._closed = True
+        self._feed.remove(self)
+        self.wake()
+
+
+class Feed:
+    """The log of one workspace and everybody who reads it."""
+
+    def __init__(self, epoch: int, last_seq: int) -> None:
+        self.epoch = epoch
+        self.last_seq = last_seq
+        self.live: dict[str, LiveMessage] = {}
+        self.on_event: Callable[[Event], None] = lambda event: None
+        self._loop = asyncio.get_running_loop()
+        self._log: list[_Entry] = []
+        self._base = 0
+        self._bytes = 0
+        self._subscriptions: set[Subscription] = set()
+        self._whole_readers = 0
+        self._batches: dict[tuple[int, bool, str], _Batch] = {}
+        self._wake_due = False
+        self._grown: set[str] = set()
+        self._tick: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def head(self) -> int:
+        """The place behind the last entry."""
+        return self._base + len(self._log)
+
+    @property
+    def readers(self) -> int:
+        return len(self._subscriptions)
+
+    # ── publishing ──
+
+    def publish(self, seq: int, event: Event, encoded: bytes) -> None:
+        """A durable event, as the journal has written it."""
+        assert seq == self.last_seq + 1, f"event {seq} after {self.last_seq}"
+        self.last_seq = seq
+        message_id = ""
+        if isinstance(event.payload, Message):
+            message_id = event.payload.id
+            self._follow(event.payload, gone=event.change == "deleted")
+        if self._subscriptions:
+            self._append(
+                _Entry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id)
+            )
+        self.on_event(event)
+
+    def grow(self, delta: MessageDelta) -> None:
+        """A message in progress grew."""
+        live = self.live.get(delta.message_id)
+        if live is None:
+            return
+        live.grow(delta)
+        if self._whole_readers < len(self._subscriptions):
+            self._append(_Entry(delta.session_id, delta=delta, message_id=delta.message_id))
+        if self._whole_readers:
+            self._grown.add(delta.message_id)
+            if self._tick is None:
+                self._tick = self._loop.call_later(WHOLE_INTERVAL_S, self._publish_whole)
+
+    def announce(self, event: Event) -> None:
+        """A fact of the moment, which nobody who comes later needs."""
+        if self._subscriptions:
+            self._append(_Entry(event.session_id, frame=frame(encode_event(event))))
+
+    def close(self) -> None:
+        """End every stream, once it has been given what is in the log."""
+        self._closed = True
+        for subscription in self._subscriptions:
+            subscription.wake()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _follow(self, message: Message, *, gone: bool) -> None:
+        if gone or message.finish or message.role != "assistant":
+            self.live.pop(message.id, None)
+        else:
+            self.live[message.id] = LiveMessage(message)
+
+    def _publish_whole(self) -> None:
+        self._tick = None
+        for message_id in self._grown:
+            if live := self.live.get(message_id):
+                message = live.message()
+                data = frame(encode_event(updated(message)))
+                self._append(_Entry(message.session_id, frame=data, message_id=message_id, whole=True))
+        self._grown.clear()
+
+    def _append(self, entry: _Entry) -> None:
+        self._log.append(entry)
+        self._bytes += entry.size
+        if not self._wake_due:
+            self._wake_due = True
+            self._loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        """Once for all that was published in this turn of the loop: trim, then wake whoever waits."""
+        self._wake_due = False
+        self._batches.clear()
+        self._trim()
+        for subscription in self._subscriptions:
+            subscription.wake()
+
+    def _trim(self) -> None:
+        read = min((subscription.cursor for subscription in self._subscriptions), default=self.head)
+        drop = max(0, read - self._base)
+        size = self._bytes - sum(entry.size for entry in self._log[:drop])
+        while size > LOG_BYTES:
+            size -= self._log[drop].size
+            drop += 1
+        if drop:
+            del self._log[:drop]
+            self._base += drop
+            self._bytes = size
+        for subscription in [s for s in self._subscriptions if s.cursor < self._base]:
+            subscription.close()
+
+    # ── reading ──
+
+    def subscribe(self, *, deltas: bool, session_id: str = "") -> Subscription:
+        """Start reading behind the last entry."""
+        subscription = Subscription(self, self.head, deltas=deltas, session_id=session_id)
+        self._subscriptions.add(subscription)
+        self._whole_readers += not deltas
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+            self._whole_readers -= not subscription.deltas
+            if not self._subscriptions:
+                self._base, self._bytes = self.head, 0
+                self._log.clear()
+
+    def in_progress(self, session_id: str = "") -> list[Message]:
+        """The messages in progress, as the log has told them up to its head."""
+        messages = (live.message() for live in self.live.values())
+        return [message for message in messages if session_id in ("", message.session_id)]
+
+    def take(self, subscription: Subscription) -> bytes:
+        if subscription.cursor == self.head:
+            return b""
+        key = (subscription.cursor, subscription.deltas, subscription.session_id)
+        batch = self._batches.get(key)
+        if batch is None:
+            batch = self._batches[key] = self._batch(subscription)
+        subscription.cursor = batch.cursor
+        return batch.data
+
+    def _batch(self, subscription: Subscription) -> _Batch:
+        """The bytes for everybody who stands where this client stands."""
+        start = subscription.cursor - self._base
+        end, size = start, 0
+        while end < len(self._log) and size < SEND_BYTES:
+            size += self._log[end].size
+            end += 1
+        entries: Iterable[_Entry] = self._log[start:end]
+        if subscription.session_id:
+            entries = [entry for entry in entries if entry.session_id in ("", subscription.session_id)]
+        frames = _delta_frames(list(entries)) if subscription.deltas else _whole_frames(list(entries))
+        return _Batch(b"".join(frames), self._base + end)
+
+
+def _delta_frames(entries: list[_Entry]) -> Iterable[bytes]:
+    entries = [entry for entry in entries if not entry.whole]
+    if len(entries) <= MERGE_ABOVE:
+        return [entry.frame for entry in entries]
+    return _merged(entries)
+
+
+def _merged(entries: list[_Entry]) -> Iterable[bytes]:
+    """The same text in fewer events: between two whole events, the growth of each part becomes one delta."""
+    growth: dict[tuple[str, int], list[MessageDelta]] = {}
+
+    def flush() -> Iterable[bytes]:
+        for deltas in growth.values():
+            text = "".join(delta.delta for delta in deltas)
+            yield _delta_frame(msgspec.structs.replace(deltas[0], delta=text))
+        growth.clear()
+
+    for entry in entries:
+        if entry.delta is None:
+            yield from flush()
+            yield entry.frame
+        else:
+            growth.setdefault((entry.message_id, entry.delta.part), []).append(entry.delta)
+    yield from flush()
+
+
+def _whole_frames(entries: list[_Entry]) -> Iterable[bytes]:
+    """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
+    last = {entry.message_id: entry for entry in entries if entry.message_id and entry.delta is None}
+    for entry in entries:
+        if entry.delta is None and (not entry.whole or last[entry.message_id] is entry):
+            yield entry.frame
+
+
+def _delta_frame(delta: MessageDelta) -> bytes:
+    return frame(encode_event(updated(delta)))

@@ -1,0 +1,1 @@
+"""HTTP in, events out. Knows the engine, decides nothing about runs."""

@@ -1,0 +1,103 @@
+"""The ASGI application: access first, then the route table, and one place where errors become answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from covey.engine.workspaces import Workspaces
+from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound
+from covey.server import metrics, openapi
+from covey.server.access import Access
+from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
+from covey.server.event_stream import EventStream, Stream
+from covey.server.routes import permissions, runs, service, sessions, workspaces
+
+log = logging.getLogger(__name__)
+
+BEAT_S = 2.5
+"""How often all streams are looked at: a keep-alive is late by at most this much."""
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *runs.ENDPOINTS,
+    *sessions.ENDPOINTS,
+    *workspaces.ENDPOINTS,
+    *permissions.ENDPOINTS,
+    *service.ENDPOINTS,
+)
+"""The ones that are called most stand first: routes are tried in order."""
+
+
+class App:
+    """The server as uvicorn sees it."""
+
+    def __init__(
+        self, workspaces: Workspaces, access: Access, counts: dict[str, int], stop: Callable[[], None]
+    ) -> None:
+        self.workspaces = workspaces
+        self.streams: set[Stream] = set()
+        self.stop = stop
+        self._access = access
+        self._counts = counts
+        self._router = Router(
+            [
+                Route("/v1/workspaces/{id}/events", EventStream(), methods=["GET"]),
+                *(Route(e.path, e, methods=[e.method]) for e in ENDPOINTS),
+                Route("/metrics", self._metrics, methods=["GET"]),
+                Route("/openapi.json", _OpenApi(), methods=["GET"]),
+            ],
+            redirect_slashes=False,
+            default=_not_found,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        scope["covey"] = scope["app"] = self
+        try:
+            self._access.check(scope)
+            await self._router(scope, receive, send)
+        except CoveyError as error:
+            await respond_error(send, error)
+        except HTTPException as error:
+            await respond_error(send, MethodNotAllowed(f"{scope['method']} is not for this path: {error.detail}"))
+        except ClientGone:
+            pass
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            await respond_error(send, CoveyError("an error of ours; the server's log has the details"))
+
+    async def beat(self) -> None:
+        """Keep quiet streams alive and end the stalled ones, until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            now = asyncio.get_running_loop().time()
+            for stream in list(self.streams):
+                stream.beat(now)
+
+    async def _metrics(self, request: Any) -> Any:
+        from starlette.responses import Response
+
+        text = metrics.render(self.workspaces, self._counts, len(self.streams))
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+
+class _OpenApi:
+    def __init__(self) -> None:
+        self._document = b""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._document:
+            self._document = msgspec.json.encode(openapi.describe(ENDPOINTS))
+        await respond(send, 200, self._document, [(b"content-type", b"application/json")])
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    raise NotFound(f"there is no {scope['path']}; /openapi.json lists what there is")

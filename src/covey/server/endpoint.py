@@ -1,0 +1,138 @@
+"""One route: what it takes, what it gives, and the function behind it. The same definition serves and documents it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from covey.engine.workspace import Workspace
+from covey.engine.workspaces import Workspaces
+from covey.protocol.errors import BadRequest, CoveyError, ErrorBody, TooLarge, WrongType
+from covey.protocol.requests import MAX_BODY_BYTES
+
+log = logging.getLogger(__name__)
+
+_encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
+_NOTHING = (b"", [(b"content-length", b"0")])
+
+
+class ClientGone(Exception):
+    """The connection ended before the request was complete: nobody is there to be answered."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, as a handler sees it."""
+
+    workspaces: Workspaces
+    path: dict[str, str]
+    query: dict[str, str]
+    stop: Callable[[], None]
+    """Ask the server to shut down."""
+
+    async def workspace(self) -> Workspace:
+        return await self.workspaces.get(self.path["id"])
+
+    def number(self, name: str, *, at_most: float) -> float:
+        """A number of the query, 0 if it is not there."""
+        text = self.query.get(name, "")
+        try:
+            value = float(text or 0)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= at_most:
+            raise BadRequest(f"{name} must be a number from 0 to {at_most:g}, not {text!r}")
+        return value
+
+
+Handler = Callable[[Call, Any], Awaitable[Any]]
+
+
+@dataclass(slots=True, eq=False)
+class Endpoint:
+    """An ASGI application for one method of one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    body: Any = None
+    """What the request must decode to; None: no body is read."""
+    answer: Any = None
+    """The type of the answer; None: an empty one."""
+    status: int = 200
+    optional_body: bool = False
+    _decoder: msgspec.json.Decoder[Any] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.body is not None:
+            self._decoder = msgspec.json.Decoder(self.body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["covey"]
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        call = Call(state.workspaces, scope["path_params"], query, state.stop)
+        body = self._decode(await read_body(scope, receive)) if self._decoder else None
+        answer = await self.handler(call, body)
+        data, headers = (_encode(answer), [_JSON]) if self.answer is not None else _NOTHING
+        await respond(send, self.status, data, headers)
+
+    def _decode(self, data: bytes) -> Any:
+        assert self._decoder is not None
+        if not data:
+            if self.optional_body:
+                return None
+            raise BadRequest("a JSON body is required")
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise BadRequest(f"the body is not valid: {error}") from None
+
+
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, if it is JSON and not too large."""
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise TooLarge(f"a body may have at most {MAX_BODY_BYTES} bytes")
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY_BYTES:
+            raise TooLarge(f"a body may have at most {MAX_BODY_BYTES} bytes")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            break
+    content_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if size and content_type != b"application/json":
+        raise WrongType("the body must be sent as application/json")
+    return b"".join(chunks)
+
+
+async def respond(send: Send, status: int, data: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    if data:
+        headers = [*headers, (b"content-length", b"%d" % len(data))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def respond_error(send: Send, error: CoveyError) -> None:
+    body = ErrorBody(message=error.message, code=error.code, retry_after=error.retry_after)
+    headers = [_JSON]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % max(1, round(error.retry_after))))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await respond(send, error.status, _encode(body), headers)

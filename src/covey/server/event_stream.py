@@ -1,0 +1,174 @@
+"""GET W/events: one client's stream. What it missed, then what is in progress, then what happens.
+
+The client is subscribed first, and everything before that moment is read from the store: nothing falls in between,
+nothing is told twice. A stream never waits for another, and one that does not take what it is given is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive, Scope, Send
+
+from covey.engine.workspace import Workspace
+from covey.feed.feed import Subscription
+from covey.protocol.errors import BadRequest
+from covey.protocol.events import Gap, created, encode_event, updated
+from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
+
+RETRY_MS = 1000
+"""What a client is told to wait before it connects again."""
+HEARTBEAT_S = 15.0
+STALLED_S = 30.0
+"""A client that has taken nothing for so long is gone."""
+REPLAY_PAGE = 500
+"""Events read from the store at once during a replay."""
+
+
+class EventStream:
+    """The ASGI application behind the route."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["covey"]
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        client_id = client_id_of(query.get("client_id", ""))
+        workspace: Workspace = await state.workspaces.get(scope["path_params"]["id"])
+        session_id = query.get("session_id", "")
+        if session_id:
+            workspace.sessions.get(session_id)
+        headers = dict(scope["headers"])
+        last_id = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last_event_id", "")
+        deltas = query.get("deltas", "") in ("1", "true")
+        state.workspaces.attach(workspace, client_id)
+        subscription = workspace.feed.subscribe(deltas=deltas, session_id=session_id)
+        stream = Stream(workspace, subscription, send)
+        state.streams.add(stream)
+        gone = asyncio.create_task(_watch(receive, stream))
+        try:
+            await stream.run(last_id)
+        except (asyncio.CancelledError, OSError):
+            if not stream.aborted:
+                raise
+        finally:
+            gone.cancel()
+            state.streams.discard(stream)
+            subscription.close()
+            state.workspaces.detach(workspace, client_id)
+
+
+async def _watch(receive: Receive, stream: Stream) -> None:
+    """End the stream when the client leaves."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.abort()
+
+
+class Stream:
+    def __init__(self, workspace: Workspace, subscription: Subscription, send: Send) -> None:
+        self._workspace = workspace
+        self._subscription = subscription
+        self._send = send
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self.sent_at = self._loop.time()
+        """When the last bytes were handed over, or are being handed over since."""
+        self.sending = False
+        self.aborted = False
+
+    def abort(self) -> None:
+        """The client is gone, or does not read: end the stream wherever it is."""
+        self.aborted = True
+        self._subscription.close()
+        if self.sending and self._task:
+            _drop_connection(self._send)
+            self._task.cancel()
+
+    def beat(self, now: float) -> None:
+        """Called every now and then for all streams at once: timers for each would cost more than the events do."""
+        if self.sending and now - self.sent_at > STALLED_S:
+            self.abort()
+        elif now - self.sent_at > HEARTBEAT_S:
+            self._subscription.wake()
+
+    async def run(self, last_id: str) -> None:
+        present, upto = self._present(), self._workspace.feed.last_seq  # as of the moment of subscribing
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._write(preamble(RETRY_MS))
+        if last_id:
+            async for data in self._replay(last_id, upto):
+                await self._write(data)
+        if present:
+            await self._write(present)
+        await self._follow()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _follow(self) -> None:
+        subscription, feed = self._subscription, self._workspace.feed
+        while True:
+            if data := subscription.take():
+                await self._write(data)
+            elif subscription.closed or feed.closed:
+                return
+            else:
+                await subscription.wait()
+                if self._loop.time() - self.sent_at > HEARTBEAT_S:
+                    await self._write(KEEP_ALIVE)
+
+    async def _write(self, data: bytes) -> None:
+        self.sent_at = self._loop.time()
+        self.sending = True
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        self.sending = False
+
+    def _present(self) -> bytes:
+        """What a client that attaches now must know: messages in progress, and who waits for an answer."""
+        session_id = self._subscription.session_id
+        messages = [updated(message) for message in self._workspace.feed.in_progress(session_id)]
+        requests = [
+            created(request)
+            for request in self._workspace.permissions.pending
+            if session_id in ("", request.session_id)
+        ]
+        return b"".join(frame(encode_event(event)) for event in (*messages, *requests))
+
+    async def _replay(self, last_id: str, upto: int) -> AsyncIterator[bytes]:
+        """The durable events after `last_id`, or a gap if they are not there any more."""
+        workspace, feed = self._workspace, self._workspace.feed
+        store, read = workspace.shared.store, workspace.shared.journal.read
+        known = EventId.parse(last_id)
+        bounds = await read(store.log_bounds, workspace.id)
+        if known is None or known.epoch != feed.epoch or not bounds.floor <= known.seq <= upto:
+            reason = "the event id is unknown" if known is None else "the events after this id are not kept any more"
+            gap = Gap(reason=reason, resume_from=str(EventId(feed.epoch, upto)))
+            yield frame(encode_event(created(gap)))
+            return
+        after = known.seq
+        while after < upto:
+            session_id = self._subscription.session_id
+            page = await read(store.events, workspace.id, after, upto, session_id, REPLAY_PAGE)
+            if not page:
+                return
+            after = page[-1].seq
+            yield b"".join(frame(event.encoded, EventId(feed.epoch, event.seq)) for event in page)
+
+
+def _drop_connection(send: Send) -> None:
+    """Close without waiting for the client to take what is buffered: ASGI has no word for that, uvicorn's cycle has."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
+
+
+def client_id_of(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise BadRequest("client_id must be a UUID of your own making", "invalid_client_id") from None

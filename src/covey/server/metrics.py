@@ -1,0 +1,37 @@
+"""GET /metrics: counts and gauges as Prometheus text, read off the live objects when somebody asks."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterable
+
+from covey.engine.workspaces import Workspaces
+
+_STARTED = time.monotonic()
+
+
+def render(workspaces: Workspaces, counts: dict[str, int], streams: int) -> bytes:
+    return "".join(_lines(workspaces, counts, streams)).encode()
+
+
+def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iterable[str]:
+    open_workspaces = workspaces.all()
+    runs = [run for workspace in open_workspaces for run in workspace.open_runs()]
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    yield from _metric("uptime_seconds", "gauge", time.monotonic() - _STARTED)
+    yield from _metric("process_cpu_seconds_total", "counter", usage.ru_utime + usage.ru_stime)
+    yield from _metric("process_resident_memory_peak_bytes", "gauge", usage.ru_maxrss * 1024)
+    yield from _metric("workspaces_open", "gauge", len(open_workspaces))
+    yield from _metric("event_streams_open", "gauge", streams)
+    for state in ("accepted", "queued", "active", "folded"):
+        yield f'covey_runs_open{{state="{state}"}} {sum(run.state == state for run in runs)}\n'
+    for workspace in open_workspaces:
+        yield f'covey_events_total{{workspace="{workspace.id}"}} {workspace.feed.last_seq}\n'
+    for name, value in sorted(counts.items()):
+        yield from _metric(f"{name}_total", "counter", value)
+
+
+def _metric(name: str, kind: str, value: float) -> Iterable[str]:
+    yield f"# TYPE covey_{name} {kind}\n"
+    yield f"covey_{name} {value:g}\n"

@@ -1,0 +1,38 @@
+"""Routes about permission requests."""
+
+from __future__ import annotations
+
+from covey.protocol.events import PermissionRequest
+from covey.protocol.requests import Grant, Resolved, Skip
+from covey.server.endpoint import Call, Endpoint
+
+
+async def get_skip(call: Call, _body: None) -> Skip:
+    workspace = await call.workspace()
+    return Skip(skip=workspace.permissions.skip)
+
+
+async def set_skip(call: Call, body: Skip) -> Skip:
+    workspace = await call.workspace()
+    await workspace.permissions.set_skip(body.skip)
+    return body
+
+
+async def list_pending(call: Call, _body: None) -> list[PermissionRequest]:
+    workspace = await call.workspace()
+    return list(workspace.permissions.pending)
+
+
+async def grant(call: Call, body: Grant) -> Resolved:
+    workspace = await call.workspace()
+    return Resolved(resolved=workspace.permissions.answer(body.permission.id, body.action))
+
+
+P = "/v1/workspaces/{id}/permissions"
+
+ENDPOINTS = (
+    Endpoint("GET", P + "/skip", get_skip, "Whether everything is approved without asking.", answer=Skip),
+    Endpoint("POST", P + "/skip", set_skip, "Approve everything without asking, or stop doing so.", Skip, Skip),
+    Endpoint("GET", P, list_pending, "Requests that wait for an answer.", answer=list[PermissionRequest]),
+    Endpoint("POST", P + "/grant", grant, "Answer a request; the first answer wins.", Grant, Resolved),
+)

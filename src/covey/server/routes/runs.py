@@ -1,0 +1,112 @@
+"""Routes about prompts and runs: posting, watching, cancelling, and editing the queue."""
+
+from __future__ import annotations
+
+import re
+
+from covey.protocol.errors import BadRequest
+from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
+from covey.protocol.runs import CancelReceipt, PromptReceipt, Run
+from covey.server.endpoint import Call, Endpoint
+
+WAIT_MAX_S = 60
+RUNS_MAX = 1000
+"""Runs in one answer when `limit` is not given; the newest first."""
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+"""What a client may use as a run id: it has to fit into a URL and an environment variable."""
+
+
+async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
+    workspace = await call.workspace()
+    if body.run_id and not RUN_ID.fullmatch(body.run_id):
+        raise BadRequest("run_id may have letters, digits and . _ : - and at most 128 of them")
+    receipt = await workspace.post_prompt(body)
+    workspace.shared.counts["prompts_accepted"] += 1
+    return receipt
+
+
+async def session_state(call: Call, _body: None) -> AgentSession:
+    workspace = await call.workspace()
+    session = workspace.view(workspace.sessions.get(call.path["sid"]))
+    return AgentSession(**{name: getattr(session, name) for name in session.__struct_fields__})
+
+
+async def cancel_session(call: Call, _body: None) -> CancelReceipt:
+    workspace = await call.workspace()
+    return await workspace.dispatcher(call.path["sid"]).cancel()
+
+
+async def count_queued(call: Call, _body: None) -> int:
+    workspace = await call.workspace()
+    return len(workspace.dispatcher(call.path["sid"]).lane.queued)
+
+
+async def list_queued(call: Call, _body: None) -> list[str]:
+    workspace = await call.workspace()
+    return workspace.dispatcher(call.path["sid"]).queued_prompts()
+
+
+async def clear_queue(call: Call, _body: None) -> CancelReceipt:
+    workspace = await call.workspace()
+    return await workspace.dispatcher(call.path["sid"]).clear_queue()
+
+
+async def edit_prompt(call: Call, body: EditPrompt) -> Run:
+    workspace = await call.workspace()
+    if not body.prompt.strip():
+        raise BadRequest("the prompt is empty", "empty_prompt")
+    dispatcher = workspace.dispatcher(call.path["sid"])
+    await workspace.run(call.path["run_id"])  # 404 for an id that was never seen
+    return await dispatcher.edit(call.path["run_id"], body.prompt)
+
+
+async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
+    workspace = await call.workspace()
+    dispatcher = workspace.dispatcher(call.path["sid"])
+    await workspace.run(call.path["run_id"])
+    return await dispatcher.remove(call.path["run_id"])
+
+
+async def list_runs(call: Call, _body: None) -> list[Run]:
+    workspace = await call.workspace()
+    session_id = call.query.get("session_id", "")
+    if session_id:
+        workspace.sessions.get(session_id)
+    limit = int(call.number("limit", at_most=RUNS_MAX)) or RUNS_MAX
+    return await workspace.runs(session_id, call.query.get("state", ""), limit)
+
+
+async def get_run(call: Call, _body: None) -> Run:
+    workspace = await call.workspace()
+    return await workspace.run(call.path["run_id"], call.number("wait", at_most=WAIT_MAX_S))
+
+
+async def cancel_run(call: Call, _body: None) -> CancelReceipt:
+    workspace = await call.workspace()
+    if not RUN_ID.fullmatch(call.path["run_id"]):
+        raise BadRequest("this cannot be the id of a run")
+    return await workspace.cancel_run(call.path["run_id"])
+
+
+W = "/v1/workspaces/{id}"
+S = W + "/agent/sessions/{sid}"
+
+ENDPOINTS = (
+    Endpoint(
+        "POST", W + "/agent", post_prompt, "Post a prompt: accepted, recorded and then run, whoever stays.",
+        PostPrompt, PromptReceipt, status=202,
+    ),
+    Endpoint("GET", S, session_state, "A session and whether it is busy.", answer=AgentSession),
+    Endpoint("POST", S + "/cancel", cancel_session, "Cancel all open runs of a session.", answer=CancelReceipt),
+    Endpoint("GET", S + "/prompts/queued", count_queued, "How many prompts wait.", answer=int),
+    Endpoint("GET", S + "/prompts/list", list_queued, "The prompts that wait.", answer=list[str]),
+    Endpoint("POST", S + "/prompts/clear", clear_queue, "Drop what waits, not what runs.", answer=CancelReceipt),
+    Endpoint("PATCH", S + "/prompts/{run_id}", edit_prompt, "Change the text of one queued prompt.", EditPrompt, Run),
+    Endpoint("DELETE", S + "/prompts/{run_id}", remove_prompt, "Drop one queued prompt.", answer=CancelReceipt),
+    Endpoint("GET", W + "/runs", list_runs, "Runs, the newest first.", answer=list[Run]),
+    Endpoint("GET", W + "/runs/{run_id}", get_run, "One run; `wait` answers as soon as it ended.", answer=Run),
+    Endpoint(
+        "POST", W + "/runs/{run_id}/cancel", cancel_run, "Cancel one run, even one that is yet to be posted.",
+        answer=CancelReceipt,
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""Routes about sessions and their messages."""
+
+from __future__ import annotations
+
+from covey.protocol.messages import Message, Session
+from covey.protocol.requests import CreateSession, UpdateSession
+from covey.server.endpoint import Call, Endpoint
+
+MESSAGES_MAX = 10_000
+"""The most that one answer holds; `after` pages on."""
+
+
+async def list_sessions(call: Call, _body: None) -> list[Session]:
+    workspace = await call.workspace()
+    return [workspace.view(session) for session in workspace.sessions.all()]
+
+
+async def create_session(call: Call, body: CreateSession | None) -> Session:
+    workspace = await call.workspace()
+    return await workspace.create_session(body.title if body else "")
+
+
+async def get_session(call: Call, _body: None) -> Session:
+    workspace = await call.workspace()
+    return workspace.view(workspace.sessions.get(call.path["sid"]))
+
+
+async def update_session(call: Call, body: UpdateSession) -> Session:
+    workspace = await call.workspace()
+    return await workspace.update_session(call.path["sid"], body)
+
+
+async def delete_session(call: Call, _body: None) -> None:
+    workspace = await call.workspace()
+    await workspace.delete_session(call.path["sid"])
+
+
+async def list_messages(call: Call, _body: None) -> list[Message]:
+    workspace = await call.workspace()
+    limit = int(call.number("limit", at_most=MESSAGES_MAX))
+    return await workspace.messages(call.path["sid"], call.query.get("after", ""), limit)
+
+
+SESSIONS = "/v1/workspaces/{id}/sessions"
+ONE = SESSIONS + "/{sid}"
+
+ENDPOINTS = (
+    Endpoint("GET", SESSIONS, list_sessions, "The sessions, the last changed first.", answer=list[Session]),
+    Endpoint("POST", SESSIONS, create_session, "A new session.", CreateSession, Session, optional_body=True),
+    Endpoint("GET", ONE, get_session, "One session.", answer=Session),
+    Endpoint("PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session),
+    Endpoint("DELETE", ONE, delete_session, "End its runs and remove it."),
+    Endpoint(
+        "GET", ONE + "/messages", list_messages, "Messages in order; `after` and `limit` page.", answer=list[Message]
+    ),
+)

@@ -1,0 +1,111 @@
+"""Routes about workspaces, their agent and their configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from covey import __version__
+from covey.config.view import view
+from covey.engine.workspace import Workspace as OpenWorkspace
+from covey.protocol.errors import BadRequest
+from covey.protocol.requests import (
+    AgentInfo,
+    ConfigView,
+    CreateWorkspace,
+    CurrentSession,
+    ProviderInfo,
+    Workspace,
+)
+from covey.server.endpoint import Call, Endpoint
+from covey.server.event_stream import client_id_of
+
+
+def _value(workspace: OpenWorkspace) -> Workspace:
+    data_dir = workspace.shared.data_dir
+    return Workspace(
+        id=workspace.id,
+        path=workspace.path,
+        yolo=workspace.permissions.skip,
+        data_dir=str(data_dir),
+        version=__version__,
+        config=view(workspace.agent.config, data_dir),
+    )
+
+
+async def list_workspaces(call: Call, _body: None) -> list[Workspace]:
+    return [_value(workspace) for workspace in call.workspaces.all()]
+
+
+async def create_workspace(call: Call, body: CreateWorkspace) -> Workspace:
+    client_id = client_id_of(body.client_id)
+    env = _environment(body.env)
+    return _value(await call.workspaces.create(body.path, client_id, yolo=body.yolo, env=env))
+
+
+def _environment(env: Mapping[str, str] | list[str] | None) -> Mapping[str, str]:
+    """Variables for the workspace's tools, as a table or as `NAME=value` lines."""
+    if isinstance(env, list):
+        pairs = [line.partition("=") for line in env]
+        env = {name: value for name, equals, value in pairs if equals}
+    for name, value in (env or {}).items():
+        if not name or "=" in name or "\0" in name + value:
+            raise BadRequest(f"env has a name or value that no environment can hold: {name!r}")
+    return env or {}
+
+
+async def get_workspace(call: Call, _body: None) -> Workspace:
+    return _value(await call.workspace())
+
+
+async def release_workspace(call: Call, _body: None) -> None:
+    call.workspaces.release(await call.workspace(), client_id_of(call.query.get("client_id", "")))
+
+
+async def current_session(call: Call, body: CurrentSession) -> None:
+    workspace = await call.workspace()
+    workspace.look_at(client_id_of(call.query.get("client_id", "")), body.session_id)
+
+
+async def agent(call: Call, _body: None) -> AgentInfo:
+    workspace = await call.workspace()
+    return workspace.agent.info(is_busy=workspace.is_busy)
+
+
+async def reload_agent(call: Call, _body: object) -> None:
+    workspace = await call.workspace()
+    await workspace.reload()
+
+
+async def get_config(call: Call, _body: None) -> ConfigView:
+    workspace = await call.workspace()
+    return view(workspace.agent.config, workspace.shared.data_dir)
+
+
+async def get_providers(call: Call, _body: None) -> list[ProviderInfo]:
+    workspace = await call.workspace()
+    return list(view(workspace.agent.config, workspace.shared.data_dir).providers.values())
+
+
+W = "/v1/workspaces/{id}"
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/workspaces", list_workspaces, "The open workspaces.", answer=list[Workspace]),
+    Endpoint(
+        "POST", "/v1/workspaces", create_workspace, "Open the workspace of a directory, or join it.",
+        CreateWorkspace, Workspace,
+    ),
+    Endpoint("GET", W, get_workspace, "One workspace.", answer=Workspace),
+    Endpoint("DELETE", W, release_workspace, "Release this client's claim; nobody else's."),
+    Endpoint("POST", W + "/current-session", current_session, "Which session this client looks at.", CurrentSession),
+    Endpoint("GET", W + "/agent", agent, "The model, and whether anything runs.", answer=AgentInfo),
+    Endpoint(
+        "POST", W + "/agent/init", reload_agent, "Make ready; never disturbs open runs.",
+        dict[str, object], optional_body=True,
+    ),
+    Endpoint(
+        "POST", W + "/agent/update", reload_agent, "Reload models and tools; never disturbs open runs.",
+        dict[str, object], optional_body=True,
+    ),
+    Endpoint("GET", W + "/config", get_config, "The configuration, without secrets.", answer=ConfigView),
+    Endpoint("GET", W + "/providers", get_providers, "The providers, without secrets.", answer=list[ProviderInfo]),
+)  # fmt: skip

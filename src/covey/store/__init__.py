@@ -1,0 +1,1 @@
+"""What is kept: rows and the event log. `journal.py` is the only writer."""

@@ -1,0 +1,193 @@
+"""What a store must do. SQLite is the default; the conformance suite in tests/store is what another one has to pass.
+
+A `Change` is written whole or not at all: rows, and the events that tell of them, in one transaction. Events get the
+next numbers of their workspace at that moment, so the log has no gaps and never tells of what was not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from covey.lifecycle.reply import TextPiece
+from covey.protocol.errors import Unavailable
+from covey.protocol.events import Event
+from covey.protocol.messages import Attachment, Message, Session
+from covey.protocol.runs import Run
+
+
+class StoreFailed(Unavailable):
+    """The store could not write or read. `passing`: disk full, locked or an I/O error, which may be over soon."""
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, *, passing: bool) -> None:
+        super().__init__(message)
+        self.passing = passing
+
+
+class RunExists(Exception):
+    """A run with this id is in the store already."""
+
+
+class WorkspaceRow(msgspec.Struct, frozen=True):
+    id: str
+    path: str
+    epoch: int
+    created_at: int
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A run with what clients do not see of it."""
+
+    run: Run
+    digest: str
+    """Tells whether a second post of the same run id has the same content (R14)."""
+    attachments: tuple[Attachment, ...] = ()
+    cancelled: bool = False
+    """A cancel covers it: recorded with the cancel, so that it survives a crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutWorkspace:
+    row: WorkspaceRow
+
+
+@dataclass(frozen=True, slots=True)
+class PutSession:
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class DropSession:
+    """Remove a session with its messages. Its runs stay: their ids may be posted again, and have an answer."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRun:
+    """Must be the first write of its change: if the id exists, nothing of the change is written (RunExists)."""
+
+    row: RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRun:
+    """Everything of a run that may change; its attachments and digest never do."""
+
+    run: Run
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutMessage:
+    """The whole message, as it is now. Text saved by `AppendText` is part of it and not needed any more."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class AppendText:
+    """Text by which a message in progress has grown since the last time."""
+
+    message_id: str
+    pieces: tuple[TextPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetMark:
+    """The session's cancel mark: it only rises."""
+
+    session_id: str
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutEarlyCancel:
+    run_id: str
+    until: float
+
+
+Write = (
+    PutWorkspace | PutSession | DropSession | InsertRun | UpdateRun | PutMessage | AppendText | SetMark | PutEarlyCancel
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is written together. `encoded` is the JSON of each event."""
+
+    workspace_id: str
+    writes: tuple[Write, ...]
+    events: tuple[Event, ...] = ()
+    encoded: tuple[bytes, ...] = ()
+    durable: bool = True
+    """Somebody was promised that this survives a power cut."""
+
+
+class LogBounds(NamedTuple):
+    """The events that the log holds: all with `floor` < seq <= `last`."""
+
+    floor: int
+    last: int
+
+
+class StoredEvent(NamedTuple):
+    seq: int
+    encoded: bytes
+
+
+class SessionRow(NamedTuple):
+    session: Session
+    mark: int
+
+
+class Store(Protocol):
+    """Called from the journal's threads only. Writes come from one thread; reads may come from several."""
+
+    def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        """Write the changes in order, as one group: all or, with StoreFailed, none.
+
+        Gives, for each, the seq of its first event; RunExists for one that was left out because its run is there.
+        """
+        ...
+
+    def trim_events(self, workspace_id: str, keep: int) -> None:
+        """Forget the oldest events, so that about `keep` remain."""
+        ...
+
+    def workspaces(self) -> list[WorkspaceRow]: ...
+
+    def log_bounds(self, workspace_id: str) -> LogBounds: ...
+
+    def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
+        """Events with after < seq <= upto; of one session (and of none) if `session_id` is given."""
+        ...
+
+    def sessions(self, workspace_id: str) -> list[SessionRow]:
+        """All sessions, the newest first."""
+        ...
+
+    def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
+        """In order, with the text that was saved of those in progress. `limit` 0: all."""
+        ...
+
+    def run(self, workspace_id: str, run_id: str) -> RunRow | None: ...
+
+    def runs(self, workspace_id: str, session_id: str, state: str, limit: int) -> list[Run]:
+        """The newest first; '' for any session or state."""
+        ...
+
+    def open_runs(self, workspace_id: str) -> list[RunRow]:
+        """Runs without a terminal event, in the order of their seq."""
+        ...
+
+    def last_run_seq(self, workspace_id: str) -> int: ...
+
+    def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,226 @@
+"""The only writer. What is published has been written, in the order in which it was said.
+
+One thread writes; whatever was handed in while it was busy becomes one group with one fsync. Growth of a message in
+progress is not written token by token: it goes straight to the feed, but never past a change that was said before it.
+
+When the disk is full or locked, a change that belongs to a run under way waits and is tried again, with everything
+behind it in order; a change that somebody is waiting for an answer to fails, so that they get a clear answer now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
+
+from covey.protocol.events import Event, MessageDelta, encode_event
+from covey.store.base import Change, Store, StoreFailed, Write
+
+log = logging.getLogger(__name__)
+
+GROUP_LIMIT = 512
+"""Changes in one transaction: beyond this a group adds latency, not throughput."""
+RETRY_S = 0.25
+"""How long to wait before a change that the disk refused is tried again."""
+READERS = 2
+"""Reading threads: one may be busy with a long replay while another answers."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Publisher(Protocol):
+    """Where events go once they are written: the feed of a workspace."""
+
+    def publish(self, seq: int, event: Event, encoded: bytes) -> None: ...
+
+    def grow(self, delta: MessageDelta) -> None: ...
+
+
+class _Silent:
+    """Publishes nothing."""
+
+    def publish(self, seq: int, event: Event, encoded: bytes) -> None:
+        raise AssertionError(event)
+
+    def grow(self, delta: MessageDelta) -> None:
+        raise AssertionError(delta)
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    change: Change
+    patient: bool
+    done: asyncio.Future[None]
+    owner: WorkspaceJournal
+
+
+class Journal:
+    """The writing thread and the reading threads of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[_Pending | Callable[[], None] | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(READERS, "covey-read")
+        self._give_up = threading.Event()
+        self._stalled: list[_Pending] = []
+        self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
+        self._thread.start()
+
+    def for_workspace(self, workspace_id: str, publisher: Publisher) -> WorkspaceJournal:
+        return WorkspaceJournal(self, workspace_id, publisher)
+
+    async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a reading method of the store on a reading thread."""
+        return await self._loop.run_in_executor(self._readers, lambda: call(*args, **kwargs))
+
+    async def write(self, change: Change) -> None:
+        """Write a change that no workspace tells of."""
+        await WorkspaceJournal(self, change.workspace_id, _Silent()).write(change.writes, patient=False)
+
+    def submit(self, pending: _Pending) -> None:
+        self._inbox.put(pending)
+
+    def maintain(self, call: Callable[[], None]) -> None:
+        """Have the writing thread do some upkeep between two groups."""
+        self._inbox.put(call)
+
+    async def aclose(self, timeout_s: float) -> None:
+        """Write what was handed in, then stop. What the disk still refuses after the timeout is left to recovery."""
+        self._inbox.put(None)
+        await self._loop.run_in_executor(self._readers, self._thread.join, timeout_s)
+        self._give_up.set()
+        await self._loop.run_in_executor(self._readers, self._thread.join, 1.0)
+        self._readers.shutdown(wait=True)
+        self._store.close()
+
+    # ── the writing thread ──
+
+    def _write_loop(self) -> None:
+        closing = False
+        while not self._give_up.is_set() and not (closing and not self._stalled):
+            group, closing = self._next_group(closing)
+            again, self._stalled = self._stalled, []
+            self._write(again + group)
+
+    def _next_group(self, closing: bool) -> tuple[list[_Pending], bool]:
+        """What there is to write: waits for something, unless refused changes are due to be tried again."""
+        group: list[_Pending] = []
+        try:
+            item = self._inbox.get(timeout=RETRY_S if self._stalled else None)
+            while True:
+                if item is None:
+                    closing = True
+                elif isinstance(item, _Pending):
+                    group.append(item)
+                else:
+                    self._maintain(item)
+                if len(group) >= GROUP_LIMIT:
+                    break
+                item = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+        return group, closing
+
+    def _write(self, group: list[_Pending]) -> None:
+        if not group:
+            return
+        try:
+            results = self._store.commit([pending.change for pending in group])
+        except StoreFailed as error:
+            if len(group) == 1:
+                self._refused(group[0], error)
+                return
+            for pending in group:  # one bad change must not fail its neighbours
+                if self._stalled:
+                    self._refused(pending, error)
+                else:
+                    self._write([pending])
+        else:
+            self._land(list(zip(group, results, strict=True)))
+
+    def _refused(self, pending: _Pending, error: StoreFailed) -> None:
+        """A patient change waits, and so does every patient one behind it; whoever wants an answer gets it now."""
+        if pending.patient and (error.passing or self._stalled):
+            if not self._stalled:
+                log.error("the store refuses to write, trying again: %s", error)
+            self._stalled.append(pending)
+        else:
+            self._land([(pending, error)])
+
+    def _land(self, results: list[tuple[_Pending, int | Exception]]) -> None:
+        self._loop.call_soon_threadsafe(_publish, results)
+
+    def _maintain(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except StoreFailed as error:
+            log.warning("upkeep failed: %s", error)
+
+
+def _publish(results: list[tuple[_Pending, int | Exception]]) -> None:
+    for pending, result in results:
+        pending.owner.landed(pending, result)
+
+
+class WorkspaceJournal:
+    """One workspace's way to write and to publish: first in, first out."""
+
+    def __init__(self, journal: Journal, workspace_id: str, publisher: Publisher) -> None:
+        self._journal = journal
+        self._workspace_id = workspace_id
+        self._publisher = publisher
+        self._loop = asyncio.get_running_loop()
+        self._outbox: deque[_Pending | MessageDelta] = deque()
+
+    def write(
+        self, writes: Sequence[Write], events: Sequence[Event] = (), *, patient: bool = True, durable: bool = True
+    ) -> asyncio.Future[None]:
+        """Write a change and publish its events. The future is done when both have happened.
+
+        `patient`: it belongs to a run under way, so a full disk delays it; else it fails with StoreFailed.
+        """
+        encoded = tuple(encode_event(event) for event in events)
+        change = Change(self._workspace_id, tuple(writes), tuple(events), encoded, durable)
+        pending = _Pending(change, patient, self._loop.create_future(), self)
+        self._outbox.append(pending)
+        self._journal.submit(pending)
+        return pending.done
+
+    def grow(self, delta: MessageDelta) -> None:
+        """Publish growth of a message, behind everything that was said before it."""
+        if self._outbox:
+            self._outbox.append(delta)
+        else:
+            self._publisher.grow(delta)
+
+    def landed(self, pending: _Pending, result: int | Exception) -> None:
+        """The writing thread is done with a change: publish it, and the growth that waited behind it."""
+        if self._outbox and self._outbox[0] is pending:
+            self._outbox.popleft()
+        else:
+            self._outbox.remove(pending)  # refused while earlier changes still wait
+        if isinstance(result, Exception):
+            self._fail(pending, result)
+        else:
+            change = pending.change
+            for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):
+                self._publisher.publish(seq, event, encoded)
+            if not pending.done.done():
+                pending.done.set_result(None)
+        while self._outbox and isinstance(self._outbox[0], MessageDelta):
+            self._publisher.grow(self._outbox.popleft())  # type: ignore[arg-type] # just checked
+
+    def _fail(self, pending: _Pending, error: Exception) -> None:
+        if pending.patient:
+            log.error("a change was refused for good: %s", error)
+        if not pending.done.done():
+            pending.done.set_exception(error)
+            pending.done.exception()  # whoever awaits it still gets it; nobody has to

@@ -1,0 +1,37 @@
+"""The tables, as numbered steps. A step is never changed once it has been released; a change is a further step."""
+
+STEPS: tuple[str, ...] = (
+    """
+    CREATE TABLE workspaces (
+        id TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE, epoch INTEGER NOT NULL, created_at INTEGER NOT NULL
+    );
+    CREATE TABLE sessions (
+        workspace_id TEXT NOT NULL, id TEXT NOT NULL, value BLOB NOT NULL, updated_at INTEGER NOT NULL,
+        mark INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (workspace_id, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE messages (
+        position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace_id TEXT NOT NULL, session_id TEXT NOT NULL,
+        run_id TEXT, role TEXT NOT NULL, value BLOB NOT NULL
+    );
+    CREATE INDEX messages_by_session ON messages (workspace_id, session_id, position);
+    CREATE TABLE message_tails (
+        message_id TEXT NOT NULL, part INTEGER NOT NULL, offset INTEGER NOT NULL, kind TEXT NOT NULL,
+        text TEXT NOT NULL, PRIMARY KEY (message_id, part, offset)
+    ) WITHOUT ROWID;
+    CREATE TABLE runs (
+        workspace_id TEXT NOT NULL, run_id TEXT NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL,
+        state TEXT NOT NULL, ended INTEGER NOT NULL, cancelled INTEGER NOT NULL, digest TEXT NOT NULL,
+        value BLOB NOT NULL, attachments BLOB NOT NULL, PRIMARY KEY (workspace_id, run_id)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX runs_by_seq ON runs (workspace_id, seq);
+    CREATE INDEX runs_open ON runs (workspace_id, seq) WHERE ended = 0;
+    CREATE INDEX runs_by_session ON runs (workspace_id, session_id, seq);
+    CREATE TABLE events (
+        workspace_id TEXT NOT NULL, seq INTEGER NOT NULL, session_id TEXT NOT NULL, encoded BLOB NOT NULL,
+        PRIMARY KEY (workspace_id, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE early_cancels (
+        workspace_id TEXT NOT NULL, run_id TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (workspace_id, run_id)
+    ) WITHOUT ROWID;
+    """,
+)

@@ -1,0 +1,308 @@
+"""The store on SQLite, through apsw: its bundled library is free of the WAL-reset bug of the one most Pythons link.
+
+Values are kept as the JSON that clients see, beside the columns by which they are looked up: `sqlite3` and `jq` are
+enough to read a store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from covey.lifecycle.reply import grown
+from covey.protocol.messages import Attachment, Message, Session
+from covey.protocol.runs import Run
+from covey.store import schema
+from covey.store.base import (
+    AppendText,
+    Change,
+    DropSession,
+    InsertRun,
+    LogBounds,
+    PutEarlyCancel,
+    PutMessage,
+    PutSession,
+    PutWorkspace,
+    RunExists,
+    RunRow,
+    SessionRow,
+    SetMark,
+    StoredEvent,
+    StoreFailed,
+    UpdateRun,
+    WorkspaceRow,
+    Write,
+)
+
+WAL_RESET_FIXED = (3, 51, 3)
+"""Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
+
+_encode = msgspec.json.Encoder().encode
+_session = msgspec.json.Decoder(Session).decode
+_message = msgspec.json.Decoder(Message).decode
+_run = msgspec.json.Decoder(Run).decode
+_attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
+
+_PASSING = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.CantOpenError,
+    apsw.ReadOnlyError,
+    OSError,
+)
+
+
+class SqliteStore:
+    """One database file for all workspaces of a server."""
+
+    def __init__(self, path: Path) -> None:
+        version = tuple(int(number) for number in apsw.sqlite_lib_version().split("."))
+        if version < WAL_RESET_FIXED:
+            raise StoreFailed(f"SQLite {apsw.sqlite_lib_version()} can corrupt data; upgrade apsw", passing=False)
+        self._path = str(path)
+        self._local = threading.local()
+        self._opened: list[apsw.Connection] = []
+        self._last_seq: dict[str, int] = {}
+        self._synchronous = ""
+        with _failures(f"cannot open {path}"):
+            self._writer = self._connect()
+            self._migrate()
+
+    # ── writing ──
+
+    def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        with _failures("cannot write"):
+            return self._commit(changes)
+
+    def _commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        self._sync("FULL" if any(change.durable for change in changes) else "NORMAL")
+        results: list[int | RunExists] = []
+        last_seq: dict[str, int] = {}
+        execute = self._writer.cursor().execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            for change in changes:
+                results.append(self._write_change(change, last_seq))
+            execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                execute("ROLLBACK")
+            raise
+        self._last_seq.update(last_seq)
+        return results
+
+    def _write_change(self, change: Change, last_seq: dict[str, int]) -> int | RunExists:
+        try:
+            for write in change.writes:
+                self._write(change.workspace_id, write)
+        except RunExists as error:
+            return error
+        workspace_id = change.workspace_id
+        seq = last_seq.get(workspace_id)
+        if seq is None:
+            seq = self._last_event_seq(workspace_id)
+        execute = self._writer.cursor().execute
+        for number, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), seq + 1):
+            execute("INSERT INTO events VALUES (?, ?, ?, ?)", (workspace_id, number, event.session_id, encoded))
+        last_seq[workspace_id] = seq + len(change.events)
+        return seq + 1
+
+    def _write(self, workspace_id: str, write: Write) -> None:
+        execute = self._writer.cursor().execute
+        match write:
+            case PutMessage(message):
+                execute(
+                    "INSERT INTO messages (id, workspace_id, session_id, run_id, role, value) VALUES (?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (id) DO UPDATE SET value = excluded.value",
+                    (message.id, workspace_id, message.session_id, message.run_id, message.role, _encode(message)),
+                )
+                execute("DELETE FROM message_tails WHERE message_id = ?", (message.id,))
+            case AppendText(message_id, pieces):
+                for piece in pieces:
+                    execute(
+                        "INSERT INTO message_tails VALUES (?, ?, ?, ?, ?)",
+                        (message_id, piece.part, piece.offset, piece.kind, piece.text),
+                    )
+            case InsertRun(row):
+                self._insert_run(workspace_id, row)
+            case UpdateRun(run, cancelled):
+                execute(
+                    "UPDATE runs SET state = ?, ended = ?, cancelled = ?, value = ?"
+                    " WHERE workspace_id = ? AND run_id = ?",
+                    (run.state, run.ended, cancelled, _encode(run), workspace_id, run.run_id),
+                )
+            case PutSession(session):
+                execute(
+                    "INSERT INTO sessions (workspace_id, id, value, updated_at) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+                    (workspace_id, session.id, _encode(session), session.updated_at),
+                )
+            case SetMark(session_id, mark):
+                execute(
+                    "UPDATE sessions SET mark = max(mark, ?) WHERE workspace_id = ? AND id = ?",
+                    (mark, workspace_id, session_id),
+                )
+            case PutEarlyCancel(run_id, until):
+                execute("DELETE FROM early_cancels WHERE until < ?", (until - 3600,))
+                execute("INSERT OR REPLACE INTO early_cancels VALUES (?, ?, ?)", (workspace_id, run_id, until))
+            case DropSession(session_id):
+                key = (workspace_id, session_id)
+                execute(
+                    "DELETE FROM message_tails WHERE message_id IN"
+                    " (SELECT id FROM messages WHERE workspace_id = ? AND session_id = ?)",
+                    key,
+                )
+                execute("DELETE FROM messages WHERE workspace_id = ? AND session_id = ?", key)
+                execute("DELETE FROM sessions WHERE workspace_id = ? AND id = ?", key)
+            case PutWorkspace(row):
+                execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", (row.id, row.path, row.epoch, row.created_at))
+
+    def _insert_run(self, workspace_id: str, row: RunRow) -> None:
+        run = row.run
+        self._writer.cursor().execute(
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace_id, run_id) DO NOTHING",
+            (
+                workspace_id,
+                run.run_id,
+                run.session_id,
+                run.seq,
+                run.state,
+                run.ended,
+                row.cancelled,
+                row.digest,
+                _encode(run),
+                _encode(row.attachments),
+            ),
+        )
+        if self._writer.changes() == 0:
+            raise RunExists(run.run_id)
+
+    def _last_event_seq(self, workspace_id: str) -> int:
+        if workspace_id not in self._last_seq:
+            query = "SELECT coalesce(max(seq), 0) FROM events WHERE workspace_id = ?"
+            self._last_seq[workspace_id] = self._writer.cursor().execute(query, (workspace_id,)).get
+        return self._last_seq[workspace_id]
+
+    def trim_events(self, workspace_id: str, keep: int) -> None:
+        # The newest event is never removed: it is what the next number is counted from.
+        last = self._last_event_seq(workspace_id)
+        with _failures("cannot trim the event log"):
+            self._writer.cursor().execute(
+                "DELETE FROM events WHERE workspace_id = ? AND seq <= ?", (workspace_id, last - max(keep, 1))
+            )
+
+    # ── reading ──
+
+    def workspaces(self) -> list[WorkspaceRow]:
+        return [WorkspaceRow(*row) for row in self._read("SELECT id, path, epoch, created_at FROM workspaces")]
+
+    def log_bounds(self, workspace_id: str) -> LogBounds:
+        query = "SELECT coalesce(min(seq) - 1, 0), coalesce(max(seq), 0) FROM events WHERE workspace_id = ?"
+        return LogBounds(*next(iter(self._read(query, workspace_id))))
+
+    def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
+        query = "SELECT seq, encoded FROM events WHERE workspace_id = ? AND seq > ? AND seq <= ?"
+        values: list[Any] = [workspace_id, after, upto]
+        if session_id:
+            query += " AND session_id IN ('', ?)"
+            values.append(session_id)
+        return [StoredEvent(*row) for row in self._read(query + " ORDER BY seq LIMIT ?", *values, limit)]
+
+    def sessions(self, workspace_id: str) -> list[SessionRow]:
+        query = "SELECT value, mark FROM sessions WHERE workspace_id = ? ORDER BY updated_at DESC, id DESC"
+        return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id)]
+
+    def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
+        query = (
+            "SELECT value, id IN (SELECT message_id FROM message_tails) FROM messages"
+            " WHERE workspace_id = ? AND session_id = ?"
+            " AND position > coalesce((SELECT position FROM messages WHERE id = ?), 0) ORDER BY position LIMIT ?"
+        )
+        rows = list(self._read(query, workspace_id, session_id, after, limit or -1))
+        return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
+
+    def _with_tail(self, message: Message) -> Message:
+        query = "SELECT part, kind, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
+        return grown(message, self._read(query, message.id))
+
+    def run(self, workspace_id: str, run_id: str) -> RunRow | None:
+        return next(iter(self._run_rows("workspace_id = ? AND run_id = ?", workspace_id, run_id)), None)
+
+    def runs(self, workspace_id: str, session_id: str, state: str, limit: int) -> list[Run]:
+        query = "SELECT value FROM runs WHERE workspace_id = ?"
+        values: list[Any] = [workspace_id]
+        for column, value in (("session_id", session_id), ("state", state)):
+            if value:
+                query += f" AND {column} = ?"
+                values.append(value)
+        return [_run(value) for (value,) in self._read(query + " ORDER BY seq DESC LIMIT ?", *values, limit)]
+
+    def open_runs(self, workspace_id: str) -> list[RunRow]:
+        return self._run_rows("workspace_id = ? AND ended = 0 ORDER BY seq", workspace_id)
+
+    def _run_rows(self, where: str, *values: Any) -> list[RunRow]:
+        query = f"SELECT value, digest, attachments, cancelled FROM runs WHERE {where}"  # noqa: S608 ours alone
+        return [
+            RunRow(_run(value), digest, _attachments(attachments), bool(cancelled))
+            for value, digest, attachments, cancelled in self._read(query, *values)
+        ]
+
+    def last_run_seq(self, workspace_id: str) -> int:
+        query = "SELECT coalesce(max(seq), 0) FROM runs WHERE workspace_id = ?"
+        return int(next(iter(self._read(query, workspace_id)))[0])
+
+    def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]:
+        query = "SELECT run_id, until FROM early_cancels WHERE workspace_id = ? ORDER BY until"
+        return [PutEarlyCancel(*row) for row in self._read(query, workspace_id)]
+
+    def _read(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        with _failures("cannot read"):
+            connection = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = self._connect()
+            return iter(connection.cursor().execute(query, values).fetchall())
+
+    # ── opening and closing ──
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(self._path)
+        self._opened.append(connection)
+        connection.set_busy_timeout(5000)
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "temp_store = MEMORY", "cache_size = -4000"):
+            connection.pragma(*pragma.split(" = "))
+        return connection
+
+    def _sync(self, level: str) -> None:
+        if level != self._synchronous:
+            self._writer.pragma("synchronous", level)
+            self._synchronous = level
+
+    def _migrate(self) -> None:
+        version = self._writer.pragma("user_version")
+        if version > len(schema.STEPS):
+            message = f"{self._path} was written by a newer version of Covey (schema {version}): upgrade Covey"
+            raise StoreFailed(message, passing=False)
+        for number, step in enumerate(schema.STEPS[version:], version + 1):
+            with self._writer:
+                self._writer.execute(step)
+                self._writer.pragma("user_version", number)
+
+    def close(self) -> None:
+        for connection in self._opened:
+            connection.close()
+
+
+@contextlib.contextmanager
+def _failures(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error
