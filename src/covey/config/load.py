@@ -25,7 +25,7 @@ from covey.config.schema import Config, ConfigError, Settings
 
 PROJECT_FILE = "covey.toml"
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
-# these two bounds the worst file known takes less than a second, and hundreds of models still fit.
+# these two bounds the worst file known takes about a second, and hundreds of models still fit.
 MAX_FILE_BYTES = 128 * 1024
 MAX_DOTS_IN_LINE = 100
 

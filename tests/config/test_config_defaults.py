@@ -1,0 +1,159 @@
+"""Which model is used with little or no configuration, and how a reference to one is read."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from covey.config.defaults import OPENAI_MODEL, Role, discover, find, resolve, with_defaults
+from covey.config.schema import Config, ConfigError, LimitSettings, ModelChoice, ModelSettings, ProviderSettings
+
+OLLAMA, LLAMACPP, LMSTUDIO = (f"http://127.0.0.1:{port}/v1" for port in (11434, 8080, 1234))
+
+
+class Servers:
+    """A probe that answers from a table. It answers nobody before all three have been asked."""
+
+    def __init__(self, answers: dict[str, list[str]]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+        self.all_asked = asyncio.Event()
+
+    async def __call__(self, base_url: str) -> list[str] | None:
+        self.asked.append(base_url)
+        if len(self.asked) == 3:
+            self.all_asked.set()
+        async with asyncio.timeout(5):
+            await self.all_asked.wait()
+        return self.answers.get(base_url)
+
+
+async def nobody(base_url: str) -> list[str] | None:
+    raise AssertionError(f"{base_url} must not be asked")
+
+
+def provider(*ids: str) -> ProviderSettings:
+    return ProviderSettings(type="openai-compatible", models=tuple(ModelSettings(id=id, max_tokens=7) for id in ids))
+
+
+@pytest.mark.anyio
+async def test_a_key_in_the_environment_is_enough() -> None:
+    config = await discover({"OPENAI_API_KEY": "k"}, nobody)
+    openai = config.providers["openai"]
+    assert (openai.type, openai.api_key, openai.base_url, openai.models) == ("openai", "k", "", (OPENAI_MODEL,))
+    assert config.models.large == f"openai/{OPENAI_MODEL.id}"
+
+
+@pytest.mark.anyio
+async def test_the_environment_may_choose_model_and_url() -> None:
+    environ = {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "org/m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    resolved = resolve(await discover(environ, nobody), "large")
+    assert resolved is not None
+    assert (resolved.provider_id, resolved.model.id, resolved.provider.base_url) == (
+        "openai",
+        "org/m",
+        "http://127.0.0.1:1/v1",
+    )
+    with pytest.raises(ConfigError, match=r"^\$OPENAI_BASE_URL: expected a URL"):
+        await discover(environ | {"OPENAI_BASE_URL": "elsewhere"}, nobody)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("answers", "large", "providers"),
+    [
+        ({OLLAMA: ["a", "b"]}, "ollama/a", ["ollama"]),
+        ({LLAMACPP: ["x.gguf"]}, "llamacpp/x.gguf", ["llamacpp"]),
+        ({LMSTUDIO: ["qwen/q"]}, "lmstudio/qwen/q", ["lmstudio"]),
+        ({LMSTUDIO: ["l"], LLAMACPP: ["m"]}, "llamacpp/m", ["llamacpp", "lmstudio"]),
+        ({OLLAMA: [], LMSTUDIO: ["text-embedding-x", "chat"]}, "lmstudio/chat", ["lmstudio"]),
+        ({LMSTUDIO: ["text-embedding-x"]}, "", []),
+        ({}, "", []),
+    ],
+)
+async def test_local_servers_are_asked_all_at_once(
+    answers: dict[str, list[str]], large: str, providers: list[str]
+) -> None:
+    servers = Servers(answers)
+    config = await discover({"OPENAI_API_KEY": ""}, servers)
+    assert sorted(servers.asked) == sorted([OLLAMA, LLAMACPP, LMSTUDIO])
+    assert config.models.large == large
+    assert list(config.providers) == providers
+    resolved = resolve(config, "large")
+    assert (f"{resolved.provider_id}/{resolved.model.id}" if resolved else "") == large
+
+
+@pytest.mark.anyio
+async def test_discovery_fills_gaps_and_overrules_nothing() -> None:
+    configured = Config(providers={"mine": provider("a")})
+    assert await with_defaults(configured, {"OPENAI_API_KEY": "k"}, nobody) is configured
+
+    bare = Config(models=ModelChoice(large="openai/m", small="openai/s"), limits=LimitSettings(steps_per_run=3))
+    filled = await with_defaults(bare, {"OPENAI_API_KEY": "k"}, nobody)
+    assert (filled.models, filled.limits, list(filled.providers)) == (bare.models, bare.limits, ["openai"])
+    assert (await with_defaults(Config(), {"OPENAI_API_KEY": "k"}, nobody)).models.large == f"openai/{OPENAI_MODEL.id}"
+
+
+PROVIDERS = {"one": provider("a", "both", "org/x"), "two": provider("b", "both"), "three": provider()}
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "role", "expected"),
+    [
+        ("one/a", "two/b", "large", ("one", "a", 7)),
+        ("one/a", "two/b", "small", ("two", "b", 7)),
+        ("one/a", "", "small", ("one", "a", 7)),
+        ("", "two/b", "large", ("one", "a", 7)),
+        ("", "", "large", ("one", "a", 7)),
+        ("", "", "small", ("one", "a", 7)),
+        ("one/unknown", "", "large", ("one", "unknown", 0)),
+        ("three/org/model", "", "large", ("three", "org/model", 0)),
+        ("b", "", "large", ("two", "b", 7)),
+        ("org/x", "", "large", ("one", "org/x", 7)),
+        ("one/org/x", "", "large", ("one", "org/x", 7)),
+    ],
+)
+def test_a_role_has_a_model(large: str, small: str, role: Role, expected: tuple[str, str, int]) -> None:
+    resolved = resolve(Config(providers=PROVIDERS, models=ModelChoice(large=large, small=small)), role)
+    assert resolved is not None
+    assert (resolved.provider_id, resolved.model.id, resolved.model.max_tokens) == expected
+    assert resolved.provider is PROVIDERS[expected[0]]
+
+
+@pytest.mark.parametrize("providers", [{}, {"three": provider()}])
+def test_without_any_model_there_is_none(providers: dict[str, ProviderSettings]) -> None:
+    assert resolve(Config(providers=providers), "large") is None
+    assert resolve(Config(providers=providers), "small") is None
+
+
+KNOWN = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("both", '"both" is ambiguous; write one/both or two/both'),
+        ("c", f'no model is known as "c"; known: {KNOWN} (write provider/model for one that is not listed)'),
+        ("on/a", f'no model is known as "on/a"; known: {KNOWN} (write provider/model for one that is not listed)'),
+        ("one/", f'no model is known as "one/"; known: {KNOWN} (write provider/model for one that is not listed)'),
+    ],
+)
+def test_a_wrong_reference_says_what_there_is(reference: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find(Config(providers=PROVIDERS), reference)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(("large", "small", "key"), [("c", "", "large"), ("one/a", "c", "small")])
+def test_a_wrong_choice_names_its_key(large: str, small: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=rf'^models\.{key}: no model is known as "c"'):
+        resolve(Config(providers=PROVIDERS, models=ModelChoice(large=large, small=small)), "small")
+
+
+def test_a_bare_id_is_clear_when_the_only_provider_lists_nothing() -> None:
+    assert find(Config(providers={"three": provider()}), "new").model.id == "new"
+    with pytest.raises(ConfigError, match="known: one/a "):
+        find(Config(providers={"one": provider("a")}), "new")
+    with pytest.raises(ConfigError, match="no provider is configured"):
+        find(Config(), "new")

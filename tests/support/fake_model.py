@@ -1,0 +1,375 @@
+"""A real HTTP server that speaks Chat Completions and does what a test tells it to. Not a model: it only replays.
+
+In a test, on its own thread and loop, so that it answers whatever the test's own loop is doing:
+
+    with FakeModel() as model:
+        model.on(lambda request: Reply(text="hi", gates={0: "go"}))
+        ...                                      # give `model.url` to whatever is tested
+        await model.until(lambda: len(model.requests) == 1)
+        model.release("go")
+
+As a process of its own it prints its address: `python -m tests.support.fake_model --port 0`. There the prompt says what
+happens, as a list of replies in brackets, one for each model call since that prompt (the last one repeats):
+
+    Please work. [[{"tools": [{"name": "bash", "input": {"command": "ls"}}]}, {"text": "word ", "chunks": 2000}]]
+
+and `GET /requests` and `POST /release/<gate>` stand for `requests` and `release`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+import msgspec
+
+BATCH_BYTES = 64 * 1024
+"""Without a delay, this much is sent in one write: many chunks then arrive in one read."""
+
+
+class Call(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A tool call, its input sent in `pieces` fragments."""
+
+    name: str
+    input: dict[str, Any] | str = {}
+    id: str = ""
+    pieces: int = 2
+
+
+class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What one request gets: reasoning, text, tool calls, then the ending. Each piece is an event of its own."""
+
+    text: str = "Hello from the fake model."
+    """`{n}` in it is replaced by the number of the chunk."""
+    chunks: int = 1
+    """How often the text is sent."""
+    delay_ms: float = 0.0
+    """The time between two events, each in a packet of its own; 0: as fast as possible, many in one packet."""
+    reasoning: str = ""
+    tools: tuple[Call, ...] = ()
+    usage: tuple[int, int] | None = (10, 5)
+    """Tokens of the prompt and of the answer."""
+    finish: str = ""
+    """Empty: `tool_calls` if there are any, else `stop`."""
+    ending: Literal["done", "end", "cut", "silence"] = "done"
+    """`done`: finish reason, usage and [DONE]; `end`: the body just ends; `cut`: the connection is closed within the
+    body; `silence`: nothing more comes."""
+    raw: tuple[str, ...] | None = None
+    """These exact pieces instead of the events made from the fields above; goes well with the ending `end`."""
+    gates: dict[int, str] = {}
+    """Before the n-th event, wait until the gate is released; -1: before the status line."""
+    status: int = 200
+    """0: close the connection without an answer."""
+    headers: dict[str, str] = {}
+    body: str | None = None
+    """An answer that is not a stream."""
+    chunked: bool = True
+    """False: the body has no length and ends with the connection."""
+
+
+@dataclass
+class Recorded:
+    """One request, as it was received. Times are of `time.monotonic()`."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    at: float
+    connection: int
+    """The number of the connection that it came on."""
+    sent: int = 0
+    """Events sent so far."""
+    finished_at: float | None = None
+    closed_early_at: float | None = None
+    """When the client went away before the answer was complete."""
+
+    @property
+    def ended(self) -> bool:
+        return self.finished_at is not None or self.closed_early_at is not None
+
+    @property
+    def prompt(self) -> str:
+        """The text of the last user message."""
+        users = [message["content"] for message in self.body.get("messages", []) if message["role"] == "user"]
+        content = users[-1] if users else ""
+        return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+    @property
+    def call_number(self) -> int:
+        """0 for the first model call after the prompt, 1 for the next one."""
+        roles = [message["role"] for message in self.body.get("messages", [])]
+        return roles[::-1][: roles[::-1].index("user")].count("assistant") if "user" in roles else 0
+
+
+def directed(request: Recorded) -> Reply:
+    """The reply that the prompt itself asks for."""
+    start = request.prompt.find("[[{")
+    if start < 0:
+        return Reply()
+    values, _ = json.JSONDecoder().raw_decode(request.prompt[start + 1 :])
+    return msgspec.convert(values[min(request.call_number, len(values) - 1)], Reply)
+
+
+def event(**fields: Any) -> str:
+    """One Chat Completions event as it is on the wire."""
+    chunk = {"id": "fake", "object": "chat.completion.chunk", "created": 1, "model": "fake", **fields}
+    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+
+
+def delta(finish_reason: str | None = None, **fields: Any) -> str:
+    return event(choices=[{"index": 0, "delta": fields, "finish_reason": finish_reason}])
+
+
+def events(reply: Reply) -> Iterator[str]:
+    if reply.raw is not None:
+        yield from reply.raw
+        return
+    if reply.reasoning:
+        yield delta(reasoning_content=reply.reasoning)
+    if reply.text:
+        same = delta(content=reply.text)
+        for number in range(reply.chunks):
+            yield same if "{n}" not in reply.text else delta(content=reply.text.replace("{n}", str(number)))
+    for index, call in enumerate(reply.tools):
+        yield from _call_events(index, call)
+    if reply.ending == "done":
+        yield delta(reply.finish or ("tool_calls" if reply.tools else "stop"))
+        if reply.usage:
+            prompt, completion = reply.usage
+            usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+            yield event(choices=[], usage=usage)
+        yield "data: [DONE]\n\n"
+
+
+def _call_events(index: int, call: Call) -> Iterator[str]:
+    text = call.input if isinstance(call.input, str) else json.dumps(call.input)
+    call_id = call.id or f"call_{time.monotonic_ns()}_{index}"
+    size = max(1, -(-len(text) // call.pieces))
+    function = {"name": call.name, "arguments": ""}
+    yield delta(tool_calls=[{"index": index, "id": call_id, "type": "function", "function": function}])
+    for at in range(0, len(text), size):
+        yield delta(tool_calls=[{"index": index, "function": {"arguments": text[at : at + size]}}])
+
+
+class _Reader(asyncio.StreamReader):
+    """A reader that says at once when the other side is gone, also while nobody reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.gone.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self.gone.set()
+
+
+class FakeModel:
+    """The server. `requests` holds every model call in the order of arrival."""
+
+    def __init__(
+        self, answer: Callable[[Recorded], Reply] = directed, *, port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.requests: list[Recorded] = []
+        self.connections = 0
+        self.port = port
+        self._answer = answer
+        self._tls = tls
+        self._changed = threading.Condition()
+        self._gates: dict[str, asyncio.Event] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """What goes into `base_url`."""
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v1"
+
+    def on(self, answer: Callable[[Recorded], Reply]) -> None:
+        """From now on, `answer` decides what each request gets."""
+        self._answer = answer
+
+    def release(self, gate: str) -> None:
+        """Let every reply pass this gate, now and later."""
+        assert self._loop
+        self._loop.call_soon_threadsafe(lambda: self._gate(gate).set())
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+        """Block until something that happened here makes the condition true."""
+        with self._changed:
+            assert self._changed.wait_for(condition, timeout), f"not true within {timeout} s"
+
+    async def until(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+        await asyncio.to_thread(self.wait_for, condition, timeout)
+
+    def __enter__(self) -> Self:
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(ready.set)), daemon=True)
+        self._thread.start()
+        assert ready.wait(5), "the fake model did not start"
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        assert self._loop and self._stop and self._thread
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(5)
+        assert not self._thread.is_alive(), "the fake model did not stop"
+
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Listen until stopped."""
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def connected() -> asyncio.StreamReaderProtocol:
+            return asyncio.StreamReaderProtocol(_Reader(), self._connected)
+
+        server = await self._loop.create_server(connected, "127.0.0.1", self.port, ssl=self._tls, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        ready()
+        await self._stop.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert isinstance(reader, _Reader)
+        self.connections += 1
+        task = asyncio.ensure_future(self._converse(reader, writer, self.connections))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.close())  # also when it is cancelled before its first step
+
+    def _gate(self, name: str) -> asyncio.Event:
+        return self._gates.setdefault(name, asyncio.Event())
+
+    async def _converse(self, reader: _Reader, writer: asyncio.StreamWriter, connection: int) -> None:
+        try:
+            while not writer.is_closing():
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                request_line, *lines = head.rstrip().split("\r\n")
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                method, path, _ = request_line.split(" ")
+                if path.endswith("/chat/completions"):
+                    recorded = Recorded(json.loads(body), headers, time.monotonic(), connection)
+                    await self._reply(recorded, reader, writer)
+                else:
+                    self._control(method, path, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+
+    def _control(self, method: str, path: str, writer: asyncio.StreamWriter) -> None:
+        if path == "/requests":
+            _write_whole(writer, 200, json.dumps([asdict(request) for request in self.requests]))
+        elif method == "POST" and path.startswith("/release/"):
+            self._gate(path.removeprefix("/release/")).set()
+            _write_whole(writer, 200, "{}")
+        elif path.endswith("/models"):
+            _write_whole(writer, 200, '{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
+        else:
+            _write_whole(writer, 404, '{"error": {"message": "there is nothing here"}}')
+
+    async def _reply(self, recorded: Recorded, reader: _Reader, writer: asyncio.StreamWriter) -> None:
+        with self._changed:
+            self.requests.append(recorded)
+            self._changed.notify_all()
+        sending = asyncio.ensure_future(self._send(self._answer(recorded), recorded, writer))
+        leaving = asyncio.ensure_future(reader.gone.wait())
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            gone = not sending.done() or isinstance(sending.exception(), ConnectionError)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await sending
+        with self._changed:
+            if gone:
+                recorded.closed_early_at = time.monotonic()
+            else:
+                recorded.finished_at = time.monotonic()
+            self._changed.notify_all()
+        if gone:
+            writer.close()
+
+    async def _send(self, reply: Reply, recorded: Recorded, writer: asyncio.StreamWriter) -> None:
+        if gate := reply.gates.get(-1):
+            await self._gate(gate).wait()
+        if reply.status == 0:
+            writer.close()
+        elif reply.body is not None:
+            _write_whole(writer, reply.status, reply.body, reply.headers)
+        else:
+            framing = {"transfer-encoding": "chunked"} if reply.chunked else {"connection": "close"}
+            _write_head(writer, reply.status, {"content-type": "text/event-stream", **framing, **reply.headers})
+            await self._send_events(reply, recorded, writer)
+
+    async def _send_events(self, reply: Reply, recorded: Recorded, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        start, delay = loop.time(), reply.delay_ms / 1000
+        batch = bytearray()
+        number = 0
+        for number, text in enumerate(events(reply), 1):
+            gate = reply.gates.get(number - 1)
+            if batch and (gate or delay or len(batch) >= BATCH_BYTES):
+                writer.write(bytes(batch))
+                batch.clear()
+                await writer.drain()
+            if gate:
+                await self._gate(gate).wait()
+            if delay:
+                await asyncio.sleep(start + number * delay - loop.time())
+            batch += _piece(text.encode(), reply.chunked)
+            recorded.sent = number
+            if delay:
+                writer.write(bytes(batch))
+                batch.clear()
+        writer.write(bytes(batch))
+        if gate := reply.gates.get(number):
+            await self._gate(gate).wait()
+        if reply.ending == "silence":
+            await asyncio.Event().wait()
+        if reply.ending == "cut" or not reply.chunked:
+            writer.close()
+        else:
+            writer.write(b"0\r\n\r\n")
+
+
+def _piece(data: bytes, chunked: bool) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data) if chunked else data
+
+
+def _write_head(writer: asyncio.StreamWriter, status: int, headers: dict[str, str]) -> None:
+    lines = [f"HTTP/1.1 {status} Fake", *(f"{name}: {value}" for name, value in headers.items())]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+
+
+def _write_whole(writer: asyncio.StreamWriter, status: int, body: str, headers: dict[str, str] | None = None) -> None:
+    data = body.encode()
+    length = {"content-length": str(len(data))}
+    _write_head(writer, status, {"content-type": "application/json", **length, **(headers or {})})
+    writer.write(data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A fake OpenAI-compatible server; the prompt says what it does.")
+    parser.add_argument("--port", type=int, default=0)
+    model = FakeModel(port=parser.parse_args().port)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(model.serve(lambda: print(model.url, flush=True)))
+
+
+if __name__ == "__main__":
+    main()

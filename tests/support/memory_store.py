@@ -1,0 +1,145 @@
+"""A store in memory, for simulations: the same promises as SQLite, no thread of its own, faults on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from covey.lifecycle.reply import TextPiece, grown
+from covey.protocol.messages import Message
+from covey.protocol.runs import Run
+from covey.store.base import (
+    AppendText,
+    Change,
+    DropSession,
+    InsertRun,
+    LogBounds,
+    PutEarlyCancel,
+    PutMessage,
+    PutSession,
+    PutWorkspace,
+    RunExists,
+    RunRow,
+    SessionRow,
+    SetMark,
+    StoredEvent,
+    UpdateRun,
+    WorkspaceRow,
+    Write,
+)
+
+
+class MemoryStore:
+    """Dictionaries in the order of insertion. `before_commit` may raise StoreFailed to play a failing disk."""
+
+    def __init__(self) -> None:
+        self.before_commit: Callable[[Sequence[Change]], None] = lambda changes: None
+        self._workspaces: dict[str, WorkspaceRow] = {}
+        self._sessions: dict[tuple[str, str], SessionRow] = {}
+        self._messages: dict[str, tuple[str, Message]] = {}
+        self._tails: dict[str, list[TextPiece]] = {}
+        self._runs: dict[tuple[str, str], RunRow] = {}
+        self._events: dict[str, dict[int, tuple[str, bytes]]] = {}
+        self._early: dict[tuple[str, str], PutEarlyCancel] = {}
+
+    def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        self.before_commit(changes)
+        return [self._apply(change) for change in changes]
+
+    def _apply(self, change: Change) -> int | RunExists:
+        for write in change.writes:
+            if isinstance(write, InsertRun) and (change.workspace_id, write.row.run.run_id) in self._runs:
+                return RunExists(write.row.run.run_id)
+            self._write(change.workspace_id, write)
+        log = self._events.setdefault(change.workspace_id, {})
+        first = max(log, default=0) + 1
+        for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), first):
+            log[seq] = (event.session_id, encoded)
+        return first
+
+    def _write(self, workspace_id: str, write: Write) -> None:
+        match write:
+            case PutWorkspace(row):
+                self._workspaces[row.id] = row
+            case PutSession(session):
+                known = self._sessions.get((workspace_id, session.id))
+                self._sessions[workspace_id, session.id] = SessionRow(session, known.mark if known else 0)
+            case DropSession(session_id):
+                self._sessions.pop((workspace_id, session_id), None)
+                gone = [
+                    m.id for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)
+                ]
+                for message_id in gone:
+                    del self._messages[message_id]
+                    self._tails.pop(message_id, None)
+            case InsertRun(run_row):
+                self._runs[workspace_id, run_row.run.run_id] = run_row
+            case UpdateRun(run, cancelled):
+                if known_run := self._runs.get((workspace_id, run.run_id)):
+                    changed = RunRow(run, known_run.digest, known_run.attachments, cancelled)
+                    self._runs[workspace_id, run.run_id] = changed
+            case PutMessage(message):
+                self._messages[message.id] = (workspace_id, message)
+                self._tails.pop(message.id, None)
+            case AppendText(message_id, pieces):
+                self._tails.setdefault(message_id, []).extend(pieces)
+            case SetMark(session_id, mark):
+                if marked := self._sessions.get((workspace_id, session_id)):
+                    self._sessions[workspace_id, session_id] = SessionRow(marked.session, max(marked.mark, mark))
+            case PutEarlyCancel(run_id):
+                self._early[workspace_id, run_id] = write
+
+    def trim_events(self, workspace_id: str, keep: int) -> None:
+        log = self._events.get(workspace_id, {})
+        for seq in [seq for seq in log if seq <= max(log) - max(keep, 1)]:
+            del log[seq]
+
+    def workspaces(self) -> list[WorkspaceRow]:
+        return list(self._workspaces.values())
+
+    def log_bounds(self, workspace_id: str) -> LogBounds:
+        log = self._events.get(workspace_id, {})
+        return LogBounds(min(log, default=1) - 1, max(log, default=0))
+
+    def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
+        found = [
+            StoredEvent(seq, encoded)
+            for seq, (owner, encoded) in sorted(self._events.get(workspace_id, {}).items())
+            if after < seq <= upto and (not session_id or owner in ("", session_id))
+        ]
+        return found[:limit]
+
+    def sessions(self, workspace_id: str) -> list[SessionRow]:
+        rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]
+        return sorted(rows, key=lambda row: (row.session.updated_at, row.session.id), reverse=True)
+
+    def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
+        mine = [m for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)]
+        ids = [message.id for message in mine]
+        start = ids.index(after) + 1 if after in ids else 0
+        chosen = mine[start : start + limit] if limit else mine[start:]
+        return [self._with_tail(message) for message in chosen]
+
+    def _with_tail(self, message: Message) -> Message:
+        return grown(message, ((piece.part, piece.kind, piece.text) for piece in self._tails.get(message.id, ())))
+
+    def run(self, workspace_id: str, run_id: str) -> RunRow | None:
+        return self._runs.get((workspace_id, run_id))
+
+    def runs(self, workspace_id: str, session_id: str, state: str, limit: int) -> list[Run]:
+        mine = [row.run for (owner, _), row in self._runs.items() if owner == workspace_id]
+        found = [r for r in mine if session_id in ("", r.session_id) and state in ("", r.state)]
+        return sorted(found, key=lambda run: run.seq, reverse=True)[:limit]
+
+    def open_runs(self, workspace_id: str) -> list[RunRow]:
+        rows = [row for (owner, _), row in self._runs.items() if owner == workspace_id and not row.run.ended]
+        return sorted(rows, key=lambda row: row.run.seq)
+
+    def last_run_seq(self, workspace_id: str) -> int:
+        return max((row.run.seq for (owner, _), row in self._runs.items() if owner == workspace_id), default=0)
+
+    def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]:
+        mine = [cancel for (owner, _), cancel in self._early.items() if owner == workspace_id]
+        return sorted(mine, key=lambda cancel: cancel.until)
+
+    def close(self) -> None:
+        pass
