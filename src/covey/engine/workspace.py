@@ -33,7 +33,16 @@ from covey.protocol.events import Event, Presence, created, deleted, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import PostPrompt, UpdateSession
 from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete
-from covey.store.base import DropSession, PutEarlyCancel, PutSession, RunExists, RunRow, Store, WorkspaceRow
+from covey.store.base import (
+    DropSession,
+    PutEarlyCancel,
+    PutSession,
+    RunExists,
+    RunRow,
+    Store,
+    StoreFailed,
+    WorkspaceRow,
+)
 from covey.store.journal import Journal, WorkspaceJournal
 from covey.tools.processes import kill_tagged
 
@@ -113,7 +122,11 @@ class Workspace:
     async def create_session(self, title: str) -> Session:
         self._check_open()
         session = self.sessions.create(title)
-        await self._recorder.write(Batch([PutSession(session)], [created(session)]), patient=False)
+        try:
+            await asyncio.shield(self._recorder.write(Batch([PutSession(session)], [created(session)]), patient=False))
+        except StoreFailed:
+            self.sessions.remove(session.id)
+            raise
         return session
 
     async def update_session(self, session_id: str, update: UpdateSession) -> Session:
@@ -350,7 +363,7 @@ async def open_workspace(
     bounds = await read(store.log_bounds, row.id)
     sessions = [entry.session for entry in await read(store.sessions, row.id)]
     feed = Feed(row.epoch, bounds.last)
-    journal = shared.journal.for_workspace(row.id, feed)
+    journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept)
     workspace = Workspace(
         row,
         shared,

@@ -28,7 +28,6 @@ from covey.server.access import Access, hosts
 from covey.server.app import App
 from covey.store.journal import Journal
 from covey.store.sqlite import SqliteStore
-from covey.tools.processes import become_subreaper
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +55,6 @@ def serve(options: Options) -> None:
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _owned(options.data_dir, options.address), _listening(options.address) as listener:
         token = "" if options.address.is_unix else _token(options)
-        become_subreaper()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, listener, token))
 

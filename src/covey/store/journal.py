@@ -28,6 +28,8 @@ GROUP_LIMIT = 512
 """Changes in one transaction: beyond this a group adds latency, not throughput."""
 RETRY_S = 0.25
 """How long to wait before a change that the disk refused is tried again."""
+TRIM_EVERY = 1000
+"""Events between two looks at how many are kept."""
 READERS = 2
 """Reading threads: one may be busy with a long replay while another answers."""
 
@@ -74,8 +76,9 @@ class Journal:
         self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
         self._thread.start()
 
-    def for_workspace(self, workspace_id: str, publisher: Publisher) -> WorkspaceJournal:
-        return WorkspaceJournal(self, workspace_id, publisher)
+    def for_workspace(self, workspace_id: str, publisher: Publisher, keep_events: int) -> WorkspaceJournal:
+        """A workspace's own face of the journal; it keeps about the last `keep_events` events."""
+        return WorkspaceJournal(self, workspace_id, publisher, keep_events)
 
     async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a reading method of the store on a reading thread."""
@@ -83,14 +86,14 @@ class Journal:
 
     async def write(self, change: Change) -> None:
         """Write a change that no workspace tells of."""
-        await WorkspaceJournal(self, change.workspace_id, _Silent()).write(change.writes, patient=False)
+        await WorkspaceJournal(self, change.workspace_id, _Silent(), 0).write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
         self._inbox.put(pending)
 
-    def maintain(self, call: Callable[[], None]) -> None:
-        """Have the writing thread do some upkeep between two groups."""
-        self._inbox.put(call)
+    def trim_events(self, workspace_id: str, keep: int) -> None:
+        """Have the writing thread forget old events between two groups."""
+        self._inbox.put(lambda: self._store.trim_events(workspace_id, keep))
 
     async def aclose(self, timeout_s: float) -> None:
         """Write what was handed in, then stop. What the disk still refuses after the timeout is left to recovery."""
@@ -173,12 +176,14 @@ def _publish(results: list[tuple[_Pending, int | Exception]]) -> None:
 class WorkspaceJournal:
     """One workspace's way to write and to publish: first in, first out."""
 
-    def __init__(self, journal: Journal, workspace_id: str, publisher: Publisher) -> None:
+    def __init__(self, journal: Journal, workspace_id: str, publisher: Publisher, keep_events: int) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
         self._publisher = publisher
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[_Pending | MessageDelta] = deque()
+        self._keep_events = keep_events
+        self._untrimmed = 0
 
     def write(
         self, writes: Sequence[Write], events: Sequence[Event] = (), *, patient: bool = True, durable: bool = True
@@ -213,10 +218,17 @@ class WorkspaceJournal:
             change = pending.change
             for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):
                 self._publisher.publish(seq, event, encoded)
+            self._count(len(change.events))
             if not pending.done.done():
                 pending.done.set_result(None)
         while self._outbox and isinstance(self._outbox[0], MessageDelta):
             self._publisher.grow(self._outbox.popleft())  # type: ignore[arg-type] # just checked
+
+    def _count(self, events: int) -> None:
+        self._untrimmed += events
+        if self._untrimmed >= TRIM_EVERY:
+            self._untrimmed = 0
+            self._journal.trim_events(self._workspace_id, self._keep_events)
 
     def _fail(self, pending: _Pending, error: Exception) -> None:
         if pending.patient:
