@@ -1,4 +1,4 @@
-"""A server process, a fake model and a client for each end-to-end test."""
+"""A server process, a fake model and a client for each end-to-end test; the oracle judges what is left behind."""
 
 from __future__ import annotations
 

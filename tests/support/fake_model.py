@@ -238,18 +238,30 @@ class FakeModel:
         self.port = server.sockets[0].getsockname()[1]
         ready()
         await self._stop.wait()
+        self._loop.remove_reader(server.sockets[0].fileno())
+        await asyncio.sleep(0)  # a connection accepted in this very moment must still find its server
         server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert isinstance(reader, _Reader)
+        assert isinstance(reader, _Reader) and self._stop
+        if self._stop.is_set():
+            writer.transport.abort()
+            return
         self.connections += 1
         task = asyncio.ensure_future(self._converse(reader, writer, self.connections))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: writer.close())  # also when it is cancelled before its first step
+        task.add_done_callback(lambda _: self._hang_up(writer))  # also when it is cancelled before its first step
+
+    def _hang_up(self, writer: asyncio.StreamWriter) -> None:
+        assert self._stop
+        if self._stop.is_set():
+            writer.transport.abort()  # a polite end would take longer than the loop lives
+        else:
+            writer.close()
 
     def _gate(self, name: str) -> asyncio.Event:
         return self._gates.setdefault(name, asyncio.Event())

@@ -11,16 +11,31 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from covey.protocol.sse import Decoder
+import apsw
+
+from tests.support import oracle
+from tests.support.stream import Stream
 
 START_S = 20.0
 """How long a server may take to say where it listens: machines that run tests are slow and busy."""
+STOP_S = 10.0
+"""In so many seconds a server has to be gone after SIGTERM, whatever it is doing."""
+
+
+def until(condition: Callable[[], Any], timeout: float = 10.0) -> Any:
+    """Ask again and again until the condition gives something; for what no event tells of."""
+    deadline = time.monotonic() + timeout
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not true within {timeout} s"
+        time.sleep(0.005)
+    return found
 
 
 @dataclass(frozen=True)
@@ -33,21 +48,38 @@ class Answer:
         assert 200 <= self.status < 300, f"{self.status}: {self.body}"
         return self.body
 
+    def refused(self, status: int, code: str) -> None:
+        """It is an error of ours as the protocol describes it."""
+        assert self.status == status, f"{self.status}: {self.body}"
+        assert isinstance(self.body, dict), self.body
+        assert (self.body["code"], bool(self.body["message"])) == (code, True), self.body
 
-@dataclass(frozen=True)
-class Seen:
-    """One event as a client saw it."""
 
-    id: str
-    type: str
-    change: str
-    payload: Any
+class Pending:
+    """A request that has been sent, and whose answer nobody has read yet."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+
+    def answer(self) -> Answer:
+        with contextlib.closing(self._connection):
+            response = self._connection.getresponse()
+            raw = response.read()
+            is_json = "json" in (response.getheader("content-type") or "")
+            value = json.loads(raw) if raw and is_json else raw.decode()
+            return Answer(response.status, value, {name.lower(): v for name, v in response.getheaders()})
+
+    def abandon(self) -> None:
+        """Hang up before the answer."""
+        self._connection.close()
 
 
 class Server:
     """One data directory, and the process that serves it: may be stopped, killed and started again."""
 
-    def __init__(self, directory: Path, config: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, config: str, env: dict[str, str] | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
         self.data_dir = directory / "data"
         self.project = directory / "project"
@@ -55,9 +87,14 @@ class Server:
         self.config = directory / "covey-test.toml"
         self.config.write_text(config)
         self.env = env or {}
+        self.options = options
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.host = "tcp://127.0.0.1:0"
+        self.may_log_errors = False
+        """The test makes the store fail, which the server says in its log."""
+        self._was_killed = False
+        self._sent: list[Pending] = []
         self._log = (directory / "server.log").open("ab")
 
     def start(self) -> None:
@@ -65,11 +102,13 @@ class Server:
         env = {**os.environ, **home, **self.env}
         for name in ("COVEY_TOKEN", "OPENAI_API_KEY"):
             env.pop(name, None)
-        command = [sys.executable, "-m", "covey", "serve", "--host", self.host]
+        command = [sys.executable, "-m", "covey", "serve", "--host", self.host, *self.options]
         command += ["--data-dir", str(self.data_dir), "--config", str(self.config)]
+        self._was_killed = False
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=env, cwd=self.directory)
         line = self._first_line()
-        self.port = int(line.rsplit(":", 1)[1])
+        if not self.host.startswith("unix:"):
+            self.port = int(line.rsplit(":", 1)[1])
 
     def _first_line(self) -> str:
         assert self.process and self.process.stdout
@@ -77,7 +116,7 @@ class Server:
         timer.start()
         line = self.process.stdout.readline().decode().strip()
         timer.cancel()
-        assert line.startswith("covey: listening on http://"), f"{line!r}; {self.log()}"
+        assert line.startswith("covey: listening on "), f"{line!r}; {self.log()}"
         return line
 
     def log(self) -> str:
@@ -96,7 +135,7 @@ class Server:
         assert self.process
         self.process.send_signal(number)
 
-    def wait(self, timeout: float = 15.0) -> int:
+    def wait(self, timeout: float = STOP_S) -> int:
         assert self.process
         code = self.process.wait(timeout)
         assert self.process.stdout
@@ -111,20 +150,29 @@ class Server:
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
         self.wait()
+        self._was_killed = True
 
     def close(self) -> None:
+        """End the process at once, without any check."""
+        for pending in self._sent:
+            pending.abandon()
         if self.process:
             if self.process.poll() is None:
                 self.process.kill()
             self.wait()
         self._log.close()
 
+    def finish(self) -> None:
+        """Stop in an orderly way unless it has stopped already, then check everything that it has left behind."""
+        if self.process:
+            assert self.stop() == 0, self.log()
+        oracle.check(self.data_dir, all_ended=not self._was_killed)
+        assert self.may_log_errors or "Traceback" not in self.log(), self.log()
+
     # ── speaking to it ──
 
-    def request(
-        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, timeout: float = 30.0
-    ) -> Answer:
-        """One request on a connection of its own. `body` may be bytes, which are sent as they are."""
+    def begin(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Pending:
+        """Send one request on a connection of its own. `body` may be bytes, which are sent as they are."""
         sent = {"Authorization": f"Bearer {self.token}"}
         data = body
         if body is not None and not isinstance(body, bytes):
@@ -132,20 +180,57 @@ class Server:
         if body is not None:
             sent["Content-Type"] = "application/json"
         sent.update(headers or {})
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        with contextlib.closing(connection):
-            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
-            response = connection.getresponse()
-            raw = response.read()
-            is_json = "json" in (response.getheader("content-type") or "")
-            value = json.loads(raw) if raw and is_json else raw.decode()
-            return Answer(response.status, value, {name.lower(): v for name, v in response.getheaders()})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, data, {name: value for name, value in sent.items() if value})
+        self._sent.append(Pending(connection))
+        return self._sent[-1]
+
+    def request(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Answer:
+        return self.begin(method, path, body, headers=headers).answer()
+
+    def raw(self, data: bytes) -> bytes:
+        """Send these very bytes, and give all that comes back until the server hangs up."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
 
     def workspace(self, path: Path | None = None, **fields: Any) -> Workspace:
         client_id = str(uuid.uuid4())
         body = {"path": str(path or self.project), "client_id": client_id, **fields}
         found = self.request("POST", "/v1/workspaces", body).ok()
         return Workspace(self, found["id"], client_id)
+
+    # ── looking into it ──
+
+    def metric(self, name: str) -> float:
+        lines = str(self.request("GET", "/metrics").ok()).splitlines()
+        return float(next(line.rsplit(" ", 1)[1] for line in lines if line.startswith(f"covey_{name} ")))
+
+    def open_runs(self, state: str) -> int:
+        return int(self.metric(f'runs_open{{state="{state}"}}'))
+
+    def resident_bytes(self) -> int:
+        status = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS:")))
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    @contextlib.contextmanager
+    def blocked_store(self) -> Iterator[None]:
+        """Meanwhile nothing can be written. The server waits for that up to five seconds, so be quicker than that.
+
+        A prompt that is posted now is accepted, but not recorded and not entered: no luck is needed to get there.
+        """
+        connection = apsw.Connection(str(self.data_dir / "covey.db"))
+        connection.set_busy_timeout(5000)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")
+            connection.close()
 
 
 @dataclass
@@ -164,6 +249,9 @@ class Workspace:
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Answer:
         return self.server.request(method, self.path + path, body, **options)
 
+    def begin(self, method: str, path: str, body: Any = None, **options: Any) -> Pending:
+        return self.server.begin(method, self.path + path, body, **options)
+
     def get(self, path: str) -> Any:
         return self.request("GET", path).ok()
 
@@ -174,6 +262,19 @@ class Workspace:
         answer = self.request("POST", "/agent", {"session_id": session_id, "prompt": prompt, **fields})
         assert answer.status == 202, answer
         return answer.body
+
+    def begin_prompt(self, session_id: str, prompt: str, **fields: Any) -> Pending:
+        """Send a prompt while the store is blocked, and wait until the server has accepted it."""
+        before = self.server.open_runs("accepted")
+        pending = self.begin("POST", "/agent", {"session_id": session_id, "prompt": prompt, **fields})
+        until(lambda: self.server.open_runs("accepted") == before + 1)
+        return pending
+
+    def begin_cancel(self, session_id: str, *covered: str) -> Pending:
+        """Send a cancel while the store is blocked, and wait until it has reached these runs."""
+        pending = self.begin("POST", f"/agent/sessions/{session_id}/cancel")
+        until(lambda: all("cancelled_by" in self.run(run_id) for run_id in covered))
+        return pending
 
     def cancel(self, session_id: str) -> Any:
         return self.request("POST", f"/agent/sessions/{session_id}/cancel").ok()
@@ -193,8 +294,21 @@ class Workspace:
     def messages(self, session_id: str) -> list[Any]:
         return list(self.get(f"/sessions/{session_id}/messages"))
 
-    def stream(self, **options: Any) -> Stream:
-        stream = Stream(self, **options)
+    def queued(self, session_id: str) -> list[str]:
+        return list(self.get(f"/agent/sessions/{session_id}/prompts/list"))
+
+    def stream(
+        self, *, client_id: str = "", last_event_id: str = "", id_in_query: bool = False, deltas: bool = True,
+        session_id: str = "",
+    ) -> Stream:  # fmt: skip
+        path = f"{self.path}/events?client_id={client_id or self.client_id}"
+        path += "&deltas=1" if deltas else ""
+        path += f"&session_id={session_id}" if session_id else ""
+        path += f"&last_event_id={last_event_id}" if id_in_query else ""
+        headers = {"Authorization": f"Bearer {self.server.token}"}
+        if last_event_id and not id_in_query:
+            headers["Last-Event-ID"] = last_event_id
+        stream = Stream(self.server.port, path, headers)
         self._streams.append(stream)
         return stream
 
@@ -203,90 +317,23 @@ class Workspace:
             stream.close()
 
 
-class Stream:
-    """An open event stream, read by a thread of its own."""
-
-    def __init__(
-        self, workspace: Workspace, *, client_id: str = "", last_event_id: str = "", deltas: bool = True,
-        session_id: str = "",
-    ) -> None:  # fmt: skip
-        self.events: list[Seen] = []
-        self.ended = False
-        self.raw = b""
-        self._changed = threading.Condition()
-        server = workspace.server
-        path = f"{workspace.path}/events?client_id={client_id or workspace.client_id}"
-        path += "&deltas=1" if deltas else ""
-        path += f"&session_id={session_id}" if session_id else ""
-        headers = {"Authorization": f"Bearer {server.token}"}
-        if last_event_id:
-            headers["Last-Event-ID"] = last_event_id
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        self._connection.request("GET", path, headers=headers)
-        assert self._connection.sock is not None
-        self._socket = self._connection.sock
-        self._response = self._connection.getresponse()
-        assert self._response.status == 200, self._response.read()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        decoder = Decoder()
-        with contextlib.suppress(OSError, ValueError, http.client.HTTPException, AttributeError):
-            while chunk := self._response.read1(65536):
-                self.raw += chunk
-                frames = decoder.feed(chunk)
-                with self._changed:
-                    for frame in frames:
-                        value = json.loads(frame.data)
-                        inner = value["payload"]
-                        self.events.append(Seen(frame.id, value["type"], inner["type"], inner["payload"]))
-                    self._changed.notify_all()
-        with self._changed:
-            self.ended = True
-            self._changed.notify_all()
-
-    def wait_for(self, condition: Callable[[list[Seen]], Any], timeout: float = 20.0) -> Any:
-        """Block until the events seen so far make the condition true; gives what it gave."""
-        found: list[Any] = []
-
-        def check() -> bool:
-            found[:] = [condition(self.events)]
-            return bool(found[0])
-
-        with self._changed:
-            ok = self._changed.wait_for(check, timeout)
-        assert ok, f"not seen within {timeout} s; the last events: {self.events[-5:]}"
-        return found[0]
-
-    def wait_end(self, timeout: float = 20.0) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: self.ended, timeout), "the stream did not end"
-
-    def terminal(self, run_id: str, timeout: float = 20.0) -> Any:
-        """The terminal event of a run."""
-        return self.wait_for(
-            lambda seen: next((e for e in seen if e.type == "run_complete" and e.payload["run_id"] == run_id), None),
-            timeout,
-        ).payload
-
-    def of_type(self, kind: str) -> list[Seen]:
-        return [event for event in self.events if event.type == kind]
-
-    @property
-    def last_id(self) -> str:
-        return next((event.id for event in reversed(self.events) if event.id), "")
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
-        self._response.close()
-        self._connection.close()
+def finish_of(message: Any) -> str:
+    """Why a message ended; '' while it has not."""
+    parts = message["parts"]
+    return str(parts[-1]["data"]["reason"]) if parts and parts[-1]["type"] == "finish" else ""
 
 
-def provider_config(url: str, extra: str = "") -> str:
-    """A configuration whose only model is behind `url`."""
+def text_of(message: Any) -> str:
+    return "".join(part["data"]["text"] for part in message["parts"] if part["type"] == "text")
+
+
+def outline(messages: Sequence[Any]) -> list[str]:
+    """A conversation in short: what was asked, and how each answer ended."""
+    return [text_of(m) if m["role"] == "user" else f"{m['role']} {finish_of(m)}".strip() for m in messages]
+
+
+def provider_config(url: str, extra: str = "", provider: str = "idle_timeout_s = 20") -> str:
+    """A configuration whose only model is behind `url`; `provider` goes into its table, `extra` behind it."""
     return f"""
 [models]
 large = "fake/fake"
@@ -294,16 +341,20 @@ large = "fake/fake"
 type = "openai-compatible"
 base_url = "{url}"
 models = [{{ id = "fake", context_window = 100000 }}]
-idle_timeout_s = 20
+{provider}
 {extra}
 """
 
 
 @contextlib.contextmanager
-def running(directory: Path, config: str, env: dict[str, str] | None = None) -> Iterator[Server]:
-    server = Server(directory, config, env)
+def running(
+    directory: Path, config: str, env: dict[str, str] | None = None, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """A server for the time of a test; whatever it leaves behind is checked at the end."""
+    server = Server(directory, config, env, options)
     try:
         server.start()
         yield server
+        server.finish()
     finally:
         server.close()

@@ -16,6 +16,7 @@ def main(args: argparse.Namespace) -> int:
     from covey.server.daemon import CannotServe, Options, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     data_dir = Path(args.data_dir).expanduser().resolve() if args.data_dir else default_data_dir()
     try:
         address = Address.parse(args.host) if args.host else Address(path=str(default_socket(data_dir)))

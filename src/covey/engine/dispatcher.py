@@ -110,9 +110,10 @@ class Dispatcher:
         except DuplicateRun:  # pragma: no cover - an open run is in _open
             raise AssertionError(run.run_id) from None
         batch = Batch([InsertRun(row)], [created(run)])
-        recorded = self._parts.recorder.write(batch, patient=False)
+        recorded = self._parts.recorder.write(
+            batch, patient=False, then=lambda error: self._recorded(run.run_id, error)
+        )
         self._open[run.run_id] = _Open(row, recorded)
-        recorded.add_done_callback(lambda done: self._recorded(run.run_id, done.exception()))
         await asyncio.shield(recorded)
         return self._receipt(run)
 
@@ -128,7 +129,7 @@ class Dispatcher:
         state = now.state if (now := self.run(run.run_id)) else run.state
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=state)
 
-    def _recorded(self, run_id: str, error: BaseException | None) -> None:
+    def _recorded(self, run_id: str, error: Exception | None) -> None:
         """The journal is done with an accepted run: from here on nothing of it depends on who posted it."""
         if error:
             self.lane = self.lane.retract(run_id)

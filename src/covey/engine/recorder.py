@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from covey.engine.sessions import SessionBook
@@ -51,7 +52,14 @@ class Recorder:
         self._journal = journal
         self._sessions = sessions
 
-    def write(self, batch: Batch, *, patient: bool = True, durable: bool = True) -> asyncio.Future[None]:
+    def write(
+        self,
+        batch: Batch,
+        *,
+        patient: bool = True,
+        durable: bool = True,
+        then: Callable[[Exception | None], None] | None = None,
+    ) -> asyncio.Future[None]:
         added = Counter(
             event.session_id
             for event in batch.events
@@ -60,7 +68,7 @@ class Recorder:
         for session_id, count in added.items():
             if session := self._sessions.change(session_id, added_messages=count):
                 batch.writes.append(PutSession(session))
-        return self._journal.write(batch.writes, batch.events, patient=patient, durable=durable)
+        return self._journal.write(batch.writes, batch.events, patient=patient, durable=durable, then=then)
 
     def grow(self, delta: MessageDelta) -> None:
         self._journal.grow(delta)

@@ -189,11 +189,10 @@ class Turn:
         self.last_usage = model.price.usage(reply.usage.prompt_tokens, reply.usage.completion_tokens)
         self.usage += self.last_usage
         now = self._parts.world.now_s()
-        calls = reply.message(now).tool_calls
-        reply.finish("tool_use" if calls else _final(reply.stopped), now)
+        reply.finish("tool_use" if reply.has_calls else _final(reply.stopped), now)
         answer = reply.message(now)
-        if calls:
-            self.open_calls = list(calls)
+        if answer.tool_calls:
+            self.open_calls = list(answer.tool_calls)
             batch = Batch()
             batch.update_message(answer)
             self._written = self._parts.recorder.write(batch)

@@ -173,8 +173,9 @@ class Workspace:
         if self._model_missing():
             raise BadRequest(NO_MODEL, "no_model")
         row = self._accepted(request)
-        cancelled = self._early.covers(row.run.run_id, self._world.now())
-        row = msgspec.structs.replace(row, cancelled=cancelled)
+        if cancelled := self._early.covers(row.run.run_id, self._world.now()):
+            run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
+            row = msgspec.structs.replace(row, run=run, cancelled=True)
         dispatcher = self._dispatcher(request.session_id)
         try:
             limit = self.agent.config.limits.queue_per_session
@@ -237,15 +238,21 @@ class Workspace:
 
     async def run(self, run_id: str, wait_s: float = 0.0) -> Run:
         """A run; with `wait_s`, as soon as it has ended, or as it is then."""
-        run = self._open_run(run_id)
-        if run is None:
-            return await self._ended_run(run_id)
-        if wait_s > 0:
+        run = await self._look_up(run_id)
+        if wait_s > 0 and not run.ended:
             waiter = self._waiters.setdefault(run_id, asyncio.get_running_loop().create_future())
-            await asyncio.wait({waiter}, timeout=wait_s)
-        return self._open_run(run_id) or await self._ended_run(run_id)
+            run = await self._look_up(run_id)  # its end may have been written while we looked
+            if run.ended:
+                self._wake(run_id)
+            else:
+                await asyncio.wait({waiter}, timeout=wait_s)
+                run = await self._look_up(run_id)
+        return run
 
-    async def _ended_run(self, run_id: str) -> Run:
+    async def _look_up(self, run_id: str) -> Run:
+        """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
+        if run := self._open_run(run_id):
+            return run
         row = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
         if row is None:
             raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
@@ -268,9 +275,13 @@ class Workspace:
     def _on_event(self, event: Event) -> None:
         if isinstance(event.payload, RunComplete):
             self.shared.counts[f"runs_ended_{_outcome(event.payload)}"] += 1
-            waiter = self._waiters.pop(event.payload.run_id, None)
-            if waiter and not waiter.done():
-                waiter.set_result(None)
+            self._wake(event.payload.run_id)
+
+    def _wake(self, run_id: str) -> None:
+        """The run has ended: whoever waits for that goes on."""
+        waiter = self._waiters.pop(run_id, None)
+        if waiter and not waiter.done():
+            waiter.set_result(None)
 
     # ── being open ──
 

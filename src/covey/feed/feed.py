@@ -28,6 +28,8 @@ SEND_BYTES = 256 * 1024
 """The most that is handed to one client at once: it bounds what a stalled socket can hold."""
 MERGE_ABOVE = 512
 """A client this many entries behind gets the growth of each part as one delta."""
+BATCHES_KEPT = 64
+"""Encoded batches kept for others who stand at the same place: together no more than the log itself may hold."""
 WHOLE_INTERVAL_S = 0.033
 """How often a client without deltas gets a message that grows."""
 
@@ -116,6 +118,8 @@ class Feed:
         self._log: list[_Entry] = []
         self._base = 0
         self._bytes = 0
+        self._told = 0
+        """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
         self._whole_readers = 0
         self._batches: dict[tuple[int, bool, str], _Batch] = {}
@@ -204,6 +208,7 @@ class Feed:
         self._wake_due = False
         self._batches.clear()
         self._trim()
+        self._told = self.head
         for subscription in self._subscriptions:
             subscription.wake()
 
@@ -211,7 +216,7 @@ class Feed:
         read = min((subscription.cursor for subscription in self._subscriptions), default=self.head)
         drop = max(0, read - self._base)
         size = self._bytes - sum(entry.size for entry in self._log[:drop])
-        while size > LOG_BYTES:
+        while size > LOG_BYTES and self._base + drop < self._told:
             size -= self._log[drop].size
             drop += 1
         if drop:
@@ -237,6 +242,7 @@ class Feed:
             if not self._subscriptions:
                 self._base, self._bytes = self.head, 0
                 self._log.clear()
+                self._batches.clear()
 
     def in_progress(self, session_id: str = "") -> list[Message]:
         """The messages in progress, as the log has told them up to its head."""
@@ -249,6 +255,8 @@ class Feed:
         key = (subscription.cursor, subscription.deltas, subscription.session_id)
         batch = self._batches.get(key)
         if batch is None:
+            if len(self._batches) >= BATCHES_KEPT:
+                self._batches.clear()
             batch = self._batches[key] = self._batch(subscription)
         subscription.cursor = batch.cursor
         return batch.data

@@ -10,7 +10,7 @@ from covey.protocol.runs import Usage
 LOOP_WINDOW = 10
 """How many of the last tool calls are looked at: a loop longer than this costs more to find than to run."""
 LOOP_REPEATS = 5
-"""The same call with the same result this often among them is a loop: polling seldom needs more."""
+"""The same call with the same result more often than this among them is a loop: polling seldom needs more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Claims:
 
     def attach(self, client_id: str) -> Claims:
         claim = self.get(client_id) or Claim(client_id)
-        return self._put(replace(claim, streams=claim.streams + 1, leaving=False))
+        return self._put(replace(claim, streams=claim.streams + 1, held_until=0.0, leaving=False))
 
     def detach(self, client_id: str, now: float) -> Claims:
         """A stream of this client ended."""
@@ -57,7 +57,8 @@ class Claims:
             return self._put(claim)
         if claim.leaving:
             return self.drop(client_id)
-        return self._put(replace(claim, held_until=now + DETACH_GRACE_S, session_id=""))
+        held_until = max(claim.held_until, now + DETACH_GRACE_S)  # it may have created anew meanwhile
+        return self._put(replace(claim, held_until=held_until, session_id=""))
 
     def release(self, client_id: str) -> Claims:
         """The client says goodbye to this workspace; its open streams keep it until they end."""

@@ -6,8 +6,8 @@ be cut short at any moment, so the end of a run closes its calls, and this file 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -42,30 +42,38 @@ def closing_result(call: ToolCall, why: str) -> ToolResult:
 
 def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list[Message]:
     """What the model sees: from the last summary on, with exactly one result right after each tool call."""
-    start = next((i for i, m in enumerate(messages) if summary_message_id and m.id == summary_message_id), 0)
-    results: dict[str, ToolResult] = {}
-    for message in messages[start:]:
-        for result in message.tool_results:
-            results.setdefault(result.tool_call_id, result)
     seen: list[Message] = []
-    for message in messages[start:]:
-        if message.role == "tool":
-            continue  # placed behind their calls below
-        if message.role == "assistant" and not _has_content(message):
-            continue  # cut short before the model said anything
-        calls = message.tool_calls
-        seen.append(_with_valid_input(message) if calls else message)
-        if calls:
-            seen.append(_results_message(message, calls, results))
+    results: dict[str, ToolResult] = {}
+    # Backwards, since some models count their calls anew in each step: a result belongs to the last call before it
+    # that has its id, and of two results the first one counts.
+    for message in reversed(_since_summary(messages, summary_message_id)):
+        results.update({result.tool_call_id: result for result in reversed(message.tool_results)})
+        if message.tool_calls:
+            seen.append(_results_message(message, results))
+            seen.append(_with_valid_input(message))
+        elif _has_words(message):
+            seen.append(message)
+    seen.reverse()
     return seen
 
 
-def _has_content(message: Message) -> bool:
-    return bool(message.text.strip() or message.tool_calls)
+def _since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
+    """From the summary on. It is told as the user's words: many models refuse a conversation that they begin."""
+    for index, message in enumerate(messages):
+        if summary_message_id and message.id == summary_message_id:
+            return (msgspec.structs.replace(message, role="user"), *messages[index + 1 :])
+    return messages
 
 
-def _results_message(message: Message, calls: tuple[ToolCall, ...], results: dict[str, ToolResult]) -> Message:
-    parts = tuple(ToolResultPart(data=results.get(call.id) or closing_result(call, INTERRUPTED)) for call in calls)
+def _has_words(message: Message) -> bool:
+    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word."""
+    return message.role != "tool" and (message.role != "assistant" or bool(message.text.strip()))
+
+
+def _results_message(message: Message, results: dict[str, ToolResult]) -> Message:
+    """The results of its calls, which are taken out of `results`."""
+    missing = {call.id: closing_result(call, INTERRUPTED) for call in message.tool_calls}
+    parts = tuple(ToolResultPart(data=results.pop(call.id, missing[call.id])) for call in message.tool_calls)
     return msgspec.structs.replace(message, id=f"{message.id}.results", role="tool", parts=parts)
 
 
@@ -80,6 +88,7 @@ def _with_valid_input(message: Message) -> Message:
 
 def _is_json_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
+        msgspec.json.decode(text, type=dict[str, Any])
+    except (ValueError, RecursionError):  # a model can nest deeper than any parser goes
         return False
+    return True

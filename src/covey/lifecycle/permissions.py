@@ -8,7 +8,7 @@ wherever it stands in a longer one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -53,8 +53,15 @@ def decide(wish: Wish, rules: Rules, granted: frozenset[tuple[str, str, str]], *
     return Verdict.ASK
 
 
-_SHELL_SYNTAX = re.compile(r"[;&|<>`$()\n\r{}\\]")
-_SHELL_SPLIT = re.compile(r"[;&|<>`()\n\r{}]|\$\(")
+_NOT_SIMPLE = re.compile(r"[;&|<>`$()\n\r{}\\]|^\s*\w+\+?=")
+"""More than one simple command, or one whose environment is changed, which can make any program do anything."""
+_BETWEEN_COMMANDS = re.compile(r"[;&|<>`()\n\r{}]|\s-exec(?:dir)?\s")
+_BEFORE_COMMAND = re.compile(
+    r"(?:(?:\w+\+?=\S*|!|if|then|elif|else|while|until|do|time|sudo|doas|env|command|builtin|exec|eval|nohup|nice"
+    r"|xargs|(?:\S*/)?(?:ba|da|z|k)?sh)\s(?:-\S+\s(?:\d+\s)?)*)*(?:[^\s=]*/)?"
+)
+"""Words that stand before a command and leave it what it is, and the directory in which it is."""
+_QUOTES = str.maketrans("", "", "'\"\\")
 
 
 def _allows(rule: str, wish: Wish) -> bool:
@@ -63,7 +70,7 @@ def _allows(rule: str, wish: Wish) -> bool:
         return False
     if not colon:
         return True
-    if wish.tool == "bash" and _SHELL_SYNTAX.search(wish.subject):
+    if wish.tool == "bash" and _NOT_SIMPLE.search(wish.subject):
         return False
     return fnmatchcase(wish.subject, pattern)
 
@@ -72,9 +79,16 @@ def _denies(rule: str, wish: Wish) -> bool:
     tool, colon, pattern = rule.partition(":")
     if tool != wish.tool:
         return False
-    if not colon:
-        return True
-    subjects: Sequence[str] = (wish.subject,)
-    if wish.tool == "bash":
-        subjects = (wish.subject, *(piece.strip() for piece in _SHELL_SPLIT.split(wish.subject)))
-    return any(fnmatchcase(subject, pattern) for subject in subjects)
+    subjects = _commands(wish.subject) if tool == "bash" else (wish.subject,)
+    return not colon or any(fnmatchcase(subject, pattern) for subject in subjects)
+
+
+def _commands(text: str) -> Iterator[str]:
+    """Every command that stands in shell text, as it is and spelled plainly. Not a sandbox: a shell has more ways."""
+    yield text
+    for piece in _BETWEEN_COMMANDS.split(text):
+        plain = " ".join(piece.translate(_QUOTES).split())
+        yield plain
+        command = plain[_BEFORE_COMMAND.match(plain).end() :]  # type: ignore[union-attr] # it also matches nothing
+        yield command
+        yield f"{command} "  # what it works on may come from elsewhere, as with xargs

@@ -142,19 +142,17 @@ class Reply:
         self._finish: Finish | None = None
 
     @property
-    def is_empty(self) -> bool:
-        return not self._parts
+    def has_calls(self) -> bool:
+        return bool(self._calls)
 
     def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
         """Add one fact. Returns the delta, that the structure changed, or None when clients need not know."""
         match fact:
-            case TextDelta(text):
+            case TextDelta(text) if text:
                 return self._grow(self._last("text"), "text", text)
-            case ReasoningDelta(text, signature):
-                index = self._last("reasoning")
-                self._parts[index].signature += signature
-                return self._grow(index, "reasoning", text)
-            case ToolInputDelta(call, text):
+            case ReasoningDelta(text, signature) if text or signature:
+                return self._reason(text, signature)
+            case ToolInputDelta(call, text) if text:
                 return self._grow(self._calls[call], "tool_input", text)
             case ToolCallBegun(call, call_id, name):
                 self._calls[call] = len(self._parts)
@@ -202,15 +200,23 @@ class Reply:
                 pieces.append(TextPiece(index, part.kind, part.length - len(text), text))
         return pieces
 
+    def _reason(self, text: str, signature: str) -> MessageDelta | Structure | None:
+        known = len(self._parts)
+        if text and known and self._parts[-1].signature:
+            self._parts.append(_Growing("reasoning"))  # a signature ends the thought that it signs
+        index = self._last("reasoning")
+        self._parts[index].signature += signature
+        if text:
+            return self._grow(index, "reasoning", text)
+        return Structure.CHANGED if len(self._parts) > known else None
+
     def _last(self, kind: Literal["text", "reasoning"]) -> int:
         """The part that text of this kind continues: the last one, or a new one."""
         if not self._parts or self._parts[-1].kind != kind:
             self._parts.append(_Growing(kind))
         return len(self._parts) - 1
 
-    def _grow(self, index: int, kind: DeltaKind, text: str) -> MessageDelta | None:
-        if not text:
-            return None
+    def _grow(self, index: int, kind: DeltaKind, text: str) -> MessageDelta:
         offset = self._parts[index].grow(text)
         return MessageDelta(
             message_id=self.message_id,

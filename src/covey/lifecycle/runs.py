@@ -267,12 +267,12 @@ class Lane:
         """
         decisions: Decisions = ()
         lane = self
-        for run in self.runs:
-            is_dropped = run.phase is Phase.QUEUED and run.cancelled
-            is_orphan = run.phase is Phase.FOLDED and self.find(run.host) is None
-            if run.phase is Phase.ACTIVE or is_dropped or is_orphan:
-                lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
-                decisions += ended
+        orphans = [run for run in self.runs if run.phase is Phase.FOLDED and self.find(run.host) is None]
+        active = [run for run in self.runs if run.phase is Phase.ACTIVE]
+        dropped = [run for run in self.queued if run.cancelled]
+        for run in orphans + active + dropped:  # nothing may come between a host's end and those of its folded runs
+            lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
+            decisions += ended
         lane, recorded = lane._record_cancelled()
         lane, started = lane._next()
         return Ruling(lane, decisions + recorded + started)

@@ -5,7 +5,8 @@
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin
     ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found
-    ├── Conflict 409          workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
+    ├── MethodNotAllowed 405  method_not_allowed
+    ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
     ├── QueueFull 429         queue_full
@@ -103,7 +104,7 @@ BY_STATUS: dict[int, type[CoveyError]] = {
 
 class ErrorBody(msgspec.Struct, omit_defaults=True):
     message: str
-    code: str = "internal"
+    code: str = ""
     retry_after: float | None = None
 
 
@@ -112,10 +113,7 @@ def decode_error(status: int, body: bytes) -> CoveyError:
     cls = BY_STATUS.get(status, CoveyError)
     try:
         decoded = msgspec.json.decode(body, type=ErrorBody)
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, not ours, or nested to do harm
         text = body[:200].decode("utf-8", "replace").strip()
-        error = cls(f"the server answered {status}" + (f": {text}" if text else " with an empty body"))
-    else:
-        error = cls(decoded.message, decoded.code, retry_after=decoded.retry_after)
-    error.args = (error.message,)
-    return error
+        return cls(f"the server answered {status}" + (f": {text}" if text else " with an empty body"))
+    return cls(decoded.message, decoded.code, retry_after=decoded.retry_after)

@@ -6,11 +6,12 @@ Durable events are in the workspace's log and have an id; the others (`message_d
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from covey.protocol.messages import Message, Session, Wire
+from covey.protocol.messages import Message, Session, Wire, decode_message
 from covey.protocol.runs import Run, RunComplete
 
 ChangeKind = Literal["created", "updated", "deleted"]
@@ -147,25 +148,30 @@ def encode_event(event: Event) -> bytes:
     return _encoder.encode({"type": event.type, "payload": {"type": event.change, "payload": event.payload}})
 
 
-class _Inner(msgspec.Struct):
-    type: ChangeKind
+class _Envelope(msgspec.Struct):
+    """Both layers have this shape: what it is, or how it changed, and the rest."""
+
+    type: str
     payload: msgspec.Raw
 
 
-class _Outer(msgspec.Struct):
-    type: str
-    payload: _Inner
-
-
-_outer_decoder = msgspec.json.Decoder(_Outer)
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {name: msgspec.json.Decoder(cls) for name, cls in TYPES.items()}
+_CHANGES: dict[str, ChangeKind] = {change: change for change in get_args(ChangeKind)}
+_envelope = msgspec.json.Decoder(_Envelope).decode
+_decoders: dict[str, Callable[[msgspec.Raw], Any]] = {
+    **{name: msgspec.json.Decoder(cls).decode for name, cls in TYPES.items()},
+    "message": decode_message,
+}
 
 
 def decode_event(data: bytes | str) -> Event | None:
-    """The event in `data`, or None when its type is one that this version does not know."""
-    outer = _outer_decoder.decode(data)
-    decoder = _decoders.get(outer.type)
-    if decoder is None:
+    """The event in `data`, or None when its type or its change is one that this version does not know."""
+    outer = _envelope(data)
+    decode = _decoders.get(outer.type)
+    if decode is None:
         return None
-    payload = decoder.decode(outer.payload.payload)
-    return Event(outer.payload.type, payload, _session_of(payload))
+    inner = _envelope(outer.payload)
+    change = _CHANGES.get(inner.type)
+    if change is None:
+        return None
+    payload = decode(inner.payload)
+    return Event(change, payload, _session_of(payload))

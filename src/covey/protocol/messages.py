@@ -5,7 +5,7 @@ There is one definition of a message in Covey: the store, the engine, the feed a
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -139,6 +139,46 @@ class Message(Wire, frozen=True):
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         return tuple(part.data for part in self.parts if isinstance(part, ToolResultPart))
+
+
+_message = msgspec.json.Decoder(Message)
+_messages = msgspec.json.Decoder(tuple[Message, ...])
+_PART_TYPES = frozenset(part.__struct_config__.tag for part in get_args(Part))
+
+
+def decode_message(data: bytes | str | msgspec.Raw) -> Message:
+    """A message from a server that may be newer than this client: a part of a type not known here is an empty text.
+
+    So it keeps its place, which deltas count. Strictly first: that is fast, and nearly always enough.
+    """
+    try:
+        return _message.decode(data)
+    except msgspec.ValidationError:
+        return msgspec.convert(_with_known_parts(msgspec.json.decode(data)), Message)
+
+
+def decode_messages(data: bytes) -> tuple[Message, ...]:
+    """Several of them, as `decode_message` reads one."""
+    try:
+        return _messages.decode(data)
+    except msgspec.ValidationError:
+        decoded = msgspec.json.decode(data, type=list[Any])
+        return msgspec.convert([_with_known_parts(message) for message in decoded], tuple[Message, ...])
+
+
+def _with_known_parts(message: Any) -> Any:
+    """What is not a message at all stays as it is: whoever reads it next says what is wrong with it."""
+    match message:
+        case {"parts": [*parts]}:
+            return {**message, "parts": [_known(part) for part in parts]}
+    return message
+
+
+def _known(part: Any) -> Any:
+    match part:
+        case {"type": str(name)} if name not in _PART_TYPES:
+            return {"type": "text", "data": {"text": ""}}
+    return part
 
 
 class Session(Wire, frozen=True):

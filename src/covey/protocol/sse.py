@@ -47,10 +47,10 @@ class Frame(NamedTuple):
 
 
 class Decoder:
-    """Turns the bytes of a stream into frames; keeps what is not yet a whole line."""
+    """Turns the bytes of a stream into frames; keeps the pieces of what is not yet a whole line."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._id = ""
         self._data: list[str] = []
         self.last_id = ""
@@ -58,11 +58,14 @@ class Decoder:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that `chunk` completes."""
-        lines = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
-        self._rest = lines.pop()
+        *ends, rest = chunk.split(b"\n")
         frames: list[Frame] = []
-        for line in lines:
-            self._line(line, frames)
+        for end in ends:
+            line = b"".join((*self._rest, end))
+            self._rest = []
+            self._line(line.removesuffix(b"\r"), frames)
+        if rest:
+            self._rest.append(rest)
         return frames
 
     def _line(self, line: bytes, frames: list[Frame]) -> None:
@@ -79,5 +82,5 @@ class Decoder:
             self._data.append(text)
         elif name == b"id":
             self._id = text
-        elif name == b"retry" and text.isdigit():
+        elif name == b"retry" and text.isascii() and text.isdigit() and len(text) < 10:
             self.retry_ms = int(text)

@@ -12,7 +12,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from covey.engine.world import World
 from covey.protocol.paths import Address, make_private, token_file
 from covey.server.access import Access, hosts
 from covey.server.app import App
+from covey.store.base import Store
 from covey.store.journal import Journal
 from covey.store.sqlite import SqliteStore
 
@@ -50,13 +51,16 @@ class Options:
     idle_exit_s: float
 
 
-def serve(options: Options) -> None:
+OpenStore = Callable[[Path], Store]
+
+
+def serve(options: Options, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _owned(options.data_dir, options.address), _listening(options.address) as listener:
         token = "" if options.address.is_unix else _token(options)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(options, listener, token))
+            runner.run(_serve(options, listener, token, open_store))
 
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
@@ -75,13 +79,13 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-async def _serve(options: Options, listener: socket.socket, token: str) -> None:
+async def _serve(options: Options, listener: socket.socket, token: str, open_store: OpenStore) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stopping, number)
     loaded = load(None, options.config_file, os.environ)
-    store = SqliteStore(options.data_dir / "covey.db")
+    store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
     shared = Shared(store, journal, World(), options.data_dir, options.config_file, dict(os.environ))
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)

@@ -60,6 +60,7 @@ class _Pending:
     change: Change
     patient: bool
     done: asyncio.Future[None]
+    then: Callable[[Exception | None], None] | None
     owner: WorkspaceJournal
 
 
@@ -70,9 +71,12 @@ class Journal:
         self._store = store
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[_Pending | Callable[[], None] | None] = queue.SimpleQueue()
-        self._readers = ThreadPoolExecutor(READERS, "covey-read")
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._readers = ThreadPoolExecutor(READERS, "covey-read")
         self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
         self._thread.start()
 
@@ -170,7 +174,10 @@ class Journal:
 
 def _publish(results: list[tuple[_Pending, int | Exception]]) -> None:
     for pending, result in results:
-        pending.owner.landed(pending, result)
+        try:
+            pending.owner.landed(pending, result)
+        except Exception:  # a bug of ours must not keep the changes behind it from being told
+            log.exception("a change was written but could not be told")
 
 
 class WorkspaceJournal:
@@ -186,15 +193,22 @@ class WorkspaceJournal:
         self._untrimmed = 0
 
     def write(
-        self, writes: Sequence[Write], events: Sequence[Event] = (), *, patient: bool = True, durable: bool = True
+        self,
+        writes: Sequence[Write],
+        events: Sequence[Event] = (),
+        *,
+        patient: bool = True,
+        durable: bool = True,
+        then: Callable[[Exception | None], None] | None = None,
     ) -> asyncio.Future[None]:
         """Write a change and publish its events. The future is done when both have happened.
 
         `patient`: it belongs to a run under way, so a full disk delays it; else it fails with StoreFailed.
+        `then` is called at that very moment, with the failure if there is one: before anything that was said later.
         """
         encoded = tuple(encode_event(event) for event in events)
         change = Change(self._workspace_id, tuple(writes), tuple(events), encoded, durable)
-        pending = _Pending(change, patient, self._loop.create_future(), self)
+        pending = _Pending(change, patient, self._loop.create_future(), then, self)
         self._outbox.append(pending)
         self._journal.submit(pending)
         return pending.done
@@ -212,15 +226,19 @@ class WorkspaceJournal:
             self._outbox.popleft()
         else:
             self._outbox.remove(pending)  # refused while earlier changes still wait
-        if isinstance(result, Exception):
-            self._fail(pending, result)
+        failure = result if isinstance(result, Exception) else None
+        if failure:
+            self._fail(pending, failure)
         else:
+            assert isinstance(result, int)
             change = pending.change
             for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):
                 self._publisher.publish(seq, event, encoded)
             self._count(len(change.events))
             if not pending.done.done():
                 pending.done.set_result(None)
+        if pending.then:
+            pending.then(failure)
         while self._outbox and isinstance(self._outbox[0], MessageDelta):
             self._publisher.grow(self._outbox.popleft())  # type: ignore[arg-type] # just checked
 

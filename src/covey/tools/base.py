@@ -53,7 +53,10 @@ class Tool(Generic[P]):
     """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
 
     def wish(self, params: P, context: ToolContext) -> Wish:
-        """What the call is about to do, for the permission decision. Must not touch anything."""
+        """What the call is about to do, for the permission decision. Must not touch anything.
+
+        Raises ToolFailed if that cannot even be said (a path that leads nowhere): the call ends there.
+        """
         raise NotImplementedError
 
     def describe(self, params: P, context: ToolContext) -> str:
@@ -61,7 +64,10 @@ class Tool(Generic[P]):
         return self.wish(params, context).subject
 
     def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
-        """What the person who is asked gets to see: by default the parameters as they are."""
+        """What the person who is asked gets to see: by default the parameters as they are.
+
+        May read files: call it in a thread. Raises ToolFailed if the call cannot succeed: then nobody need be asked.
+        """
         del context
         values: dict[str, Any] = msgspec.to_builtins(params)
         return values
@@ -74,7 +80,7 @@ class Tool(Generic[P]):
         """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
         try:
             return msgspec.json.decode(text or "{}", type=self.params)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError) as error:
             raise ToolFailed(f"The input of {self.name} is not valid: {error}. Correct it and call again.") from None
 
     @classmethod
@@ -92,7 +98,10 @@ class Tool(Generic[P]):
 
 def resolve(context: ToolContext, path: str) -> Path:
     """`path` as the model wrote it, made absolute and free of links and `..`."""
-    return (context.root / Path(path).expanduser()).resolve()
+    try:
+        return (context.root / Path(path).expanduser()).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown ~user, a NUL character
+        raise ToolFailed(f"The path {path!r} leads nowhere: {error}.") from None
 
 
 def is_inside(context: ToolContext, path: Path) -> bool:

@@ -1,0 +1,9 @@
+"""`python -m covey` is the same as `covey`."""
+
+from __future__ import annotations
+
+import sys
+
+from covey.cli.main import main
+
+sys.exit(main())

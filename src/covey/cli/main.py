@@ -1,0 +1,216 @@
+"""The command line: which commands there are, and what they take. Everything behind it is imported when it is needed.
+
+Nothing heavy may be imported here: `--help` must answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from covey import __version__
+from covey.cli import exits
+
+DESCRIPTION = """\
+Covey is a coding agent that runs as a server: any number of clients share one session,
+and every prompt that was accepted ends with exactly one answer.
+"""
+
+EXAMPLES = """\
+examples:
+  covey run "What does this project do?"        ask about the directory you are in
+  git diff | covey run "Review this change"     what comes in on stdin is put before the prompt
+  covey run -C "And now add a test for it"      go on where you left off
+  covey run --json "..." | jq -r .text          for scripts
+  covey sessions                                what was talked about in this directory
+  covey status                                  which server runs, and what it is doing
+
+A server is started when it is needed and leaves when nobody needs it any more.
+`covey COMMAND --help` tells more about each command.
+"""
+
+RUN_EXAMPLES = """\
+examples:
+  covey run "What does this project do?"
+  git diff | covey run "Review this change"
+  covey run -a screenshot.png "Why does this look wrong?"
+  covey run -s 1x2y3z "Go on, but without the cache"
+  id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
+
+The answer goes to stdout while it is written, everything else to stderr.
+
+Ctrl-C and SIGTERM cancel this run, not its neighbours, and wait for its end; a second one leaves at once.
+If the server goes away in the middle, covey reconnects and goes on. If nobody reads stdout any more,
+covey leaves quietly and the run goes on.
+
+Where a tool needs a permission you are asked on the terminal; where nobody can be asked it is denied.
+
+exit codes:
+  0 completed              1 the run failed          2 wrong usage
+  3 no server              4 cancelled by others     5 interrupted: the server was killed
+  124 timeout              130 Ctrl-C or SIGTERM     141 nobody reads stdout
+"""
+
+SERVE_EXAMPLES = """\
+examples:
+  covey serve                                       on your own socket, which `covey run` finds by itself
+  covey serve --host tcp://127.0.0.1:8790           on a port; clients need the token in DATA-DIR/token
+  covey serve --host tcp://127.0.0.1:0              on any free port; it is printed
+
+Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order.
+"""
+
+SESSIONS_EXAMPLES = """\
+examples:
+  covey sessions                         list them, the latest first
+  covey sessions show ID                 read one
+  covey sessions rename ID New title
+  covey sessions export ID > talk.md     as Markdown; with --json all that there is
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        print("covey: the terminal UI is not there yet; use `covey run`.\n", file=sys.stderr)
+        parser.print_help(sys.stderr)
+        return exits.USAGE
+    try:
+        return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
+    except KeyboardInterrupt:
+        return exits.STOPPED
+    except exits.UsageError as error:
+        print(f"covey {args.command}: {error}", file=sys.stderr)
+        return exits.USAGE
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="covey",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"covey {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    _add_run(commands)
+    _add_sessions(commands)
+    _add_status(commands)
+    _add_stop(commands)
+    _add_serve(commands)
+    return parser
+
+
+Commands = argparse._SubParsersAction
+
+
+def _add(
+    commands: Commands[argparse.ArgumentParser], name: str, help: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which server")
+    group.add_argument("--host", metavar="ADDRESS", help="unix://PATH or tcp://ADDR:PORT; default: your own socket")
+    group.add_argument(
+        "--data-dir", metavar="DIR", help="where your server keeps its data; default: ~/.local/share/covey"
+    )
+    group.add_argument(
+        "--token-file", metavar="FILE", help="the token for tcp://; default: $COVEY_TOKEN, then DATA-DIR/token"
+    )
+
+
+def _add_cwd(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cwd", metavar="DIR", default=".", help="the directory to work on; default: this one")
+
+
+def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "run", "one prompt, and its answer on stdout", RUN_EXAMPLES)
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; its words are joined by spaces")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-s", "--session", metavar="ID", help="go on in this session; default: a new one")
+    where.add_argument("-C", "--continue", dest="resume", action="store_true", help="go on in the latest session")
+    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="refuse to run with any other model")
+    parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
+    parser.add_argument(
+        "--yolo",
+        action="store_true",
+        help="allow this run whatever it asks for; with --detach that is set for the whole workspace, "
+        "because nobody stays to answer",
+    )
+    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="cancel the run after this long (exit 124)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
+    shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
+    parser.add_argument("--detach", action="store_true", help="print the run's id and leave; the run goes on")
+    parser.add_argument("--run-id", metavar="ID", help="an id of your own: the same id twice is the same run")
+    _add_cwd(parser)
+    _add_connection(parser)
+
+
+def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "sessions", "list, show, rename, delete or export sessions", SESSIONS_EXAMPLES)
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=["list", "show", "rename", "delete", "export"],
+        help="default: list",
+    )
+    parser.add_argument("session", metavar="ID", nargs="?", help="which session; not for list")
+    parser.add_argument("title", metavar="TITLE", nargs="*", help="only for rename")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    _add_cwd(parser)
+    _add_connection(parser)
+
+
+def _add_status(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    _add_connection(parser)
+
+
+def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "stop", "end the server; open runs are cancelled")
+    parser.add_argument("--if-idle", action="store_true", help="only if it has nothing to do (exit 1 otherwise)")
+    _add_connection(parser)
+
+
+def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "serve", "run the server in the foreground", SERVE_EXAMPLES)
+    parser.add_argument("--host", metavar="ADDRESS", help="unix://PATH or tcp://ADDR:PORT; default: your own socket")
+    parser.add_argument("--data-dir", metavar="DIR", help="where to keep data; default: ~/.local/share/covey")
+    parser.add_argument(
+        "--config", metavar="FILE", help="a configuration that wins over that of the user and the project"
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="the token for tcp://; default: made and kept in DATA-DIR/token"
+    )
+    parser.add_argument(
+        "--idle-exit",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="leave when nobody needs it for so long; 0: stay",
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < 1e9:
+        raise ValueError(text)
+    return seconds
+
+
+_seconds.__name__ = "number of seconds"  # argparse puts it into its complaint

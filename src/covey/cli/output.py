@@ -1,0 +1,136 @@
+"""The three shapes of what `covey run` writes to stdout: text while it is written, one object, or a line per event."""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+import msgspec
+
+from covey.cli.screen import Screen, plain
+from covey.client.transcript import Change
+from covey.protocol.events import Event, MessageDelta, created, encode_event
+from covey.protocol.messages import Message
+from covey.protocol.runs import RunComplete, Usage
+
+
+class Output(Protocol):
+    def event(self, event: Event, change: Change | None) -> None:
+        """Something happened in the session."""
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        """The run has ended. Whatever was not written yet is written now."""
+
+
+class TextOutput:
+    """The text of each assistant message of one run, as it grows, each exactly once.
+
+    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry began it
+    anew), it is written once more, whole, when it is finished.
+    """
+
+    def __init__(self, stdout: TextIO, run_id: str, screen: Screen) -> None:
+        self._stdout = stdout
+        self._run_id = run_id
+        self._screen = screen
+        self._plain = stdout.isatty()
+        self._written: dict[str, list[str]] = {}
+        self._other: set[str] = set()
+        """Messages that became other than what was written of them."""
+        self._current = ""
+        self._last = "\n"
+
+    def event(self, event: Event, change: Change | None) -> None:
+        match event.payload:
+            case MessageDelta() as delta if change and change.kind == "grew" and change.text_kind == "text":
+                if delta.run_id == self._run_id and delta.message_id not in self._other:
+                    self._write(delta.message_id, change.text)
+            case Message(role="assistant") as message if event.change != "deleted" and message.run_id == self._run_id:
+                self._whole(message.id, message.text, finished=message.finish is not None)
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        if terminal.text is not None:
+            self._whole(terminal.message_id, terminal.text, finished=True)
+        self._new_line()
+        self._stdout.flush()
+
+    def _whole(self, message_id: str, text: str, *, finished: bool) -> None:
+        written = "".join(self._written.get(message_id, ()))
+        if text.startswith(written):
+            self._other.discard(message_id)
+            self._write(message_id, text[len(written) :])
+        elif finished:
+            self._other.discard(message_id)
+            self._written[message_id] = []
+            self._current = ""
+            self._write(message_id, text)
+        else:
+            self._other.add(message_id)
+
+    def _write(self, message_id: str, text: str) -> None:
+        if not text:
+            return
+        self._screen.clear()
+        if message_id != self._current:
+            self._new_line()
+            self._current = message_id
+        self._written.setdefault(message_id, []).append(text)
+        self._put(plain(text) if self._plain else text)
+
+    def _new_line(self) -> None:
+        if self._last != "\n":
+            self._put("\n")
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._stdout.write(text)
+            self._stdout.flush()
+            self._last = text[-1]
+            self._screen.at_line_start = self._last == "\n"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` writes. All fields are always there."""
+
+    run_id: str
+    session_id: str
+    message_id: str
+    exit_code: int
+    text: str | None
+    error: str | None
+    cancelled: bool
+    interrupted: bool
+    folded_into: str | None
+    usage: Usage | None
+
+
+class JsonOutput:
+    """One object at the end."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+
+    def event(self, event: Event, change: Change | None) -> None:
+        """Only the end counts."""
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
+        self._stdout.write(msgspec.json.encode(Result(exit_code=exit_code, **fields)).decode() + "\n")
+        self._stdout.flush()
+
+
+class StreamJsonOutput:
+    """A line for each event of the session, as it crosses the wire. The last one is the run's `run_complete`."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+        self._ended: set[str] = set()
+
+    def event(self, event: Event, change: Change | None) -> None:
+        if isinstance(event.payload, RunComplete):
+            self._ended.add(event.payload.run_id)
+        self._stdout.write(encode_event(event).decode() + "\n")
+        self._stdout.flush()
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        if terminal.run_id not in self._ended:
+            self.event(created(terminal), None)

@@ -1,0 +1,53 @@
+"""What a run is doing, told on stderr: the spinner's words, and a line for each tool call."""
+
+from __future__ import annotations
+
+from covey.cli.screen import Screen
+from covey.protocol.events import AgentEvent, Event, MessageDelta
+from covey.protocol.messages import Message
+from covey.protocol.runs import PromptReceipt, Run
+
+INPUT_SHOWN = 100
+"""How much of a tool call's input fits on a line."""
+
+
+class Progress:
+    """Fed with the events of a session; tells those of one run."""
+
+    def __init__(self, screen: Screen, run_id: str) -> None:
+        self._screen = screen
+        self._run_id = run_id
+        self._calls: set[str] = set()
+
+    def accepted(self, receipt: PromptReceipt) -> None:
+        self._screen.wait_for("queued" if receipt.state == "queued" else "thinking")
+
+    def connection(self, connected: bool, why: str) -> None:
+        if not connected:
+            self._screen.say(f"The connection was lost ({why}); reconnecting. The run goes on meanwhile.")
+            self._screen.wait_for("reconnecting")
+
+    def event(self, event: Event) -> None:
+        match event.payload:
+            case MessageDelta(run_id=self._run_id, kind="text"):
+                self._screen.wait_for("writing")
+            case Message(run_id=self._run_id, role="assistant") as message:
+                self._message(message)
+            case Message(run_id=self._run_id, role="tool"):
+                self._screen.wait_for("thinking")
+            case Run(run_id=self._run_id, state="active"):
+                self._screen.wait_for("thinking")
+            case AgentEvent(run_id=self._run_id, type="retry") as retry:
+                self._screen.say(f"{retry.error or 'The model failed'}; trying again (attempt {retry.attempt}).")
+
+    def _message(self, message: Message) -> None:
+        for call in message.tool_calls:
+            if call.finished and call.id not in self._calls:
+                self._calls.add(call.id)
+                self._screen.say(f"· {call.name} {_shorten(call.input)}")
+                self._screen.wait_for(f"running {call.name}")
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= INPUT_SHOWN else line[: INPUT_SHOWN - 1] + "…"

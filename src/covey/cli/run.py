@@ -1,0 +1,251 @@
+"""`covey run`: one prompt, and its answer on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TextIO
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
+from covey.cli.permissions import Permissions
+from covey.cli.progress import Progress
+from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
+from covey.cli.screen import Screen
+from covey.client.client import Client
+from covey.client.errors import ServerUnreachable
+from covey.client.prompt import new_run_id, run_prompt
+from covey.client.transcript import Change
+from covey.protocol.errors import CoveyError, NotFound
+from covey.protocol.events import Event
+from covey.protocol.requests import PostPrompt, Workspace
+from covey.protocol.runs import PromptReceipt, RunComplete
+
+CANCEL_RETRY_S = 0.5
+AFTER_TIMEOUT_S = 10.0
+"""A cancelled run ends within the server's grace of five seconds; if even this passes, the server is in trouble."""
+
+
+def main(args: argparse.Namespace) -> int:
+    prompt = read_prompt(args.prompt, piped_stdin())
+    attachments = read_attachments(args.attach)
+    if not prompt and not any(attachment.is_text for attachment in attachments):
+        raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
+    request = PostPrompt(prompt=prompt, attachments=attachments, run_id=args.run_id or new_run_id())
+    return common.run(_Command(args, request).go())
+
+
+class _Command:
+    """One call of `covey run`, from connecting to the exit code."""
+
+    def __init__(self, args: argparse.Namespace, request: PostPrompt) -> None:
+        self._args = args
+        self._request = request
+        self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._stop_code = 0
+        """Why we stop the run ourselves, as an exit code; 0: we do not."""
+        self._posting: tuple[Client, str] | None = None
+        """Where the run is, from the moment on in which it may exist."""
+        self._unused_session = ""
+        """A session that was made for this prompt, until the prompt is accepted."""
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def go(self) -> int:
+        """Everything up to the exit code, with Ctrl-C and the timeout watched from the first moment on."""
+        loop = asyncio.get_running_loop()
+        work = asyncio.create_task(self._work())
+        if self._args.timeout is not None:
+            loop.call_later(self._args.timeout, self._stop, exits.TIMEOUT, work)
+        with _signals(lambda: loop.call_soon_threadsafe(self._stop, exits.STOPPED, work)):
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if not self._stop_code:
+                    raise
+                return self._stop_code
+            finally:
+                self._screen.wait_for("")
+
+    async def _work(self) -> int:
+        spinner = asyncio.create_task(self._screen.spin())
+        self._screen.wait_for("connecting")
+        try:
+            async with common.connected(self._args) as client:
+                workspace = await common.join(client, self._args.cwd)
+                _check_model(self._args.model, workspace)
+                session_id = await self._choose_session(client, workspace.id)
+                self._request = msgspec.structs.replace(self._request, session_id=session_id)
+                try:
+                    return await (self._detach if self._args.detach else self._follow)(client, workspace.id)
+                except CoveyError:
+                    await self._tidy(client, workspace.id)
+                    raise
+        finally:
+            spinner.cancel()
+
+    async def _choose_session(self, client: Client, workspace_id: str) -> str:
+        if self._args.session:
+            try:
+                return (await client.session(workspace_id, self._args.session)).id
+            except NotFound:
+                raise exits.UsageError(
+                    f"there is no session {self._args.session} in this directory; see `covey sessions`"
+                ) from None
+        if self._args.resume:
+            sessions = [s for s in await client.sessions(workspace_id) if not s.parent_session_id]
+            if sessions:
+                return max(sessions, key=lambda session: (session.updated_at, session.id)).id
+            self._screen.say("There is nothing to continue in this directory, so this is a new session.")
+        self._unused_session = (await client.create_session(workspace_id)).id
+        return self._unused_session
+
+    async def _tidy(self, client: Client, workspace_id: str) -> None:
+        """A session that was made for a prompt which was then refused is nothing that anybody wants to find."""
+        if self._unused_session:
+            with suppress(ServerUnreachable, CoveyError):
+                await client.delete_session(workspace_id, self._unused_session)
+
+    def _accepted(self, receipt: PromptReceipt) -> None:
+        self._unused_session = ""
+
+    async def _detach(self, client: Client, workspace_id: str) -> int:
+        if self._args.yolo:
+            await client.skip_permissions(workspace_id, True)
+            self._screen.warn("--yolo with --detach: permissions are now skipped for everybody in this workspace.")
+        receipt = await client.post_prompt(workspace_id, self._request)
+        self._accepted(receipt)
+        as_json = self._args.json or self._args.stream_json
+        print(msgspec.json.encode(receipt).decode() if as_json else receipt.run_id, flush=True)
+        return exits.OK
+
+    async def _follow(self, client: Client, workspace_id: str) -> int:
+        run_id = self._request.run_id
+        output = _output(self._args, sys.stdout, run_id, self._screen)
+        permissions = Permissions(client, workspace_id, run_id, self._screen, yolo=self._args.yolo)
+        progress = Progress(self._screen, run_id)
+
+        def on_event(event: Event, change: Change | None) -> None:
+            output.event(event, change)
+            progress.event(event)
+            permissions.event(event)
+
+        def on_accepted(receipt: PromptReceipt) -> None:
+            self._accepted(receipt)
+            progress.accepted(receipt)
+
+        self._posting = (client, workspace_id)
+        try:
+            terminal = await run_prompt(
+                client,
+                workspace_id,
+                self._request,
+                on_event=on_event,
+                on_accepted=on_accepted,
+                on_connection=progress.connection,
+            )
+        finally:
+            permissions.close()
+        self._screen.wait_for("")
+        exit_code = self._exit_code(terminal)
+        output.end(terminal, exit_code)
+        self._tell(terminal, exit_code)
+        return exit_code
+
+    def _exit_code(self, terminal: RunComplete) -> int:
+        if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
+            return self._stop_code
+        if terminal.interrupted:
+            return exits.INTERRUPTED
+        if terminal.cancelled:
+            return exits.CANCELLED
+        return exits.FAILED if terminal.error else exits.OK
+
+    def _tell(self, terminal: RunComplete, exit_code: int) -> None:
+        """What cannot be seen from the answer itself."""
+        if exit_code == exits.CANCELLED:
+            self._screen.warn("the run was cancelled by somebody else.")
+        elif exit_code == exits.TIMEOUT:
+            self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
+        elif exit_code == exits.STOPPED:
+            self._screen.say("The run is cancelled." if terminal.cancelled else "The run had ended already.")
+        elif terminal.error:
+            self._screen.warn(terminal.error)
+
+    # ── stopping ──
+
+    def _stop(self, exit_code: int, work: asyncio.Task[int]) -> None:
+        """Ctrl-C or the timeout: cancel this run and wait for its end; before it was posted, just leave."""
+        if self._stop_code or work.done():
+            return
+        self._stop_code = exit_code
+        if self._posting is None:
+            work.cancel()
+            return
+        if exit_code == exits.STOPPED:
+            self._screen.say("Cancelling the run; press Ctrl-C again to leave at once.")
+        else:
+            asyncio.get_running_loop().call_later(AFTER_TIMEOUT_S, work.cancel)
+        self._screen.wait_for("cancelling")
+        task = asyncio.create_task(self._cancel(*self._posting))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _cancel(self, client: Client, workspace_id: str) -> None:
+        """Ask until the server has heard it. The cancel may overtake the prompt: the server remembers the id."""
+        while True:
+            try:
+                await client.cancel_run(workspace_id, self._request.run_id)
+            except ServerUnreachable:
+                await asyncio.sleep(CANCEL_RETRY_S)
+            except CoveyError as error:
+                self._screen.warn(f"the run could not be cancelled: {error.message}")
+                return
+            else:
+                return
+
+
+def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Output:
+    if args.json:
+        return JsonOutput(stdout)
+    if args.stream_json:
+        return StreamJsonOutput(stdout)
+    return TextOutput(stdout, run_id, screen)
+
+
+def _check_model(wanted: str | None, workspace: Workspace) -> None:
+    """A model cannot be chosen for one run yet: better to stop than to run with another one."""
+    large = workspace.config.models.get("large")
+    configured = f"{large.provider}/{large.model}" if large else "none"
+    if wanted and (large is None or wanted not in (configured, large.model)):
+        raise exits.UsageError(
+            f"a model cannot be chosen for a single run yet; the configured one is {configured}. "
+            f'Set models.large = "{wanted}" in covey.toml.'
+        )
+
+
+@contextmanager
+def _signals(on_first: Callable[[], object]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM calls `on_first`; the second leaves at once, whatever is going on."""
+    seen = 0
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            os._exit(exits.STOPPED)
+        on_first()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

@@ -1,0 +1,86 @@
+"""What people see beside the answer: notes on stderr, and a spinner when it is a terminal. Never anything on stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TextIO
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAME_S = 0.1
+PATIENCE_S = 0.3
+"""A wait that is shorter than this needs no spinner."""
+
+_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+"""Characters that would let a model or a file name move the cursor, or speak to the terminal."""
+
+
+def plain(text: str) -> str:
+    """The text without control characters: what others wrote must not drive the terminal."""
+    return text.translate(_CONTROL)
+
+
+class Screen:
+    """Stderr of one command. `at_line_start` is told by whoever writes the answer to the same terminal."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool) -> None:
+        self._stream = stream
+        self._quiet = quiet
+        self._shares_terminal = shares_terminal
+        self._spins = stream.isatty() and not quiet and os.environ.get("TERM") != "dumb"
+        self._colors = stream.isatty() and not os.environ.get("NO_COLOR")
+        self._waiting_for = ""
+        self._since = 0.0
+        self._drawn = False
+        self.at_line_start = True
+
+    def say(self, text: str) -> None:
+        """A note that one may do without."""
+        if not self._quiet:
+            self._line(f"\x1b[2m{plain(text)}\x1b[0m" if self._colors else plain(text))
+
+    def warn(self, text: str) -> None:
+        """Something that must be said, quiet or not."""
+        self._line(f"covey: {plain(text)}")
+
+    def ask(self, text: str) -> None:
+        """A question: the answer is typed behind it."""
+        self._fresh_line()
+        self._stream.write(plain(text))
+        self._stream.flush()
+
+    def wait_for(self, what: str) -> None:
+        """Show that we wait, and for what; '' when there is nothing to wait for."""
+        if what != self._waiting_for:
+            self._waiting_for, self._since = what, time.monotonic()
+            self.clear()
+
+    def clear(self) -> None:
+        """Take the spinner away, before something else is written."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+    async def spin(self) -> None:
+        """Draw the spinner until cancelled."""
+        while self._spins:
+            await asyncio.sleep(FRAME_S)
+            waited_s = time.monotonic() - self._since
+            if self._waiting_for and waited_s > PATIENCE_S and (self.at_line_start or not self._shares_terminal):
+                frame = FRAMES[int(waited_s / FRAME_S) % len(FRAMES)]
+                self._stream.write(f"\r\x1b[K{frame} {self._waiting_for} {waited_s:.0f}s")
+                self._stream.flush()
+                self._drawn = True
+
+    def _line(self, text: str) -> None:
+        self._fresh_line()
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _fresh_line(self) -> None:
+        self.clear()
+        if self._shares_terminal and not self.at_line_start:
+            self._stream.write("\n")
+            self.at_line_start = True

@@ -1,0 +1,95 @@
+"""`covey status`: which server runs, and what it is doing. Never starts one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+import struct
+import sys
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.client.client import Client
+from covey.protocol.paths import Address
+from covey.protocol.requests import Workspace
+
+
+class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    path: str
+    model: str
+    sessions: int
+    busy: int
+    """Sessions in which a run is active."""
+    queued: int
+    """Prompts that wait behind it."""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` writes."""
+
+    address: str
+    version: str
+    build_id: str
+    pid: int | None
+    workspaces: list[WorkspaceStatus]
+
+
+def main(args: argparse.Namespace) -> int:
+    return common.run(_status(args))
+
+
+async def _status(args: argparse.Namespace) -> int:
+    async with common.connected(args, autostart=False) as client:
+        version = await client.version()
+        found = await client.workspaces()
+        status = Status(
+            address=str(client.address),
+            version=version.version,
+            build_id=version.build_id,
+            pid=server_pid(client.address),
+            workspaces=list(await asyncio.gather(*(_look(client, workspace) for workspace in found))),
+        )
+    print(msgspec.json.encode(status).decode() if args.json else _text(status))
+    return exits.OK
+
+
+async def _look(client: Client, workspace: Workspace) -> WorkspaceStatus:
+    sessions, queued = await asyncio.gather(client.sessions(workspace.id), client.runs(workspace.id, state="queued"))
+    large = workspace.config.models.get("large")
+    return WorkspaceStatus(
+        id=workspace.id,
+        path=workspace.path,
+        model=f"{large.provider}/{large.model}" if large else "",
+        sessions=len(sessions),
+        busy=sum(session.is_busy for session in sessions),
+        queued=len(queued),
+    )
+
+
+def _text(status: Status) -> str:
+    pid = f", pid {status.pid}" if status.pid else ""
+    lines = [f"Covey {status.version} (build {status.build_id}) at {status.address}{pid}"]
+    for workspace in status.workspaces:
+        counts = f"{workspace.sessions} sessions, {workspace.busy} busy, {workspace.queued} queued"
+        lines.append(f"  {workspace.path}  {workspace.model or 'no model'}  {counts}")
+    if not status.workspaces:
+        lines.append("  no open workspace")
+    return plain("\n".join(lines))
+
+
+def server_pid(address: Address) -> int | None:
+    """Who listens on the socket, as the kernel knows it; None on TCP and where the kernel does not tell."""
+    if not address.is_unix or sys.platform != "linux":
+        return None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(address.path)
+            credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return None
+    pid: int = struct.unpack("3i", credentials)[0]
+    return pid

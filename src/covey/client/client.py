@@ -1,0 +1,335 @@
+"""One method for each route of the protocol, and nothing more: no retries, no state but the connection.
+
+    async with Client.connect("unix:///run/user/1000/covey-1000.sock") as client:
+        workspace = await client.create_workspace("/home/me/project")
+        session = await client.create_session(workspace.id)
+
+Finding or starting a server is `connect.py`; following events is `event_stream.py`; a whole run is `prompt.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
+from covey.protocol.errors import decode_error
+from covey.protocol.events import PermissionRequest
+from covey.protocol.messages import Message, Session
+from covey.protocol.paths import Address
+from covey.protocol.requests import (
+    AgentInfo,
+    AgentSession,
+    ConfigView,
+    Control,
+    CreateSession,
+    CreateWorkspace,
+    CurrentSession,
+    EditPrompt,
+    Grant,
+    Health,
+    PermissionId,
+    PostPrompt,
+    ProviderInfo,
+    Resolved,
+    Skip,
+    UpdateSession,
+    Version,
+    Workspace,
+)
+from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
+
+ANSWER_S = 30.0
+"""No route but the long poll waits for anything slower than a disk."""
+LONG_POLL_S = 60.0
+"""The longest `wait` that the server grants."""
+
+T = TypeVar("T")
+
+
+async def _cannot_revive() -> None:
+    """Nobody knows how to start this server: it was given by its address."""
+
+
+class Client:
+    """A connection to one server, as one client with one id. Not thread-safe."""
+
+    def __init__(self, address: Address, *, token: str = "", client_id: str = "", answer_s: float = ANSWER_S) -> None:
+        self.address = address
+        self.client_id = client_id or str(uuid.uuid4())
+        self.revive: Callable[[], Awaitable[None]] = _cannot_revive
+        """Starts the server again if it is gone and was ours to start: called before a connection is tried again."""
+        self._answer_s = answer_s
+        self._joined: dict[str, CreateWorkspace] = {}
+        self._http = Http(address, {"Authorization": f"Bearer {token}"} if token else {})
+
+    @classmethod
+    def connect(cls, host: str, *, token: str = "") -> Client:
+        """A client for `unix://PATH` or `tcp://ADDR:PORT`. The connection is made with the first request."""
+        return cls(Address.parse(host), token=token)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    # ── the server ──
+
+    async def health(self) -> Health:
+        return await self._get(Health, "/v1/health")
+
+    async def version(self) -> Version:
+        return await self._get(Version, "/v1/version")
+
+    async def control(self, command: Literal["shutdown", "shutdown_if_idle"]) -> None:
+        await self._send("POST", "/v1/control", Control(command=command))
+
+    async def goodbye(self) -> None:
+        """Give up all claims of this client at once. It cannot create workspaces any more."""
+        await self._send("DELETE", f"/v1/clients/{_id(self.client_id)}")
+
+    async def metrics(self) -> str:
+        return (await self._send("GET", "/metrics")).decode()
+
+    async def openapi(self) -> dict[str, Any]:
+        return await self._get(dict[str, Any], "/openapi.json")
+
+    # ── workspaces ──
+
+    async def workspaces(self) -> tuple[Workspace, ...]:
+        return await self._get(tuple[Workspace, ...], "/v1/workspaces")
+
+    async def create_workspace(self, path: str, *, env: dict[str, str] | None = None) -> Workspace:
+        """Make or join the workspace of this directory."""
+        return await self._join(CreateWorkspace(path=path, client_id=self.client_id, env=env))
+
+    async def rejoin(self, workspace_id: str) -> str:
+        """Join a workspace again that the server has released in the meantime; its id may be another one."""
+        request = self._joined.get(workspace_id)
+        return (await self._join(request) if request else await self.workspace(workspace_id)).id
+
+    async def _join(self, request: CreateWorkspace) -> Workspace:
+        workspace = await self._post(Workspace, "/v1/workspaces", request)
+        self._joined[workspace.id] = request
+        return workspace
+
+    async def workspace(self, workspace_id: str) -> Workspace:
+        return await self._get(Workspace, _workspace(workspace_id))
+
+    async def release_workspace(self, workspace_id: str) -> None:
+        self._joined.pop(workspace_id, None)
+        await self._send("DELETE", _workspace(workspace_id), client_id=self.client_id)
+
+    async def look_at(self, workspace_id: str, session_id: str) -> None:
+        """Say which session this client shows now; it needs an open event stream."""
+        body = CurrentSession(session_id=session_id)
+        await self._send("POST", f"{_workspace(workspace_id)}/current-session", body, client_id=self.client_id)
+
+    async def config(self, workspace_id: str) -> ConfigView:
+        return await self._get(ConfigView, f"{_workspace(workspace_id)}/config")
+
+    async def providers(self, workspace_id: str) -> tuple[ProviderInfo, ...]:
+        return await self._get(tuple[ProviderInfo, ...], f"{_workspace(workspace_id)}/providers")
+
+    # ── sessions ──
+
+    async def sessions(self, workspace_id: str) -> tuple[Session, ...]:
+        return await self._get(tuple[Session, ...], f"{_workspace(workspace_id)}/sessions")
+
+    async def create_session(self, workspace_id: str, title: str = "") -> Session:
+        return await self._post(Session, f"{_workspace(workspace_id)}/sessions", CreateSession(title=title))
+
+    async def session(self, workspace_id: str, session_id: str) -> Session:
+        return await self._get(Session, _session(workspace_id, session_id))
+
+    async def update_session(self, workspace_id: str, session_id: str, change: UpdateSession) -> Session:
+        return _decode(Session, await self._send("PUT", _session(workspace_id, session_id), change))
+
+    async def delete_session(self, workspace_id: str, session_id: str) -> None:
+        await self._send("DELETE", _session(workspace_id, session_id))
+
+    async def messages(
+        self, workspace_id: str, session_id: str, *, after: str = "", limit: int | None = None
+    ) -> tuple[Message, ...]:
+        path = f"{_session(workspace_id, session_id)}/messages"
+        return await self._get(tuple[Message, ...], path, after=after, limit=limit)
+
+    # ── the agent ──
+
+    async def agent(self, workspace_id: str) -> AgentInfo:
+        return await self._get(AgentInfo, f"{_workspace(workspace_id)}/agent")
+
+    async def init_agent(self, workspace_id: str) -> None:
+        await self._send("POST", f"{_workspace(workspace_id)}/agent/init")
+
+    async def update_agent(self, workspace_id: str) -> None:
+        """Reload models and tools; open runs go on as they are."""
+        await self._send("POST", f"{_workspace(workspace_id)}/agent/update")
+
+    async def post_prompt(self, workspace_id: str, prompt: PostPrompt) -> PromptReceipt:
+        """Have a prompt accepted. Safe to repeat if it has a run id."""
+        return await self._post(PromptReceipt, f"{_workspace(workspace_id)}/agent", prompt)
+
+    async def agent_session(self, workspace_id: str, session_id: str) -> AgentSession:
+        return await self._get(AgentSession, _lane(workspace_id, session_id))
+
+    async def cancel_session(self, workspace_id: str, session_id: str) -> CancelReceipt:
+        """Cancel every run of the session that is open now."""
+        return await self._post(CancelReceipt, f"{_lane(workspace_id, session_id)}/cancel")
+
+    async def summarize(self, workspace_id: str, session_id: str) -> None:
+        await self._send("POST", f"{_lane(workspace_id, session_id)}/summarize")
+
+    async def queued_count(self, workspace_id: str, session_id: str) -> int:
+        return await self._get(int, f"{_lane(workspace_id, session_id)}/prompts/queued")
+
+    async def queued_prompts(self, workspace_id: str, session_id: str) -> tuple[str, ...]:
+        return await self._get(tuple[str, ...], f"{_lane(workspace_id, session_id)}/prompts/list")
+
+    async def clear_queue(self, workspace_id: str, session_id: str) -> None:
+        await self._send("POST", f"{_lane(workspace_id, session_id)}/prompts/clear")
+
+    async def edit_prompt(self, workspace_id: str, session_id: str, run_id: str, prompt: str) -> None:
+        path = f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}"
+        await self._send("PATCH", path, EditPrompt(prompt=prompt))
+
+    async def drop_prompt(self, workspace_id: str, session_id: str, run_id: str) -> None:
+        await self._send("DELETE", f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}")
+
+    # ── runs ──
+
+    async def runs(
+        self, workspace_id: str, *, session_id: str = "", state: RunState | Literal[""] = ""
+    ) -> tuple[Run, ...]:
+        path = f"{_workspace(workspace_id)}/runs"
+        return await self._get(tuple[Run, ...], path, session_id=session_id, state=state)
+
+    async def run(self, workspace_id: str, run_id: str, *, wait: float = 0) -> Run:
+        """The run as it is now or, with `wait`, as soon as it has ended or that many seconds have passed."""
+        wait = min(wait, LONG_POLL_S)
+        path = f"{_workspace(workspace_id)}/runs/{_id(run_id)}"
+        return await self._get(Run, path, extra_s=wait, wait=f"{wait:g}" if wait else None)
+
+    async def cancel_run(self, workspace_id: str, run_id: str) -> CancelReceipt:
+        """Cancel one run, and not its neighbours. May overtake the prompt."""
+        return await self._post(CancelReceipt, f"{_workspace(workspace_id)}/runs/{_id(run_id)}/cancel")
+
+    # ── permissions ──
+
+    async def skips_permissions(self, workspace_id: str) -> bool:
+        return (await self._get(Skip, f"{_workspace(workspace_id)}/permissions/skip")).skip
+
+    async def skip_permissions(self, workspace_id: str, skip: bool) -> None:
+        """Allow everything in the workspace, for everybody, until it is set back."""
+        await self._send("POST", f"{_workspace(workspace_id)}/permissions/skip", Skip(skip=skip))
+
+    async def permissions(self, workspace_id: str) -> tuple[PermissionRequest, ...]:
+        return await self._get(tuple[PermissionRequest, ...], f"{_workspace(workspace_id)}/permissions")
+
+    async def answer_permission(
+        self, workspace_id: str, permission_id: str, action: Literal["allow", "allow_session", "deny"]
+    ) -> bool:
+        """Answer a request. False: somebody else was faster."""
+        grant = Grant(permission=PermissionId(id=permission_id), action=action)
+        return (await self._post(Resolved, f"{_workspace(workspace_id)}/permissions/grant", grant)).resolved
+
+    # ── the wire ──
+
+    async def open_events(self, workspace_id: str, *, session_id: str, last_event_id: str) -> Exchange:
+        """The open answer of the event stream."""
+        headers = {"Accept": "text/event-stream"}
+        if last_event_id:
+            headers["Last-Event-ID"] = last_event_id
+        target = _target(
+            f"{_workspace(workspace_id)}/events", {"client_id": self.client_id, "deltas": 1, "session_id": session_id}
+        )
+        with self._failures():
+            exchange = await self._http.open("GET", target, headers=headers, timeout_s=self._answer_s)
+            if exchange.status != 200:
+                raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
+        kind = exchange.headers.get("content-type", "")
+        if not kind.startswith("text/event-stream"):
+            exchange.close()
+            raise BadAnswer(f"{self.address} answered with {kind or 'nothing'} where events were expected.")
+        return exchange
+
+    async def _get(self, answer: type[T], path: str, *, extra_s: float = 0.0, **params: Any) -> T:
+        return _decode(answer, await self._send("GET", path, extra_s=extra_s, **params))
+
+    async def _post(self, answer: type[T], path: str, body: msgspec.Struct | None = None) -> T:
+        return _decode(answer, await self._send("POST", path, body))
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: msgspec.Struct | None = None,
+        *,
+        extra_s: float = 0.0,
+        **params: Any,
+    ) -> bytes:
+        data = b"" if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json"} if data else {}
+        with self._failures():
+            response = await self._http.request(
+                method, _target(path, params), data, headers=headers, timeout_s=self._answer_s + extra_s
+            )
+        if not 200 <= response.status < 300:
+            raise decode_error(response.status, response.body)
+        return response.body
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn what happens on the wire into errors that tell people what to do."""
+        try:
+            yield
+        except CannotConnect as error:
+            start = "covey serve" if self.address.is_unix else f"covey serve --host {self.address}"
+            raise ServerUnreachable(
+                f"No Covey server answers at {self.address} ({error}). Start one with `{start}`, or check the address."
+            ) from None
+        except HttpFailed as error:
+            raise ConnectionLost(f"The connection to {self.address} broke before it answered ({error}).") from None
+
+
+def _decode(answer: type[T], body: bytes) -> T:
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        start = body[:80].decode("utf-8", "replace").strip() or "an empty body"
+        raise BadAnswer(f"The server's answer cannot be read ({error}); it begins with: {start}") from None
+
+
+def _target(path: str, params: Mapping[str, Any]) -> str:
+    query = urlencode({name: value for name, value in params.items() if value not in ("", None)})
+    return f"{path}?{query}" if query else path
+
+
+def _workspace(workspace_id: str) -> str:
+    return f"/v1/workspaces/{_id(workspace_id)}"
+
+
+def _session(workspace_id: str, session_id: str) -> str:
+    return f"{_workspace(workspace_id)}/sessions/{_id(session_id)}"
+
+
+def _lane(workspace_id: str, session_id: str) -> str:
+    return f"{_workspace(workspace_id)}/agent/sessions/{_id(session_id)}"
+
+
+def _id(text: str) -> str:
+    """An id as one piece of a path: ids may come from a command line, so they may hold anything."""
+    return quote(text, safe="") or "-"

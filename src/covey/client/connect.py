@@ -1,0 +1,243 @@
+"""Find a server, or start one.
+
+    async with connect() as client: ...                              # the user's own server, started if need be
+    async with connect(host="tcp://127.0.0.1:8790") as client: ...   # one that somebody else runs
+
+Only a server on a unix socket is started. However many processes ask at once, one of them starts it and the others
+wait: a lock on a file beside the socket decides which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from covey.client.client import Client
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.protocol.build import current_build
+from covey.protocol.errors import CoveyError, Unavailable
+from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+START_S = 10.0
+"""A start takes a fraction of a second; on a busy machine, some. After this, something is wrong."""
+POLL_S = 0.01
+"""Looking whether a socket answers costs microseconds; waiting too long for it is felt by a person."""
+GOODBYE_S = 1.0
+"""A goodbye spares the server a wait, so it is not worth one of ours."""
+IDLE_EXIT_S = 60
+"""How long a server that was started for somebody stays when nobody needs it (R17)."""
+LOG_MAX_BYTES = 1024 * 1024
+"""A log that is longer when a server starts begins anew: nobody reads that far back."""
+LOG_TAIL_BYTES = 2000
+"""What is shown of it when a start fails: a traceback's worth."""
+
+Say = Callable[[str], None]
+
+_started: list[Popen[bytes]] = []
+"""Servers that this process started. They outlive it; only the handles are kept, so that nobody warns about them."""
+
+
+def resolve_address(host: str | None, data_dir: Path | None) -> Address:
+    """Where the server is: as asked for, or the default socket of the data directory."""
+    return Address.parse(host) if host else Address(path=str(default_socket(data_dir)))
+
+
+def find_token(token_path: Path | None, data_dir: Path | None) -> str:
+    """The token for TCP: from a file that was named, else from the environment, else from the data directory."""
+    if token_path is not None:
+        return token_path.read_text().strip()
+    if token := os.environ.get("COVEY_TOKEN", "").strip():
+        return token
+    with suppress(OSError):
+        return token_file(data_dir or default_data_dir()).read_text().strip()
+    return ""
+
+
+def environment(address: Address) -> dict[str, str] | None:
+    """What tools of the workspace should find in their environment: ours, if the server is on this machine.
+
+    Without it they would have that of whoever happened to start the server.
+    """
+    if not address.is_unix:
+        return None
+    return {name: value for name, value in os.environ.items() if name != "COVEY_TOKEN" and _is_text(name + value)}
+
+
+def _is_text(text: str) -> bool:
+    """It can be sent as JSON: a variable may hold any bytes."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+@asynccontextmanager
+async def connect(
+    host: str | None = None,
+    *,
+    data_dir: Path | None = None,
+    token_path: Path | None = None,
+    autostart: bool = True,
+    say: Say = lambda sentence: None,
+) -> AsyncIterator[Client]:
+    """A client of the server at `host`, or of the user's own. Says goodbye at the end."""
+    address = resolve_address(host, data_dir)
+    if not host:
+        # Whoever owns the socket's directory could listen there in place of our server.
+        make_private(Path(address.path).parent)
+    token = "" if address.is_unix else find_token(token_path, data_dir)
+    async with Client(address, token=token) as client:
+        server = _Server(client, data_dir or default_data_dir(), say)
+        if address.is_unix and autostart:
+            client.revive = server.ensure
+            await server.ensure()
+            await server.replace_if_other()
+        else:
+            await server.compare()
+        try:
+            yield client
+        finally:
+            with suppress(ServerUnreachable, CoveyError, TimeoutError):
+                async with asyncio.timeout(GOODBYE_S):
+                    await client.goodbye()
+
+
+class _Server:
+    """The server of one client: sees to it that it runs, and that it is of this build."""
+
+    def __init__(self, client: Client, data_dir: Path, say: Say) -> None:
+        self._client = client
+        self._socket = Path(client.address.path)
+        self._data_dir = data_dir
+        self._say = say
+        self._build_id = ""
+
+    async def ensure(self) -> None:
+        """Return once a server answers; start it if none does."""
+        if await self._answers():
+            return
+        make_private(self._socket.parent)
+        async with self._alone():
+            if not await self._answers():
+                await self._start()
+
+    async def compare(self) -> None:
+        """Say so if somebody else's server is of another version."""
+        version = (await self._client.version()).version
+        if version != current_build().version:
+            self._say(f"The server is Covey {version}, this is {current_build().version}.")
+
+    async def replace_if_other(self) -> None:
+        """A server of another build goes, if nobody needs it; otherwise it stays, and that is said."""
+        if self._build_id == current_build().build_id:
+            return
+        async with self._alone():
+            # Whoever held the lock before may have replaced it already.
+            if await self._answers() and self._build_id != current_build().build_id:
+                try:
+                    await self._client.control("shutdown_if_idle")
+                except (CoveyError, ConnectionLost):
+                    self._say("The running server is of another build and has work to do, so it is used as it is.")
+                    return
+                await self._wait_until_gone()
+            if not await self._answers():
+                await self._start()
+
+    async def _answers(self) -> bool:
+        """Whether a server answers there. One that is shutting down is waited for; one that hangs raises."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                async with asyncio.timeout(START_S):
+                    self._build_id = (await self._client.version()).build_id
+                return True
+            except (ConnectionLost, Unavailable, TimeoutError):
+                if time.monotonic() > deadline:
+                    raise ServerUnreachable(
+                        f"Something listens at {self._client.address} but does not answer. "
+                        "If it is a Covey server, end it; then try again."
+                    ) from None
+                await asyncio.sleep(POLL_S)
+            except BadAnswer:
+                raise
+            except ServerUnreachable:
+                return False
+
+    async def _start(self) -> None:
+        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = _fresh_log(self._data_dir)
+        begin = log.stat().st_size
+        process = _spawn(self._client.address, self._data_dir, log)
+        deadline = time.monotonic() + START_S
+        while not await self._answers():
+            if process.poll() is not None:
+                raise ServerUnreachable(f"The server could not start. {_tail(log, begin)}")
+            if time.monotonic() > deadline:
+                raise ServerUnreachable(f"The server did not come up in {START_S:g} s. {_tail(log, begin)}")
+            await asyncio.sleep(POLL_S)
+
+    async def _wait_until_gone(self) -> None:
+        deadline = time.monotonic() + START_S
+        while await self._answers():
+            if time.monotonic() > deadline:
+                raise ServerUnreachable(f"The server at {self._client.address} said that it would end, but it stays.")
+            await asyncio.sleep(POLL_S)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Nobody else starts or replaces this server meanwhile. The kernel frees the lock of a process that dies."""
+        lock = os.open(f"{self._socket}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + 2 * START_S
+        try:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise ServerUnreachable("Another process has been starting the server for too long.") from None
+                    await asyncio.sleep(POLL_S)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:
+    """A server of our own build, in a session of its own: no Ctrl-C and no closed terminal reaches it."""
+    import subprocess
+
+    # -P: a file that is named like a module and happens to lie where the server starts must not be imported.
+    command = [sys.executable, "-P", "-m", "covey", "serve"]
+    command += ["--host", str(address), "--data-dir", str(data_dir), "--idle-exit", str(IDLE_EXIT_S)]
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=data_dir,
+            start_new_session=True,
+        )
+    _started.append(process)
+    return process
+
+
+def _fresh_log(data_dir: Path) -> Path:
+    """Where a server that was started for somebody writes what it has to say; for the user's eyes only."""
+    log = data_dir / "server.log"
+    too_long = log.exists() and log.stat().st_size > LOG_MAX_BYTES
+    os.close(os.open(log, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else 0), 0o600))
+    return log
+
+
+def _tail(log: Path, begin: int) -> str:
+    """The last that this server, and none before it, has written."""
+    text = log.read_bytes()[begin:][-LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
+    return f"The end of its log, {log}:\n{text}" if text else f"Its log, {log}, says nothing."

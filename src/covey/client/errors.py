@@ -1,0 +1,20 @@
+"""What can go wrong between client and server. What the server itself answers is in `protocol.errors`.
+
+ServerUnreachable       nobody listens there, or nobody may be reached
+├── ConnectionLost      no answer came: the request may have been carried out
+└── BadAnswer           something answered, but it does not speak our protocol
+"""
+
+from __future__ import annotations
+
+
+class ServerUnreachable(Exception):
+    """The text is for people, and says what to do."""
+
+
+class ConnectionLost(ServerUnreachable):
+    """Asking again is safe for whatever is idempotent: a prompt with a run id, a cancel, everything that only reads."""
+
+
+class BadAnswer(ServerUnreachable):
+    """A success that cannot be read: another program on that port, or a server of another age."""

@@ -1,0 +1,147 @@
+"""One prompt, from posting it to its terminal event.
+
+The stream tells the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
+ended even if the event itself can no longer be had. Nothing here decides that a run has ended: only the server does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from covey.client.client import LONG_POLL_S, Client
+from covey.client.errors import ServerUnreachable
+from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStream, OnConnection
+from covey.client.transcript import Change, Transcript
+from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
+from covey.protocol.events import Event, Gap
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import PromptReceipt, Run, RunComplete
+
+POST_S = 30.0
+"""How long a prompt is offered to a server that comes and goes: enough for a restart."""
+TAIL_S = 2.0
+"""How long the stream may take to bring the last events of a run that is known to have ended."""
+
+OnEvent = Callable[[Event, Change | None], None]
+OnAccepted = Callable[[PromptReceipt], None]
+
+
+def new_run_id() -> str:
+    """Short enough to be typed, and as good as unique among the runs of a workspace."""
+    return secrets.token_hex(6)
+
+
+async def run_prompt(
+    client: Client,
+    workspace_id: str,
+    prompt: PostPrompt,
+    *,
+    on_event: OnEvent = lambda event, change: None,
+    on_accepted: OnAccepted = lambda receipt: None,
+    on_connection: OnConnection = lambda connected, why: None,
+) -> RunComplete:
+    """Post the prompt, which must have a run id, and return its terminal event.
+
+    `on_event` sees everything that happens in the session from just before the prompt was posted, and what each event
+    changed in its messages. Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run`
+    and go on waiting here.
+    """
+    assert prompt.run_id, "a prompt without a run id cannot be posted again safely"
+    trouble = asyncio.Event()
+
+    def on_change(connected: bool, why: str) -> None:
+        if not connected:
+            trouble.set()
+        on_connection(connected, why)
+
+    stream = EventStream(client, workspace_id, session_id=prompt.session_id, on_connection=on_change)
+    async with stream:
+        receipt = await _post(client, stream, prompt)
+        on_accepted(receipt)
+        if receipt.state in ("completed", "failed", "cancelled", "interrupted"):
+            return terminal_of(await client.run(stream.workspace_id, prompt.run_id))
+        follow = asyncio.create_task(_follow(stream, prompt.run_id, on_event, trouble))
+        ask = asyncio.create_task(_ask(client, stream, prompt.run_id, trouble))
+        try:
+            await asyncio.wait({follow, ask}, return_when=asyncio.FIRST_COMPLETED)
+            if not follow.done():
+                stream.hurry()
+                await asyncio.wait({follow}, timeout=TAIL_S)
+            return (follow if follow.done() else ask).result()
+        finally:
+            for task in (follow, ask):
+                task.cancel()
+            await asyncio.wait({follow, ask})
+
+
+async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> PromptReceipt:
+    """Offer the prompt until it is accepted or refused: with a run id, twice is the same as once."""
+    deadline = time.monotonic() + POST_S
+    delay_s = FIRST_DELAY_S
+    while True:
+        try:
+            return await client.post_prompt(stream.workspace_id, prompt)
+        except (ServerUnreachable, NotFound, Conflict, Unavailable) as error:
+            passing = isinstance(error, ServerUnreachable | Unavailable)
+            if not passing and getattr(error, "code", "") not in ("workspace_not_found", "workspace_closing"):
+                raise
+            if time.monotonic() + delay_s > deadline:
+                raise
+        await asyncio.sleep(delay_s)
+        delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+        with suppress(ServerUnreachable, CoveyError):
+            await client.revive()
+            stream.workspace_id = await client.rejoin(stream.workspace_id)
+
+
+async def _follow(stream: EventStream, run_id: str, on_event: OnEvent, trouble: asyncio.Event) -> RunComplete:
+    transcript = Transcript()
+    async for event in stream:
+        change = transcript.apply(event)
+        on_event(event, change)
+        if change and change.kind == "hole":
+            stream.reconnect()
+        match event.payload:
+            case RunComplete() as terminal if terminal.run_id == run_id:
+                return terminal
+            case Gap():
+                trouble.set()
+    raise AssertionError("an event stream has no end")
+
+
+async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asyncio.Event) -> RunComplete:
+    """Once the stream has been in trouble, ask for the run itself until it has ended."""
+    await trouble.wait()
+    delay_s = FIRST_DELAY_S
+    while True:
+        try:
+            run = await client.run(stream.workspace_id, run_id, wait=LONG_POLL_S)
+        except (ServerUnreachable, CoveyError) as error:
+            if getattr(error, "code", "") == "run_not_found":
+                raise
+            # The stream has the same trouble, and brings the server or the workspace back.
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+        else:
+            if run.ended:
+                return terminal_of(run)
+            delay_s = FIRST_DELAY_S
+
+
+def terminal_of(run: Run) -> RunComplete:
+    """The terminal event of a run that has ended, as far as its record tells it."""
+    assert run.ended, f"{run.run_id} is {run.state}"
+    return RunComplete(
+        session_id=run.session_id,
+        run_id=run.run_id,
+        message_id=run.message_id or "",
+        text=run.text if run.state in ("completed", "folded") else None,
+        error=run.error,
+        cancelled=run.state == "cancelled" or run.cancelled_by is not None,
+        interrupted=run.state == "interrupted",
+        folded_into=run.folded_into,
+    )

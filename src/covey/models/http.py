@@ -1,0 +1,92 @@
+"""POST to a model provider and read the answer while it comes: the seam between a wire format and the network.
+
+There are two ways: `http_direct` for almost everything, `http_proxied` where the environment asks for a proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import SplitResult, urlsplit
+
+
+class HttpFailed(Exception):
+    """No answer, or only a part of one. The text goes on where "the server" ends.
+
+    `retry`: nothing of an answer was seen, and the next attempt may go better.
+    """
+
+    def __init__(self, text: str, *, retry: bool = False) -> None:
+        super().__init__(text)
+        self.retry = retry
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to, and how patiently. `headers` hold secrets, so this has no telling repr."""
+
+    url: str
+    headers: Mapping[str, str]
+    connect_timeout_s: float
+    idle_timeout_s: float
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+    @property
+    def parts(self) -> SplitResult:
+        return urlsplit(self.url)
+
+
+class Answer(Protocol):
+    """An answer whose headers have arrived. Header names are in lower case."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def read(self) -> bytes:
+        """What has come since the last read; b"" at the end. Raises HttpFailed if it was cut off or fell silent."""
+        ...
+
+    async def finish(self) -> None:
+        """Nothing more is wanted, and hardly anything more will come: the connection may be used again."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection at once, so that the provider stops too. After `finish` this does nothing."""
+        ...
+
+
+class Http(Protocol):
+    async def post(self, body: bytes) -> Answer:
+        """Send `body`, and return when the headers of the answer are here. Raises HttpFailed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections that are not in use."""
+        ...
+
+
+def open_http(endpoint: Endpoint) -> Http:
+    if _needs_proxy(endpoint):
+        from covey.models.http_proxied import Proxied
+
+        return Proxied(endpoint)
+    from covey.models.http_direct import Direct
+
+    return Direct(endpoint)
+
+
+def _needs_proxy(endpoint: Endpoint) -> bool:
+    """Whether HTTP_PROXY, HTTPS_PROXY or ALL_PROXY apply. A server on this machine is never behind a proxy."""
+    from urllib.request import getproxies, proxy_bypass
+
+    proxies = getproxies()
+    host = endpoint.parts.hostname or ""
+    if not (proxies.get(endpoint.parts.scheme) or proxies.get("all")):
+        return False
+    return host not in ("localhost", "127.0.0.1", "::1") and not proxy_bypass(host)

@@ -1,0 +1,54 @@
+"""Whether and when a request to a model is repeated: values in, a delay out. Does not wait, and knows no HTTP client.
+
+Only attempts of which no answer was seen come here: once the first word has arrived, nothing is ever repeated.
+"""
+
+from __future__ import annotations
+
+import math
+
+BASE_DELAY_S = 0.5
+"""The first wait: long enough for a dropped connection or a restarting proxy, too short to annoy."""
+MAX_DELAY_S = 30.0
+"""Waits double, but nobody should wonder for longer than this whether anything still happens."""
+MAX_RETRY_AFTER_S = 60.0
+"""What a server may ask for at most. A longer pause is a quota, which waiting does not cure."""
+JITTER = 0.25
+"""How much longer a wait may become, so that runs refused together do not come back together."""
+
+
+def delay_before_retry(
+    attempt: int, max_attempts: int, *, status: int | None, retry_after: float | None, jitter: float
+) -> float | None:
+    """Seconds to wait after the `attempt`-th attempt (from 1) failed, or None to give up.
+
+    `status` is None when there was no answer at all; `jitter` is a random number from 0 to 1.
+    """
+    if attempt >= max_attempts or not _may_pass(status):
+        return None
+    if retry_after is None:
+        delay = min(BASE_DELAY_S * 2.0 ** min(attempt - 1, 30), MAX_DELAY_S)
+    else:
+        delay = min(retry_after, MAX_RETRY_AFTER_S)
+    return delay * (1 + JITTER * jitter)
+
+
+def _may_pass(status: int | None) -> bool:
+    """Trouble of the moment: unreachable, too busy, or broken inside. Anything else fails the same way next time."""
+    return status is None or status in (408, 429) or status >= 500
+
+
+def parse_retry_after(value: str | None, now: float) -> float | None:
+    """The seconds that a `Retry-After` header asks for: a number, or an HTTP date seen from `now` (unix seconds)."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

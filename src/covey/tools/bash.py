@@ -1,0 +1,128 @@
+"""The bash tool: one shell command, from start to end. It keeps no shell and no job alive between calls."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.processes import Completed, Processes
+
+OUTPUT_LIMIT = 30_000
+"""Bytes, some 8,000 tokens: a test report fits, a runaway log does not fill the model's memory."""
+MAX_TIMEOUT_S = 600
+
+NOT_INTERACTIVE = {
+    # Nobody sits at a terminal: what would page, colour, prompt, open an editor or watch for changes must not.
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "CI": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    # Else a Python program that runs into the timeout takes its buffered output with it.
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    command: Annotated[str, msgspec.Meta(description="The shell command to run.")]
+    description: Annotated[str, msgspec.Meta(description="What it does, in a few words.")] = ""
+    timeout_s: Annotated[
+        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds until it is ended; at most 600.")
+    ] = 120
+    working_dir: Annotated[
+        str, msgspec.Meta(description="Directory to run in, inside the workspace. Default: its root.")
+    ] = ""
+
+
+class Bash(Tool[BashParams]):
+    name = "bash"
+    params = BashParams
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+
+    def wish(self, params: BashParams, context: ToolContext) -> Wish:
+        return Wish(tool=self.name, action="execute", subject=params.command)
+
+    def describe(self, params: BashParams, context: ToolContext) -> str:
+        # The command itself, never the model's words about it: those are in the preview, beside it.
+        command = " ".join(params.command.split())
+        return f"{command} (in {params.working_dir})" if params.working_dir else command
+
+    async def run(self, params: BashParams, context: ToolContext) -> ToolOutput:
+        if not params.command.strip():
+            raise ToolFailed("The command is empty.")
+        try:
+            completed = await self._processes.run_command(
+                params.command,
+                cwd=_directory(params, context),
+                env={**context.env, **NOT_INTERACTIVE},
+                tag=_tag(context),
+                timeout_s=params.timeout_s,
+                output_limit=OUTPUT_LIMIT,
+            )
+        except (OSError, ValueError) as error:
+            raise ToolFailed(f"The command could not be started: {error}") from None
+        return ToolOutput(
+            content=_report(completed, params.timeout_s),
+            # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
+            # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
+            is_error=completed.timed_out,
+            metadata={
+                "exit_code": completed.exit_code,
+                "timed_out": completed.timed_out,
+                "truncated_bytes": completed.truncated_bytes,
+            },
+        )
+
+
+def _directory(params: BashParams, context: ToolContext) -> Path:
+    directory = resolve(context, params.working_dir)
+    if not is_inside(context, directory):
+        raise ToolFailed(f"working_dir {params.working_dir} is outside the workspace. Leave it out, or use cd.")
+    if not directory.is_dir():
+        raise ToolFailed(f"working_dir {params.working_dir} is not a directory.")
+    return directory
+
+
+def _tag(context: ToolContext) -> str:
+    """The call's tag. Its id comes from a model: whatever has no place in an environment variable is replaced."""
+    call_id = re.sub(r"[^A-Za-z0-9_-]", "_", context.call_id)[:64]
+    return f"{context.process_tag}/{call_id}"
+
+
+def _report(completed: Completed, timeout_s: float) -> str:
+    output = completed.output.rstrip("\n") or "(no output)"
+    return f"{output}\n\n{_ending(completed, timeout_s)}"
+
+
+def _ending(completed: Completed, timeout_s: float) -> str:
+    code = completed.exit_code
+    if completed.timed_out:
+        return f"Not finished after {timeout_s:g} s: the command and all its processes were ended."
+    if code is None:
+        return "exit code unknown"
+    if code < 0:
+        return f"exit code {128 - code} (ended by {_signal_name(-code)})"
+    return f"exit code {code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"

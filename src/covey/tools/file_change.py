@@ -1,0 +1,90 @@
+"""What write and edit have in common: the check that the file was seen, the diff, and replacing it in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.diffs import Diff, unified
+from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace
+from covey.tools.threads import in_thread
+
+P = TypeVar("P", bound=FileParams)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    path: Path
+    name: str
+    content: bytes
+    diff: Diff
+    summary: str
+
+    def shown(self) -> dict[str, Any]:
+        """For screens."""
+        return {
+            "file_path": printable(str(self.path)),
+            "diff": self.diff.text,
+            "additions": self.diff.additions,
+            "removals": self.diff.removals,
+        }
+
+
+class ChangesFile(Tool[P]):
+    """A tool that turns the text of one file into another."""
+
+    verb: ClassVar[str]
+
+    def __init__(self, reads: FileReads) -> None:
+        self._reads = reads
+
+    def changed(self, params: P, before: str | None, name: str) -> tuple[str, str]:
+        """The text after the change, and a sentence about it. `before` is None if there is no such file yet."""
+        raise NotImplementedError
+
+    def wish(self, params: P, context: ToolContext) -> Wish:
+        return Wish(tool=self.name, action="write", subject=str(resolve(context, params.file_path)))
+
+    def describe(self, params: P, context: ToolContext) -> str:
+        return f"{self.verb} {name_for(context, resolve(context, params.file_path))}"
+
+    def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
+        path = resolve(context, params.file_path)
+        if not is_inside(context, path) and not self._reads.has_seen(context.session_id, path):
+            # Nobody has agreed yet to look there: the model must not learn from a refusal what is or is not there.
+            return {**super().preview(params, context), "file_path": printable(str(path))}
+        return self._plan(params, context).shown()
+
+    async def run(self, params: P, context: ToolContext) -> ToolOutput:
+        return await in_thread(lambda: self._apply(params, context))
+
+    def _apply(self, params: P, context: ToolContext) -> ToolOutput:
+        with self._reads.changing:
+            change = self._plan(params, context)
+            version = replace(change.path, change.content, change.name)
+            self._reads.record(context.session_id, change.path, version)
+        return ToolOutput(change.summary, metadata=change.shown())
+
+    def _plan(self, params: P, context: ToolContext) -> FileChange:
+        path = resolve(context, params.file_path)
+        name = name_for(context, path)
+        before = self._seen_text(path, name, context)
+        after, summary = self.changed(params, before, name)
+        try:
+            # Bytes that are no UTF-8 pass through unchanged.
+            content = after.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise ToolFailed(f"The text cannot be written as UTF-8: {error.reason}.") from None
+        diff = unified(printable(before or ""), printable(after), name)
+        return FileChange(path, name, content, diff, summary)
+
+    def _seen_text(self, path: Path, name: str, context: ToolContext) -> str | None:
+        """The file's text, if the session has seen it as it is now; None if there is no such file."""
+        if not exists(path, name):
+            return None
+        content, version = read_for_change(path, name)
+        self._reads.check(context.session_id, path, version, name)
+        return content.decode("utf-8", "surrogateescape")

@@ -1,0 +1,314 @@
+"""Processes with an owner: whatever a tool call starts has ended when the call returns, or was cancelled.
+
+`Processes` is all that tools know, so that a simulation can stand in for the machine. `LocalProcesses` is the machine:
+each command gets a session of its own, no input, a bounded memory for its output, and a tag in its environment. Its
+processes are found again by process group, by descent and by that tag, which a child keeps when it leaves the group
+and even when the server is killed. What escapes: a program that leaves the group *and* drops or overwrites its
+environment, once the command that started it has ended. Nothing inherited tells it from any other process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from covey.tools import process_table
+from covey.tools.process_table import Process
+from covey.tools.threads import in_thread
+
+log = logging.getLogger(__name__)
+
+GRACE_S = 2.0
+"""Between TERM and KILL: time to remove a lock file, and with `KILL_S` less than a cancelled turn may take to stop."""
+KILL_S = 2.0
+"""How long KILL is repeated. What is alive then waits inside the kernel, and no signal reaches it."""
+DRAIN_S = 0.5
+"""How long output may still arrive after the command has exited, while something it left behind holds the pipe."""
+
+_POLL_S = 0.02
+"""How often to look whether a command has exited, on systems that cannot tell. Nobody notices 20 ms."""
+_READ_SIZE = 65536
+"""What a pipe holds on Linux: one read empties it."""
+_ENDINGS_AT_ONCE = 32
+"""Threads that look after ending processes. They mostly sleep; one that is busy for 4 s must not delay the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a command ended."""
+
+    exit_code: int | None
+    """As the system gives it: -9 if signal 9 ended it. None if it did not end by itself."""
+    output: str
+    """What it wrote to stdout and stderr. If that was too much: its beginning, a note, and its end."""
+    truncated_bytes: int = 0
+    timed_out: bool = False
+
+
+class Processes(Protocol):
+    """Start processes on behalf of a run, and end them."""
+
+    async def run_command(
+        self,
+        command: Sequence[str] | str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        tag: str,
+        timeout_s: float,
+        output_limit: int,
+    ) -> Completed:
+        """Run a program with arguments, or a text as a shell command. When this returns or raises, all has ended.
+
+        `tag` is the run's tag, a slash, and what tells this call from others. Raises OSError or ValueError if the
+        command cannot be started.
+        """
+        ...
+
+
+class LocalProcesses:
+    """Processes on this machine."""
+
+    def __init__(self) -> None:
+        self._endings = ThreadPoolExecutor(_ENDINGS_AT_ONCE, thread_name_prefix="covey-ending")
+        self._numbers = itertools.count(1)
+
+    async def run_command(
+        self,
+        command: Sequence[str] | str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        tag: str,
+        timeout_s: float,
+        output_limit: int,
+    ) -> Completed:
+        # The number keeps calls apart even if a model gives two of them the same id.
+        tag = f"{tag}/{next(self._numbers)}"
+        call = _Call(_arguments(command, env), cwd, {**env, process_table.TAG: tag}, tag, output_limit)
+        # Nothing was awaited since the process exists: no cancel can come between its start and this `try`.
+        try:
+            call.watch()
+            in_time = await call.exits_within(timeout_s)
+            if in_time:
+                await call.falls_silent_within(DRAIN_S)
+        finally:
+            try:
+                await in_thread(call.end, self._endings)
+            finally:
+                call.close()
+        exit_code = call.process.returncode if in_time else None
+        return Completed(exit_code, call.output.text(), call.output.dropped, timed_out=not in_time)
+
+
+def kill_tagged(prefix: str) -> int:
+    """End all processes whose tag is `prefix` or begins with it and a slash; gives how many there were. Blocks.
+
+    For the runs that a killed server left behind, and to make sure of it at the end of a run. It never touches a
+    process without our tag or of another user. Without `/proc` it finds none.
+    """
+    return _end_all(lambda: process_table.tagged(prefix))
+
+
+class _Call:
+    """One command under way: its first process, and what it has written."""
+
+    def __init__(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], tag: str, limit: int) -> None:
+        self.output = Output(limit)
+        self._tag = tag
+        self._loop = asyncio.get_running_loop()
+        self._exited = self._loop.create_future()
+        self._silent = self._loop.create_future()
+        self._pidfd: int | None = None
+        self._pipe, write_end = os.pipe()
+        try:
+            self.process = subprocess.Popen(  # noqa: S603 - running what a model asks for is the purpose, once permitted
+                arguments,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(write_end)
+
+    def watch(self) -> None:
+        """Tell the event loop what to listen to. The process is not reaped here: see `end`."""
+        os.set_blocking(self._pipe, False)
+        self._loop.add_reader(self._pipe, self._read)
+        try:
+            self._pidfd = os.pidfd_open(self.process.pid)
+        except (AttributeError, OSError):  # not Linux, an old kernel, or a sandbox that forbids it
+            self._poll()
+        else:
+            self._loop.add_reader(self._pidfd, self._on_exit)
+
+    async def exits_within(self, seconds: float) -> bool:
+        # `wait` neither cancels what it waits for nor swallows a cancel of its own, as `wait_for` could.
+        await asyncio.wait([self._exited], timeout=seconds)
+        return self._exited.done()
+
+    async def falls_silent_within(self, seconds: float) -> None:
+        await asyncio.wait([self._silent], timeout=seconds)
+
+    def end(self) -> None:
+        """End what is left of the call. Blocks, for at most `GRACE_S` + `KILL_S`.
+
+        The first process is reaped last. While it is a zombie nobody else can get its pid, and that is the name of
+        its group and session.
+        """
+        if not process_table.AVAILABLE:
+            self._end_group()
+        elif not self._exited.done() or not process_table.is_alone(self.process.pid) or self._tagged():
+            _end_all(self._members())
+        self.process.poll()
+
+    def close(self) -> None:
+        self._read()  # what the ended processes had still written
+        self._loop.remove_reader(self._pipe)
+        os.close(self._pipe)
+        self._stop_watching_exit()
+        self._exited.cancel()
+        self._silent.cancel()
+
+    def _tagged(self) -> set[Process]:
+        return process_table.tagged(self._tag, since=process_table.start_time(self.process.pid))
+
+    def _members(self) -> Callable[[], set[Process]]:
+        """Finds all of the call's processes, also those whose parents have ended since it was last asked."""
+        known: set[Process] = set()
+
+        def find() -> set[Process]:
+            found = self._tagged()
+            known.update(found)
+            # Added, not put in its place: one that was tagged may be gone by now, and its child not be a relative.
+            found |= process_table.relatives(self.process.pid, known)
+            known.update(found)
+            return found
+
+        return find
+
+    def _end_group(self) -> None:
+        until = time.monotonic() + GRACE_S
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+            while time.monotonic() < until:
+                self.process.poll()  # a zombie would count as a member
+                os.killpg(self.process.pid, 0)
+                time.sleep(_POLL_S)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(KILL_S)
+
+    def _read(self) -> None:
+        if self._silent.done():
+            return
+        with suppress(BlockingIOError):
+            data = os.read(self._pipe, _READ_SIZE)
+            self.output.add(data)
+            if not data:
+                self._silent.set_result(None)
+                self._loop.remove_reader(self._pipe)
+
+    def _poll(self) -> None:
+        if self._exited.done():
+            return
+        if _has_exited(self.process):
+            self._exited.set_result(None)
+        else:
+            self._loop.call_later(_POLL_S, self._poll)
+
+    def _on_exit(self) -> None:
+        self._stop_watching_exit()
+        self._exited.set_result(None)
+
+    def _stop_watching_exit(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+
+class Output:
+    """The beginning and the end of a stream of any length, in not much more than `limit` bytes of memory."""
+
+    def __init__(self, limit: int) -> None:
+        self._head_limit = limit - limit // 2
+        self._tail_limit = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._cut = 0
+
+    @property
+    def dropped(self) -> int:
+        return self._cut + max(0, len(self._tail) - self._tail_limit)
+
+    def add(self, data: bytes) -> None:
+        room = self._head_limit - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._tail_limit:  # not with each read, so that each byte is moved only once
+            self._cut_tail()
+
+    def text(self) -> str:
+        self._cut_tail()
+        note = f"\n[... {self._cut} bytes are left out here ...]\n" if self._cut else ""
+        return (self._head + note.encode() + self._tail).decode("utf-8", "replace")
+
+    def _cut_tail(self) -> None:
+        excess = max(0, len(self._tail) - self._tail_limit)
+        del self._tail[:excess]
+        self._cut += excess
+
+
+def _has_exited(process: subprocess.Popen[bytes]) -> bool:
+    """Without reaping it where that is possible: see `_Call.end`."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # `end`, in its thread, has just reaped it
+        return True
+
+
+def _arguments(command: Sequence[str] | str, env: Mapping[str, str]) -> Sequence[str]:
+    if not isinstance(command, str):
+        return command
+    shell = shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
+    return [shell, "-c", command]
+
+
+def _end_all(find: Callable[[], set[Process]]) -> int:
+    """TERM to all that `find` finds, KILL to what is left after the grace, until it finds none. Blocks."""
+    seen: set[Process] = set()
+    began, pause = time.monotonic(), 0.002
+    while found := find():
+        waited = time.monotonic() - began
+        if waited > GRACE_S + KILL_S:
+            log.warning("processes that cannot be killed: %s", sorted(process.pid for process in found))
+            break
+        if waited > GRACE_S:
+            process_table.send(found, signal.SIGKILL)
+        else:
+            process_table.send(found - seen, signal.SIGTERM)
+        seen |= found
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return len(seen)

@@ -1,0 +1,108 @@
+"""The view tool: a page of a text file, with line numbers. What was viewed may be changed afterwards."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.files import FileParams, FileReads, name_for, open_regular, printable
+from covey.tools.threads import in_thread
+
+LINES_LIMIT = 2_000
+PAGE_BYTES = 200 * 1024
+"""A page is for a model with a bounded memory: this is some 50,000 tokens."""
+LINE_CHARACTERS = 2_000
+"""Longer lines are generated or data; nobody needs their end to understand a file."""
+SKIP_BYTES = 64 * 1024 * 1024
+"""How far to look for the first line wanted: some tenths of a second, in a thread that cannot be cancelled."""
+
+_PIECE = 8 * 1024
+"""More bytes than `LINE_CHARACTERS` can take, so that a line that is shown in full comes in one piece."""
+
+
+class ViewParams(FileParams, frozen=True, forbid_unknown_fields=True):
+    offset: Annotated[int, msgspec.Meta(ge=1, description="Number of the first line to show, from 1.")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, description="How many lines to show; at most 2000.")] = LINES_LIMIT
+
+
+class View(Tool[ViewParams]):
+    name = "view"
+    params = ViewParams
+
+    def __init__(self, reads: FileReads) -> None:
+        self._reads = reads
+
+    def wish(self, params: ViewParams, context: ToolContext) -> Wish:
+        path = resolve(context, params.file_path)
+        return Wish(tool=self.name, action="read", subject=str(path), harmless=is_inside(context, path))
+
+    def describe(self, params: ViewParams, context: ToolContext) -> str:
+        return f"Read {name_for(context, resolve(context, params.file_path))}"
+
+    def preview(self, params: ViewParams, context: ToolContext) -> dict[str, Any]:
+        # The file itself, not the link by which the model may have named it.
+        return {**super().preview(params, context), "file_path": printable(str(resolve(context, params.file_path)))}
+
+    async def run(self, params: ViewParams, context: ToolContext) -> ToolOutput:
+        return await in_thread(lambda: self._view(params, context))
+
+    def _view(self, params: ViewParams, context: ToolContext) -> ToolOutput:
+        path = resolve(context, params.file_path)
+        name = name_for(context, path)
+        with open_regular(path, name) as (file, version):
+            if b"\0" in file.read(_PIECE):
+                raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text only.")
+            file.seek(0)
+            content, shown = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
+        self._reads.record(context.session_id, path, version)
+        return ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": shown})
+
+
+def _page(file: BinaryIO, name: str, offset: int, limit: int) -> tuple[str, int]:
+    """The page as text, and how many lines are on it."""
+    skipped = _skip(file, name, offset - 1)
+    lines: list[str] = []
+    size = 0
+    while len(lines) < limit and size < PAGE_BYTES and (line := _line(file)) is not None:
+        numbered = f"{offset + len(lines):6}\t{line}"
+        lines.append(numbered)
+        size += len(numbered.encode())
+    if not lines:
+        if offset == 1:
+            return f"{name} is empty.", 0
+        raise ToolFailed(f"{name} has only {skipped} lines, so there is no line {offset}.")
+    if file.read(1):
+        following = offset + len(lines)
+        lines.append(f"\n[The file goes on. To see more, view it with offset={following}.]")
+        return "\n".join(lines), len(lines) - 1
+    return "\n".join(lines), len(lines)
+
+
+def _skip(file: BinaryIO, name: str, lines: int) -> int:
+    """Go on to the line after so many, or to the end; gives how many there were."""
+    skipped = size = 0
+    piece = b"\n"
+    while skipped < lines:
+        last, piece = piece, file.readline(_PIECE)
+        if not piece:
+            return skipped + (not last.endswith(b"\n"))  # the last line may have no end, but counts
+        skipped += piece.endswith(b"\n")
+        size += len(piece)
+        if size > SKIP_BYTES:
+            raise ToolFailed(f"{name} is too large to look for line {lines + 1}. Use bash with sed, tail or grep.")
+    return skipped
+
+
+def _line(file: BinaryIO) -> str | None:
+    """The next line without its end, cut if it is long; None at the end of the file."""
+    piece = file.readline(_PIECE)
+    if not piece:
+        return None
+    text = piece.decode("utf-8", "replace").rstrip("\r\n")
+    whole = len(piece) < _PIECE or piece.endswith(b"\n")
+    while not whole and (rest := file.readline(_PIECE)):
+        whole = rest.endswith(b"\n")
+    return text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]} [... the line goes on]"

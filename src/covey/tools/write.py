@@ -1,0 +1,24 @@
+"""The write tool: a whole file, new or in the place of one that was seen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from covey.tools.file_change import ChangesFile
+from covey.tools.files import FileParams
+
+
+class WriteParams(FileParams, frozen=True, forbid_unknown_fields=True):
+    content: Annotated[str, msgspec.Meta(description="The whole text of the file.")]
+
+
+class Write(ChangesFile[WriteParams]):
+    name = "write"
+    params = WriteParams
+    verb = "Write"
+
+    def changed(self, params: WriteParams, before: str | None, name: str) -> tuple[str, str]:
+        what = "Created" if before is None else "Replaced"
+        return params.content, f"{what} {name} ({len(params.content.splitlines())} lines)."

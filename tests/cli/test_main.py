@@ -1,0 +1,97 @@
+"""The command line itself: help that answers at once, and mistakes that are told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from covey import __version__
+from covey.cli import exits
+from covey.cli.main import build_parser, main
+
+HEAVY = ("asyncio", "msgspec", "httpx2", "covey.client", "covey.protocol", "covey.server", "ssl")
+
+
+def covey(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "covey", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["serve", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(args: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "covey", *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "covey.cli.main" in imported
+    assert not {name for name in imported if name.startswith(HEAVY)}
+    assert done.returncode == 0
+
+
+def test_help_teaches_with_examples() -> None:
+    text = build_parser().format_help()
+    assert "git diff | covey run" in text
+    for command in ("run", "serve", "sessions", "status", "stop"):
+        assert f"\n    {command} " in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"covey {__version__}\n"
+
+
+def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == exits.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "terminal UI is not there yet" in said.err
+    assert "covey run" in said.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["dance"],
+        ["run", "--timeout", "soon", "x"],
+        ["run", "--timeout", "-1", "x"],
+        ["run", "--json", "--stream-json", "x"],
+        ["run", "-C", "-s", "s1", "x"],
+        ["sessions", "burn"],
+        ["serve", "--idle-exit", "nan"],
+    ],
+)
+def test_wrong_usage_exits_2(args: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(args)
+    assert left.value.code == exits.USAGE
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["run"], "there is no prompt"),
+        (["run", "-a", "/none/there", "x"], "cannot be attached"),
+        (["run", "--host", "ftp://x", "x"], "is not an address"),
+        (["run", "--host", "tcp://127.0.0.1:1", "--token-file", "/none/there", "x"], "there is no token"),
+        (["sessions", "show"], "which session?"),
+        (["sessions", "rename", "s1"], "rename needs one"),
+        (["sessions", "delete", "s1", "s2"], "a title is for rename"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(args: list[str], said: str) -> None:
+    done = covey(*args)
+    assert done.returncode == exits.USAGE
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_server_exits_3() -> None:
+    for args in (["run", "x"], ["status"], ["sessions"]):
+        done = covey(*args, "--host", "tcp://127.0.0.1:1")
+        assert done.returncode == exits.UNREACHABLE
+        assert "No Covey server answers at tcp://127.0.0.1:1" in done.stderr
+        assert "Traceback" not in done.stderr

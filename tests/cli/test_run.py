@@ -1,0 +1,253 @@
+"""`covey run` as people and scripts use it: real processes, a real server that is started on the way."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Home, finish, read_until, until
+
+from covey.cli import exits
+
+
+def test_the_answer_is_on_stdout_and_nothing_else_is(home: Home) -> None:
+    done = home.covey("run", "-q", "hello", "there")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello there\n", "")
+
+
+def test_stdin_is_put_before_the_prompt(home: Home) -> None:
+    assert home.covey("run", "-q", "review", stdin="a diff\n").stdout == "You said: a diff\n\nreview\n"
+    assert home.covey("run", "-q", stdin="only this\n").stdout == "You said: only this\n"
+
+
+def test_text_that_is_long_and_fast_arrives_whole(home: Home) -> None:
+    done = home.covey("run", "-q", "long")
+    assert done.stdout == "word é😀 " * 5000 + "\n"
+
+
+def test_json(home: Home) -> None:
+    done = home.covey("run", "--json", "--run-id", "mine", "hello")
+    result = json.loads(done.stdout)
+    assert (result["run_id"], result["text"], result["exit_code"]) == ("mine", "You said: hello", 0)
+    assert result["usage"]["prompt_tokens"] == 10
+    assert home.messages(result["session_id"])[-1]["id"] == result["message_id"]
+
+
+def test_stream_json(home: Home) -> None:
+    done = home.covey("run", "--stream-json", "hello")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[-1]["type"] == "run_complete"
+    text = "".join(e["payload"]["payload"]["delta"] for e in events if e["type"] == "message_delta")
+    assert text == "You said: hello"
+
+
+def test_a_failed_run_exits_1_and_keeps_what_was_said(home: Home) -> None:
+    done = home.covey("run", "-q", "fail")
+    assert done.returncode == exits.FAILED
+    assert done.stdout == "half an answer\n"
+    assert "the model broke" in done.stderr
+
+
+def test_a_session_can_be_continued(home: Home) -> None:
+    first = json.loads(home.covey("run", "--json", "hello").stdout)["session_id"]
+    other = json.loads(home.covey("run", "--json", "other").stdout)["session_id"]
+    by_id = json.loads(home.covey("run", "--json", "-s", first, "again").stdout)["session_id"]
+    latest = json.loads(home.covey("run", "--json", "-C", "once more").stdout)["session_id"]
+    assert first == by_id == latest != other
+    assert len(home.messages(first)) == 6
+
+
+def test_continuing_nothing_begins_a_session(home: Home) -> None:
+    done = home.covey("run", "-C", "hello")
+    assert done.returncode == 0
+    assert "nothing to continue" in done.stderr
+
+
+def test_an_unknown_session_is_wrong_usage(home: Home) -> None:
+    done = home.covey("run", "-s", "nope", "hello")
+    assert done.returncode == exits.USAGE
+    assert "there is no session nope" in done.stderr
+    assert home.sessions() == []
+
+
+def test_another_model_is_refused(home: Home) -> None:
+    done = home.covey("run", "-m", "other/one", "hello")
+    assert done.returncode == exits.USAGE
+    assert "the configured one is scripted/default" in done.stderr
+    for name in ("default", "scripted/default"):
+        assert home.covey("run", "-q", "-m", name, "hello").returncode == 0
+
+
+def test_a_refused_prompt_leaves_no_session_behind(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "config" / "covey" / "config.toml").write_text("")
+    done = home.covey("run", "hello")
+    assert done.returncode == exits.FAILED
+    assert "no usable model" in done.stderr
+    assert home.sessions() == []
+
+
+def test_files_can_be_attached(home: Home) -> None:
+    (home.project / "note.txt").write_text("what the note says")
+    done = home.covey("run", "--json", "-a", "note.txt", "read it")
+    assert done.returncode == 0
+    prompt = home.messages(json.loads(done.stdout)["session_id"])[0]
+    assert "what the note says" in json.dumps(prompt) or "note.txt" in json.dumps(prompt)
+
+
+def test_the_same_run_id_is_the_same_run(home: Home) -> None:
+    session = json.loads(home.covey("run", "--json", "--run-id", "mine", "hello").stdout)["session_id"]
+    again = home.covey("run", "-q", "--run-id", "mine", "-s", session, "hello")
+    assert (again.returncode, again.stdout) == (0, "You said: hello\n")
+    assert len(home.messages(session)) == 2
+    other = home.covey("run", "-q", "--run-id", "mine", "-s", session, "something else")
+    assert other.returncode == exits.FAILED
+
+
+def test_a_directory_that_is_not_there(home: Home) -> None:
+    done = home.covey("run", "--cwd", "none", "hello")
+    assert done.returncode == exits.USAGE
+    assert "is not a directory" in done.stderr
+
+
+def test_another_directory_is_another_workspace(home: Home) -> None:
+    (home.project / "inner").mkdir()
+    home.covey("run", "--cwd", "inner", "hello")
+    assert home.sessions() == []
+    assert "hello" in home.covey("sessions", "--cwd", "inner").stdout
+
+
+def test_detach_prints_the_id_and_the_run_goes_on(home: Home) -> None:
+    done = home.covey("run", "--detach", "hello")
+    assert done.returncode == 0
+    run_id = done.stdout.strip()
+    assert len(run_id) == 12
+    (session,) = home.sessions()
+    until(lambda: len(home.messages(session["id"])) == 2, "the answer")
+    assert home.messages(session["id"])[-1]["run_id"] == run_id
+
+
+# ── stopping ──
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_cancels_this_run_and_not_its_neighbours(home: Home, number: signal.Signals) -> None:
+    run = home.spawn("run", "hang")
+    read_until(run, b"one two ")
+    (session,) = home.sessions()
+    waiting = home.spawn("run", "-q", "-s", session["id"], "hello")
+    until(lambda: home.status()["workspaces"][0]["queued"] == 1, "the second prompt is queued")
+    run.send_signal(number)
+    code, _, err = finish(run)
+    assert code == exits.STOPPED
+    assert "The run is cancelled" in err
+    assert finish(waiting)[:2] == (0, "You said: hello\n")
+    finishes = [
+        part["data"]["reason"] for m in home.messages(session["id"]) for part in m["parts"] if part["type"] == "finish"
+    ]
+    assert finishes == ["canceled", "end_turn"]
+
+
+def test_ctrl_c_while_it_waits_in_the_queue(home: Home) -> None:
+    run = home.spawn("run", "hang")
+    read_until(run, b"one two ")
+    (session,) = home.sessions()
+    waiting = home.spawn("run", "-q", "-s", session["id"], "hello")
+    until(lambda: home.status()["workspaces"][0]["queued"] == 1, "the second prompt is queued")
+    waiting.send_signal(signal.SIGINT)
+    assert finish(waiting)[0] == exits.STOPPED
+    assert home.status()["workspaces"][0]["busy"] == 1
+    run.send_signal(signal.SIGINT)
+    assert finish(run)[0] == exits.STOPPED
+
+
+def test_the_second_ctrl_c_leaves_at_once(home: Home) -> None:
+    run = home.spawn("run", "hang")
+    read_until(run, b"one two ")
+    server = home.pid()
+    import os
+
+    os.kill(server, signal.SIGSTOP)
+    try:
+        run.send_signal(signal.SIGINT)
+        assert run.stderr
+        assert b"Cancelling" in until(run.stderr.readline, "it says that it cancels") + run.stderr.readline()
+        assert run.poll() is None
+        run.send_signal(signal.SIGINT)
+        assert finish(run)[0] == exits.STOPPED
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def test_timeout(home: Home) -> None:
+    home.covey("run", "hello")
+    done = home.covey("run", "--timeout", "1", "hang")
+    assert done.returncode == exits.TIMEOUT
+    assert done.stdout == "one two \n"
+    assert "longer than 1 s" in done.stderr
+    assert not any(session["is_busy"] for session in home.sessions())
+
+
+def test_a_cancel_by_somebody_else_exits_4(home: Home) -> None:
+    run = home.spawn("run", "-q", "hang")
+    read_until(run, b"one two ")
+    (session,) = home.sessions()
+    home.covey("sessions", "delete", session["id"])
+    code, _, err = finish(run)
+    assert code == exits.CANCELLED
+    assert "cancelled by somebody else" in err
+
+
+def test_a_killed_server_is_started_again_and_the_run_is_interrupted(home: Home) -> None:
+    import os
+
+    run = home.spawn("run", "hang")
+    read_until(run, b"one two ")
+    killed = home.pid()
+    os.kill(killed, signal.SIGKILL)
+    code, _, err = finish(run)
+    assert code == exits.INTERRUPTED
+    assert "reconnecting" in err
+    assert home.pid() != killed
+
+
+def test_nobody_reads_stdout_and_the_run_goes_on(home: Home) -> None:
+    run = home.spawn("run", "-q", "endless")
+    read_until(run, b"0123456789")
+    assert run.stdout
+    run.stdout.close()
+    run.wait(30)
+    assert run.stderr
+    assert (run.returncode, run.stderr.read()) == (exits.BROKEN_PIPE, b"")
+    run.stderr.close()
+    (session,) = home.sessions()
+    assert session["is_busy"]
+    home.covey("sessions", "delete", session["id"])
+
+
+# ── permissions ──
+
+
+def test_where_nobody_can_be_asked_it_is_denied_and_said(home: Home) -> None:
+    done = home.covey("run", "use the tool")
+    assert done.returncode == 0
+    assert done.stdout == "I make a file.\nDone.\n"
+    assert "denied, because nobody is here to be asked: bash: touch made" in done.stderr
+    assert "--yolo" in done.stderr
+    assert not (home.project / "made").exists()
+
+
+def test_yolo_allows_this_run_and_nothing_else(home: Home) -> None:
+    waiting = home.spawn("run", "-q", "hang")
+    read_until(waiting, b"one two ")
+    done = home.covey("run", "--yolo", "use the tool")
+    assert done.returncode == 0
+    assert done.stdout == "I make a file.\nDone.\n"
+    assert (home.project / "made").exists()
+    (home.project / "made").unlink()
+    denied = home.covey("run", "use the tool")
+    assert "denied" in denied.stderr
+    assert not (home.project / "made").exists()
+    waiting.send_signal(signal.SIGINT)
+    finish(waiting)

@@ -1,0 +1,107 @@
+"""Notes and the spinner: on stderr only, never in the way of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+
+from covey.cli import screen as module
+from covey.cli.screen import Screen, plain
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_notes_can_be_silenced_and_warnings_cannot() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, quiet=True, shares_terminal=False)
+    screen.say("note")
+    screen.warn("warning")
+    assert stream.getvalue() == "covey: warning\n"
+
+
+def test_colors_only_on_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(stream: io.StringIO) -> str:
+        Screen(stream, quiet=False, shares_terminal=False).say("note")
+        return stream.getvalue()
+
+    assert said(Terminal()) == "note\n"
+    monkeypatch.delenv("NO_COLOR")
+    assert said(Terminal()) == "\x1b[2mnote\x1b[0m\n"
+    assert said(io.StringIO()) == "note\n"
+
+
+def test_a_note_does_not_run_into_the_answer() -> None:
+    stream = Terminal()
+    screen = Screen(stream, quiet=False, shares_terminal=True)
+    screen.at_line_start = False
+    screen.say("note")
+    assert stream.getvalue() == "\nnote\n"
+
+
+def test_what_others_wrote_cannot_drive_the_terminal() -> None:
+    assert plain("rm \x1b[2K\r\x1b[1Als\x9b2J") == "rm [2K[1Als2J"
+    assert plain("line\nand\ttab, é😀") == "line\nand\ttab, é😀"
+
+
+async def spin(screen: Screen) -> None:
+    task = asyncio.create_task(screen.spin())
+    await asyncio.sleep(0.02)
+    task.cancel()
+    await asyncio.wait({task})
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FRAME_S", 0.001)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("fast")
+async def test_the_spinner_is_taken_away_before_anything_is_written() -> None:
+    stream = Terminal()
+    screen = Screen(stream, quiet=False, shares_terminal=True)
+    screen.wait_for("thinking")
+    await spin(screen)
+    assert "thinking 0s" in stream.getvalue()
+    screen.say("note")
+    assert stream.getvalue().endswith("\r\x1b[Knote\n")
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("fast")
+async def test_no_spinner_in_the_middle_of_a_line_of_the_answer() -> None:
+    stream = Terminal()
+    screen = Screen(stream, quiet=False, shares_terminal=True)
+    screen.wait_for("thinking")
+    screen.at_line_start = False
+    await spin(screen)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("fast")
+async def test_no_spinner_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    quiet, dumb = Terminal(), Terminal()
+    screens = [
+        Screen(pipe, quiet=False, shares_terminal=False),
+        Screen(quiet, quiet=True, shares_terminal=False),
+    ]
+    monkeypatch.setenv("TERM", "dumb")
+    screens.append(Screen(dumb, quiet=False, shares_terminal=False))
+    for screen in screens:
+        screen.wait_for("thinking")
+        await spin(screen)
+    assert pipe.getvalue() + quiet.getvalue() + dumb.getvalue() == ""

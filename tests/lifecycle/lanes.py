@@ -1,0 +1,71 @@
+"""A lane told fact by fact: the value under test is replaced by each fact, and the fact answers with its decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from covey.lifecycle.runs import CancelRuling, Decisions, Lane, Outcome, Phase, Ruling
+
+
+class Told:
+    """One session's lane and what was last decided about it. Seqs are given out as 1, 2, 3."""
+
+    def __init__(self) -> None:
+        self.lane = Lane()
+        self.covered: dict[str, str] = {}
+        """What the last cancel covered, and in which phase it found it."""
+
+    @property
+    def state(self) -> dict[str, str]:
+        """Each open run, in order: its phase, and whether a cancel covers it."""
+        return {run.run_id: run.phase + (" cancelled" if run.cancelled else "") for run in self.lane.runs}
+
+    def accept(self, *run_ids: str, folds: bool = False, cancelled: bool = False) -> None:
+        for run_id in run_ids:
+            self.lane = self.lane.accept(run_id, self.lane.last_seq + 1, folds=folds, cancelled=cancelled)
+
+    def enter(self, run_id: str) -> Decisions:
+        return self._ruled(self.lane.enter(run_id))
+
+    def post(self, *run_ids: str, folds: bool = False) -> Decisions:
+        """Accept and enter at once, one after the other."""
+        decisions: Decisions = ()
+        for run_id in run_ids:
+            self.accept(run_id, folds=folds)
+            decisions += self.enter(run_id)
+        return decisions
+
+    def step(self, run_id: str) -> Decisions:
+        return self._ruled(self.lane.begin_step(run_id))
+
+    def finish(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> Decisions:
+        return self._ruled(self.lane.finish(run_id, outcome))
+
+    def cancel(self, mark: int | None = None) -> Decisions:
+        return self._cancelled(self.lane.cancel(mark))
+
+    def cancel_run(self, run_id: str) -> Decisions:
+        return self._cancelled(self.lane.cancel_run(run_id))
+
+    def clear_queue(self) -> Decisions:
+        return self._cancelled(self.lane.clear_queue())
+
+    def remove(self, run_id: str) -> Decisions:
+        return self._cancelled(self.lane.remove(run_id))
+
+    def close(self) -> Decisions:
+        return self._cancelled(self.lane.close())
+
+    def crash(self) -> Decisions:
+        """Everything was on disk; memory is gone. That an accepted run had entered is not recorded."""
+        runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
+        return self._ruled(Lane(runs, last_seq=self.lane.last_seq, mark=self.lane.mark).recover())
+
+    def _ruled(self, ruling: Ruling) -> Decisions:
+        self.lane = ruling.lane
+        return ruling.decisions
+
+    def _cancelled(self, ruling: CancelRuling) -> Decisions:
+        self.lane = ruling.lane
+        self.covered = {run.run_id: run.phase.value for run in ruling.covered}
+        return ruling.decisions

@@ -1,0 +1,353 @@
+"""The rules about runs, one by one, as far as they are decided by the lane alone."""
+
+from __future__ import annotations
+
+import pytest
+from tests.lifecycle.lanes import Told
+
+from covey.lifecycle.runs import (
+    DuplicateRun,
+    EarlyCancels,
+    End,
+    Fold,
+    Lane,
+    LaneClosing,
+    Outcome,
+    Phase,
+    Queue,
+    RecordCancelled,
+    Start,
+    StopTurn,
+    TooLate,
+)
+
+
+def test_r1_accept_gives_out_rising_seqs_and_starts_nothing() -> None:
+    told = Told()
+    told.accept("a", "b")
+    assert told.state == {"a": "accepted", "b": "accepted"}
+    assert [run.seq for run in told.lane.runs] == [1, 2]
+    assert (told.lane.last_seq, told.lane.waiting, told.lane.active) == (2, 2, None)
+
+
+def test_r1_a_seq_is_never_given_out_twice() -> None:
+    told = Told()
+    told.accept("a")
+    with pytest.raises(AssertionError, match="seq 1 given out after 1"):
+        told.lane.accept("b", 1, folds=False)
+
+
+def test_r1_what_cannot_be_recorded_was_never_there() -> None:
+    told = Told()
+    told.accept("a", "b")
+    told.lane = told.lane.retract("a")
+    assert told.state == {"b": "accepted"}
+    assert told.enter("b") == (Start("b"),)
+    assert told.cancel_run("a") == ()
+    assert told.covered == {}
+
+
+def test_r1_only_what_has_not_entered_can_be_retracted() -> None:
+    told = Told()
+    told.post("a", "b")
+    for run_id in ("a", "b"):
+        with pytest.raises(AssertionError, match="retract of"):
+            told.lane.retract(run_id)
+
+
+def test_r3_a_run_that_enters_an_idle_lane_is_active() -> None:
+    told = Told()
+    told.accept("a")
+    assert told.enter("a") == (Start("a"),)
+    assert told.state == {"a": "active"}
+    assert told.lane.active is told.lane.find("a")
+
+
+def test_r3_a_run_that_enters_a_busy_lane_is_queued() -> None:
+    told = Told()
+    assert told.post("a", "b") == (Start("a"), Queue("b"))
+    assert told.state == {"a": "active", "b": "queued"}
+    assert [run.run_id for run in told.lane.queued] == ["b"]
+    assert told.lane.waiting == 1
+
+
+def test_r3_a_run_that_a_cancel_covers_is_cancelled_on_entry() -> None:
+    told = Told()
+    told.accept("a")
+    told.cancel()
+    assert told.enter("a") == (RecordCancelled("a"),)
+    assert told.state == {}
+
+
+def test_r3_runs_enter_in_accept_order_and_only_once() -> None:
+    told = Told()
+    told.accept("a", "b")
+    with pytest.raises(AssertionError, match=r"b entered before \['a'\]"):
+        told.enter("b")
+    told.enter("a")
+    with pytest.raises(AssertionError, match="enter of"):
+        told.enter("a")
+
+
+def test_r3_a_cancel_reaches_a_run_from_the_moment_it_is_active() -> None:
+    told = Told()
+    told.post("a")
+    assert not told.lane.is_cancelled("a")
+    assert told.cancel() == (StopTurn("a"),)
+    assert told.lane.is_cancelled("a")
+
+
+def test_r4_cancel_covers_exactly_what_is_open_at_or_below_the_newest_seq() -> None:
+    told = Told()
+    told.post("active", "queued")
+    told.accept("accepted")
+    assert told.cancel() == (StopTurn("active"), End("queued", Outcome.CANCELLED, Phase.QUEUED))
+    assert told.covered == {"active": "active", "queued": "queued", "accepted": "accepted"}
+    assert told.state == {"active": "active cancelled", "accepted": "accepted cancelled"}
+    assert told.lane.mark == 3
+
+
+def test_r4_a_prompt_accepted_after_the_cancel_is_never_touched_and_takes_nothing_away() -> None:
+    told = Told()
+    told.accept("a", "b")
+    told.cancel()
+    told.accept("later")
+    assert told.state == {"a": "accepted cancelled", "b": "accepted cancelled", "later": "accepted"}
+    assert told.enter("a") == (RecordCancelled("a"),)
+    assert told.enter("b") == (RecordCancelled("b"),)
+    assert told.enter("later") == (Start("later"),)
+    assert told.finish("later") == (End("later", Outcome.COMPLETED, Phase.ACTIVE),)
+
+
+def test_r4_a_cancel_up_to_a_mark_leaves_what_is_above_it() -> None:
+    told = Told()
+    told.post("a", "b", "c")
+    assert told.cancel(mark=2) == (StopTurn("a"), End("b", Outcome.CANCELLED, Phase.QUEUED))
+    assert told.covered == {"a": "active", "b": "queued"}
+    assert told.state == {"a": "active cancelled", "c": "queued"}
+
+
+def test_r4_the_mark_only_rises() -> None:
+    told = Told()
+    told.post("a", "b")
+    told.cancel()
+    told.cancel(mark=1)
+    assert told.lane.mark == 2
+
+
+def test_r4_a_cancel_on_an_idle_session_does_nothing() -> None:
+    told = Told()
+    assert told.cancel() == ()
+    assert told.covered == {}
+    assert told.post("a") == (Start("a"),)
+    assert not told.lane.is_cancelled("a")
+
+
+def test_r4_cancelling_twice_is_harmless() -> None:
+    told = Told()
+    told.post("a", "b")
+    told.accept("c")
+    told.cancel()
+    state = told.state
+    assert told.cancel() == (StopTurn("a"),)
+    assert told.state == state
+    assert told.finish("a") == (End("a", Outcome.CANCELLED, Phase.ACTIVE),)
+    assert told.enter("c") == (RecordCancelled("c"),)
+
+
+def test_r4_a_single_run_is_cancelled_without_its_neighbours() -> None:
+    told = Told()
+    told.post("a", "b", "c")
+    assert told.cancel_run("b") == (End("b", Outcome.CANCELLED, Phase.QUEUED),)
+    assert told.covered == {"b": "queued"}
+    assert told.state == {"a": "active", "c": "queued"}
+    assert told.lane.mark == 0
+    assert told.cancel_run("b") == ()
+    assert told.covered == {}
+
+
+def test_r4_a_cancel_of_one_run_may_overtake_its_prompt() -> None:
+    early = EarlyCancels().remember("a", now=100.0, keep_s=60.0)
+    assert early.covers("a", now=159.9)
+    assert not early.covers("a", now=160.0)
+    assert not early.covers("b", now=100.0)
+    told = Told()
+    told.accept("a", cancelled=early.covers("a", now=101.0))
+    told.accept("b", cancelled=early.covers("b", now=101.0))
+    assert told.enter("a") == (RecordCancelled("a"),)
+    assert told.enter("b") == (Start("b"),)
+
+
+def test_r4_early_cancels_are_bounded_and_renewed() -> None:
+    early = EarlyCancels(limit=2)
+    for now, run_id in enumerate(("a", "b", "a", "c")):
+        early = early.remember(run_id, now=float(now), keep_s=60.0)
+    assert [run_id for run_id, _ in early.until] == ["a", "c"], "the one that was not renewed had to go"
+    assert early.covers("a", now=61.0)
+    assert early.remember("d", now=62.5, keep_s=60.0).until == (("c", 63.0), ("d", 122.5)), "what is over is forgotten"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
+def test_r5_a_cancelled_turn_ends_cancelled_whatever_it_says_itself(outcome: Outcome) -> None:
+    told = Told()
+    told.post("a")
+    told.cancel()
+    assert told.finish("a", outcome) == (End("a", Outcome.CANCELLED, Phase.ACTIVE),)
+
+
+def test_r6_cancelled_on_entry_is_recorded_and_dropped_from_the_queue_is_not() -> None:
+    told = Told()
+    told.post("active", "queued")
+    told.accept("accepted")
+    assert told.cancel()[1:] == (End("queued", Outcome.CANCELLED, found=Phase.QUEUED),)
+    assert told.enter("accepted") == (), "its record waits: turns never overlap"
+    assert told.finish("active") == (
+        End("active", Outcome.CANCELLED, found=Phase.ACTIVE),
+        RecordCancelled("accepted"),
+    )
+    assert told.state == {}
+
+
+def test_r7_queued_prompts_without_an_own_turn_are_folded_in_order() -> None:
+    told = Told()
+    told.post("host")
+    told.post("a", folds=True)
+    told.post("own")
+    told.post("b", folds=True)
+    assert told.step("host") == (Fold("a", "host"), Fold("b", "host"))
+    assert told.state == {"host": "active", "a": "folded", "own": "queued", "b": "folded"}
+    assert told.step("host") == (), "each is folded once"
+
+
+def test_r7_only_what_waits_in_the_queue_is_folded() -> None:
+    told = Told()
+    told.post("host")
+    told.accept("accepted", folds=True)
+    assert told.step("host") == ()
+    assert told.enter("accepted") == (Queue("accepted"),)
+    assert told.step("host") == (Fold("accepted", "host"),)
+
+
+def test_r7_nothing_joins_a_turn_that_is_stopping() -> None:
+    told = Told()
+    told.post("host")
+    told.cancel()
+    told.post("later", folds=True)
+    assert told.step("host") == ()
+    assert told.finish("host") == (End("host", Outcome.CANCELLED, Phase.ACTIVE), Start("later"))
+
+
+def test_r7_a_step_is_one_of_the_active_turn() -> None:
+    told = Told()
+    told.post("a", "b")
+    with pytest.raises(AssertionError, match="step of"):
+        told.step("b")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
+def test_r8_folded_runs_end_right_after_their_host_and_like_it(outcome: Outcome) -> None:
+    told = Told()
+    told.post("host")
+    told.post("a", "b", folds=True)
+    told.post("next")
+    told.step("host")
+    assert told.finish("host", outcome) == (
+        End("host", outcome, Phase.ACTIVE),
+        End("a", outcome, Phase.FOLDED, folded_into="host"),
+        End("b", outcome, Phase.FOLDED, folded_into="host"),
+        Start("next"),
+    )
+    assert told.state == {"next": "active"}
+
+
+def test_r8_a_folded_run_cannot_be_cancelled_alone_but_ends_with_its_host() -> None:
+    told = Told()
+    told.post("host")
+    told.post("a", folds=True)
+    told.step("host")
+    assert told.cancel_run("a") == ()
+    assert told.covered == {}
+    assert told.cancel() == (StopTurn("host"),)
+    assert told.covered == {"host": "active", "a": "folded"}
+    assert told.finish("host") == (
+        End("host", Outcome.CANCELLED, Phase.ACTIVE),
+        End("a", Outcome.CANCELLED, Phase.FOLDED, folded_into="host"),
+    )
+
+
+def test_r8_a_run_that_ended_cannot_end_again() -> None:
+    told = Told()
+    told.post("a")
+    told.finish("a")
+    with pytest.raises(AssertionError, match="a is not open"):
+        told.finish("a")
+    assert told.lane.is_cancelled("a"), "whatever still runs for it must stop"
+
+
+def test_r8_only_an_active_run_can_finish() -> None:
+    told = Told()
+    told.post("a", "b")
+    with pytest.raises(AssertionError, match="finish of"):
+        told.finish("b")
+
+
+def test_r9_the_end_of_a_turn_is_decided_before_anything_of_the_next() -> None:
+    told = Told()
+    told.post("a", "b")
+    told.accept("c")
+    told.cancel_run("c")
+    told.enter("c")
+    assert told.finish("a") == (End("a", Outcome.COMPLETED, Phase.ACTIVE), RecordCancelled("c"), Start("b"))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
+def test_r10_the_oldest_waiting_run_goes_on_whatever_ended_the_one_before(outcome: Outcome) -> None:
+    told = Told()
+    told.post("a", "b", "c")
+    assert told.finish("a", outcome) == (End("a", outcome, Phase.ACTIVE), Start("b"))
+    assert told.state == {"b": "active", "c": "queued"}
+    assert told.cancel() == (StopTurn("b"), End("c", Outcome.CANCELLED, Phase.QUEUED)), (
+        "no moment without an active run"
+    )
+
+
+def test_r13_a_closing_lane_refuses_prompts_and_cancels_every_open_run() -> None:
+    told = Told()
+    told.post("active", "queued")
+    told.accept("accepted")
+    assert told.close() == (StopTurn("active"), End("queued", Outcome.CANCELLED, Phase.QUEUED))
+    with pytest.raises(LaneClosing, match="late"):
+        told.accept("late")
+    assert told.enter("accepted") == ()
+    assert told.finish("active") == (End("active", Outcome.CANCELLED, Phase.ACTIVE), RecordCancelled("accepted"))
+    assert told.lane == Lane(last_seq=3, mark=3, closing=True)
+
+
+def test_r14_an_open_run_id_is_not_accepted_again() -> None:
+    told = Told()
+    told.accept("a")
+    lane = told.lane
+    with pytest.raises(DuplicateRun, match="a"):
+        told.accept("a")
+    assert told.lane == lane
+
+
+def test_a_queued_prompt_can_be_edited_and_removed_until_it_is_too_late() -> None:
+    told = Told()
+    told.post("active")
+    told.post("folded", folds=True)
+    told.step("active")
+    told.post("queued")
+    told.accept("accepted")
+    for run_id in ("active", "folded", "unknown"):
+        with pytest.raises(TooLate, match=run_id):
+            told.lane.check_editable(run_id)
+        with pytest.raises(TooLate, match=run_id):
+            told.remove(run_id)
+    told.lane.check_editable("queued")
+    told.lane.check_editable("accepted")
+    assert told.remove("queued") == (End("queued", Outcome.CANCELLED, Phase.QUEUED),)
+    assert told.remove("accepted") == ()
+    assert told.covered == {"accepted": "accepted"}
+    with pytest.raises(TooLate, match="accepted"):
+        told.lane.check_editable("accepted")

@@ -1,0 +1,104 @@
+"""What a message says about itself, and how request bodies are read."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from covey.protocol.messages import (
+    Attachment,
+    Finish,
+    FinishPart,
+    Message,
+    Part,
+    Text,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResult,
+    ToolResultPart,
+)
+from covey.protocol.requests import CreateWorkspace, Grant, PostPrompt, UpdateSession
+from covey.protocol.runs import Run, Usage
+
+CALL = ToolCall(id="c", name="view", input="{}", finished=False)
+RESULT = ToolResult(tool_call_id="c", name="view", content="x", metadata="", is_error=False)
+FINISH = Finish(reason="end_turn", time=1)
+
+
+def message(*parts: Part) -> Message:
+    return Message(
+        id="m", role="assistant", session_id="s", parts=parts, model="", provider="", created_at=0, updated_at=0
+    )
+
+
+def test_a_message_tells_its_text_calls_results_and_finish() -> None:
+    one = message(
+        TextPart(data=Text(text="a")),
+        ToolCallPart(data=CALL),
+        TextPart(data=Text(text="b")),
+        ToolResultPart(data=RESULT),
+        FinishPart(data=FINISH),
+    )
+    assert (one.text, one.tool_calls, one.tool_results, one.finish) == ("ab", (CALL,), (RESULT,), FINISH)
+
+
+def test_a_message_in_progress_has_no_finish() -> None:
+    assert message().finish is None
+    assert message(TextPart(data=Text(text="a"))).finish is None
+    assert (message().text, message().tool_calls, message().tool_results) == ("", (), ())
+
+
+def test_a_part_is_its_type_and_its_data() -> None:
+    assert msgspec.json.encode(TextPart(data=Text(text="a"))) == b'{"type":"text","data":{"text":"a"}}'
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "is_text"),
+    [("text/plain", True), ("text/x-python", True), ("application/json", True), ("image/png", False), ("", False)],
+)
+def test_an_attachment_knows_whether_it_is_text(mime_type: str, is_text: bool) -> None:
+    assert Attachment(file_path="a", file_name="a", mime_type=mime_type, content=b"x").is_text is is_text
+
+
+def test_an_attachment_is_base64_on_the_wire() -> None:
+    attachment = Attachment(file_path="a", file_name="a", mime_type="image/png", content=b"\x00\xff")
+    encoded = msgspec.json.encode(attachment)
+    assert b'"content":"AP8="' in encoded
+    assert msgspec.json.decode(encoded, type=Attachment) == attachment
+
+
+def test_a_prompt_needs_nothing_to_be_read_so_that_the_answer_can_say_what_is_missing() -> None:
+    assert msgspec.json.decode(b"{}", type=PostPrompt) == PostPrompt()
+    assert msgspec.json.decode(b'{"mode": null, "new": 1}', type=PostPrompt) == PostPrompt()
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.mode"):
+        msgspec.json.decode(b'{"mode": "later"}', type=PostPrompt)
+
+
+def test_only_the_fields_given_are_changed() -> None:
+    assert msgspec.json.decode(b"{}", type=UpdateSession) == UpdateSession()
+    assert msgspec.json.decode(b'{"todos": null}', type=UpdateSession) == UpdateSession(todos=None)
+    assert msgspec.json.decode(b'{"title": ""}', type=UpdateSession) == UpdateSession(title="")
+
+
+def test_an_environment_is_given_either_way() -> None:
+    for env in ({"A": "b"}, ["A=b"]):
+        body = msgspec.json.encode({"path": "/p", "client_id": "c", "env": env})
+        assert msgspec.json.decode(body, type=CreateWorkspace).env == env
+
+
+def test_a_grant_is_one_of_three_answers() -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.action"):
+        msgspec.json.decode(b'{"permission": {"id": "p"}, "action": "always"}', type=Grant)
+
+
+def test_a_run_has_ended_when_it_has_an_end() -> None:
+    run = Run(run_id="r", session_id="s", seq=1, state="active", mode="fold", prompt="p", accepted_at=0.0)
+    assert not run.ended
+    assert msgspec.structs.replace(run, state="completed", ended_at=0.0).ended
+
+
+def test_usage_adds_up() -> None:
+    assert Usage() + Usage(prompt_tokens=1, completion_tokens=2, cost=0.5) == Usage(
+        prompt_tokens=1, completion_tokens=2, cost=0.5
+    )

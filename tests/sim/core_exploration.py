@@ -1,0 +1,299 @@
+"""Every order of inputs to one lane, visited completely: no prompt is lost, no cancel is lost, nothing ends twice.
+
+The rules are the real `lifecycle/runs.py`. Around them stands the smallest shell that keeps its contract: what a
+ruling decides goes, in order, to a journal that writes one record at a time; a run enters once its prompt is on disk,
+a turn makes steps once its start is; a crash forgets whatever is not on disk. All that clients, turns, the disk and
+the power supply may do is an input, and each state that any order of inputs can reach is visited breadth first, so
+that a violation comes with a shortest way to it.
+
+    python -m tests.sim.core_exploration --prompts 4 --crashes 1
+
+Bounded are the prompts, the crashes, the resends of a prompt that was refused or lost, and how far the disk may be
+behind. Cancels, clears, removals, steps and closings are not: there may be any number of them, at any moment. This is
+not a test of the real shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
+
+from covey.lifecycle.runs import (
+    CancelRuling,
+    DuplicateRun,
+    EarlyCancels,
+    End,
+    Lane,
+    LaneClosing,
+    OpenRun,
+    Outcome,
+    Phase,
+    StopTurn,
+    TooLate,
+)
+
+
+class World(NamedTuple):
+    """One moment. `live` is `disk` with everything that is `pending`: what the shell's memory must agree with."""
+
+    lane: Lane = Lane()
+    disk: Records = Records()
+    live: Records = Records()
+    pending: tuple[Entry, ...] = ()
+    posted: int = 0
+    resends: int = 0
+    crashes: int = 0
+
+
+class Bounds(NamedTuple):
+    prompts: int = 3
+    crashes: int = 1
+    resends: int = 1
+    backlog: int = 3
+    """How many entries may wait to be written while further inputs arrive."""
+
+
+class Input(NamedTuple):
+    """Something that may happen now."""
+
+    what: str
+    run_id: str = ""
+    how: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+
+def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
+    """Everything that may happen now."""
+    if world.crashes < bounds.crashes:
+        yield Input("crash and restart")
+    if world.pending and isinstance(world.pending[0], Accepted):
+        yield Input("refuse to write", world.pending[0].run.run_id)
+    if len(world.pending) >= bounds.backlog:
+        yield Input("write")
+        return
+    yield from _prompts(world, bounds)
+    for run in world.live.runs:
+        yield Input("cancel run", run.run_id)
+        yield Input("cancel session up to", run.run_id)
+        yield Input("remove", run.run_id)
+    yield from (Input("cancel session"), Input("clear queue"), Input("close"))
+    if (active := world.disk.active) and active == world.live.active:
+        yield Input("step", active.run_id)
+    yield from progress(world)
+
+
+def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
+    known = [f"r{number}" for number in range(1, world.posted + 1)]
+    unknown = [run_id for run_id in known if run_id not in world.live.ended and not world.live.find(run_id)]
+    fresh = unknown if world.resends < bounds.resends else []
+    if world.posted < bounds.prompts:
+        fresh = [*fresh, f"r{world.posted + 1}"]
+    for run_id in fresh:
+        for how in ("fold", "own_turn", "fold, cancelled early", "own_turn, cancelled early"):
+            yield Input("post", run_id, how)
+    for run in world.live.runs:
+        yield Input("post again", run.run_id)
+
+
+def progress(world: World) -> Iterator[Input]:
+    """What a fair world does sooner or later, even if nobody asks for anything any more."""
+    if world.pending:
+        yield Input("write")
+    accepted = (run for run in world.lane.runs if run.phase is Phase.ACCEPTED and not run.entered)
+    oldest = next(accepted, None)
+    if oldest and world.disk.find(oldest.run_id):
+        yield Input("enter", oldest.run_id)
+    if active := world.lane.active:
+        yield Input("finish", active.run_id, Outcome.COMPLETED)
+        yield Input("finish", active.run_id, Outcome.FAILED)
+
+
+def remaining(world: World) -> tuple[int, int, int]:
+    """What is still to be done. Falls with each input of `progress`, so a fair world cannot go on for ever."""
+    entering = sum(run.phase is Phase.ACCEPTED and not run.entered for run in world.lane.runs)
+    return len(world.live.runs), entering, len(world.pending)
+
+
+def step(world: World, given: Input) -> World:
+    """The world after one input."""
+    lane, live = world.lane, world.live
+    match given:
+        case Input("post" | "post again", run_id):
+            return _post(world, given)
+        case Input("write"):
+            return world._replace(disk=written(world.disk, world.pending[0]), pending=world.pending[1:])
+        case Input("refuse to write", run_id):
+            runs = tuple(run for run in live.runs if run.run_id != run_id)
+            world = world._replace(live=live._replace(runs=runs), pending=world.pending[1:])
+            return world._replace(lane=lane.retract(run_id))
+        case Input("enter", run_id):
+            return _decided(world, *lane.enter(run_id))
+        case Input("step", run_id):
+            return _decided(world, *lane.begin_step(run_id))
+        case Input("finish", run_id, outcome):
+            lane, decisions = lane.finish(run_id, Outcome(outcome))
+            interrupted = any(isinstance(d, End) and d.outcome is Outcome.INTERRUPTED for d in decisions)
+            check(not interrupted, "only a restart interrupts")
+            return _decided(world, lane, decisions)
+        case Input("cancel session"):
+            return _cancelled(world, lane.cancel(), live.runs)
+        case Input("cancel session up to", run_id):
+            mark = live.open(run_id).seq
+            return _cancelled(world, lane.cancel(mark), [run for run in live.runs if run.seq <= mark])
+        case Input("cancel run", run_id):
+            run = live.open(run_id)
+            return _cancelled(world, lane.cancel_run(run_id), [] if run.phase is Phase.FOLDED else [run])
+        case Input("clear queue"):
+            return _cancelled(world, lane.clear_queue(), [run for run in live.runs if run.phase is Phase.QUEUED])
+        case Input("remove", run_id):
+            return _remove(world, live.open(run_id))
+        case Input("close"):
+            world = _cancelled(world, lane.close(), live.runs)
+            check(world.lane.closing, "a closing lane says so")
+            return world
+        case Input("crash and restart"):
+            restarted = Lane(runs=world.disk.runs, last_seq=world.disk.last_seq)
+            world = world._replace(live=world.disk, pending=(), crashes=world.crashes + 1)
+            return _decided(world, *restarted.recover())
+    raise AssertionError(given)
+
+
+def _post(world: World, given: Input) -> World:
+    is_new = given.run_id == f"r{world.posted + 1}"
+    folds = given.how.startswith("fold")
+    overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
+    early = overtaken.covers(given.run_id, now=59.0)
+    seq = world.lane.last_seq + 1
+    try:
+        lane = world.lane.accept(given.run_id, seq, folds=folds, cancelled=early)
+    except LaneClosing:
+        check(world.lane.closing, f"{given.run_id} was refused although nothing closes")
+        return world
+    except DuplicateRun:
+        check(given.what == "post again", f"{given.run_id} was taken for another")
+        return world
+    check(given.what == "post" and not world.lane.closing, f"{given.run_id} was accepted and must not be")
+    world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new))
+    return _decided(world, lane, [Accepted(OpenRun(given.run_id, seq, folds, cancelled=early))])
+
+
+def _remove(world: World, run: OpenRun) -> World:
+    editable = run.phase in (Phase.ACCEPTED, Phase.QUEUED) and not run.cancelled
+    try:
+        ruling = world.lane.remove(run.run_id)
+    except TooLate:
+        check(not editable, f"{run} can be removed and was not")
+        return world
+    check(editable, f"{run} was removed although it is too late")
+    return _cancelled(world, ruling, [run])
+
+
+def _cancelled(world: World, ruling: CancelRuling, runs: Iterable[OpenRun]) -> World:
+    """A cancel must cover exactly these runs, say in which phase it found each, and reach all of them at once."""
+    expected = {run.run_id: run.phase for run in runs}
+    found = {run.run_id: run.phase for run in ruling.covered}
+    check(found == expected, f"the cancel covered {found} and not {expected}")
+    active = [run_id for run_id, phase in expected.items() if phase is Phase.ACTIVE]
+    stopped = [decision.run_id for decision in ruling.decisions if isinstance(decision, StopTurn)]
+    check(stopped == active, f"the cancel woke {stopped} and not {active}")
+    news = frozenset(run.run_id for run in world.live.runs if run.run_id in expected and not run.cancelled)
+    world = _decided(world, ruling.lane, [*([Covered(news)] if news else []), *ruling.decisions])
+    queued = [run.run_id for run in world.live.runs if run.phase is Phase.QUEUED and run.cancelled]
+    check(not queued, f"{queued} are cancelled and still in the queue")
+    return world
+
+
+def _decided(world: World, lane: Lane, entries: Iterable[Entry | StopTurn]) -> World:
+    """The shell hands all of a ruling to the journal, but for wake-ups; its memory moves on at once."""
+    to_write = tuple(entry for entry in entries if not isinstance(entry, StopTurn))
+    live = world.live
+    for entry in to_write:
+        live = written(live, entry)
+    return world._replace(lane=lane, live=live, pending=world.pending + to_write)
+
+
+def agree(world: World) -> None:
+    """The lane and the records tell the same story. That a run has entered is not recorded until it leads somewhere."""
+    lane = tuple(replace(run, entered=False) if run.phase is Phase.ACCEPTED else run for run in world.lane.runs)
+    check(lane == world.live.runs, f"the lane says {lane}, the records say {world.live.runs}")
+
+
+# ── the search ──
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What was visited and, if a promise was broken, a shortest way to that."""
+
+    states: int
+    transitions: int
+    seconds: float
+    violation: str = ""
+    path: tuple[Input, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.states:,} states, {self.transitions:,} transitions, {self.seconds:.1f} s"
+        if not self.violation:
+            return f"{text}: every promise holds"
+        return "\n".join([f"{text}: {self.violation}, after", *(f"  {given}" for given in self.path)])
+
+
+def explore(bounds: Bounds) -> Exploration:
+    """Visit every world that can be reached within the bounds, or stop at the first broken promise."""
+    began = time.perf_counter()
+    worlds = [World()]
+    came_by: list[tuple[int, Input]] = [(0, Input("start"))]
+    visited = {worlds[0]}
+    transitions = number = 0
+    given: Input | None = None
+    try:
+        while number < len(worlds):
+            world, given = worlds[number], None
+            check(not world.live.runs or any(progress(world)), "a run is stranded: nothing that may happen ends it")
+            for given in inputs(world, bounds):
+                after = _after(world, given, bounds)
+                transitions += 1
+                if after not in visited:
+                    visited.add(after)
+                    worlds.append(after)
+                    came_by.append((number, given))
+            number += 1
+    except (Violation, AssertionError) as broken:
+        path = [given] if given else []
+        while number:
+            number, given = came_by[number]
+            path.insert(0, given)
+        return Exploration(len(worlds), transitions, time.perf_counter() - began, repr(broken), tuple(path))
+    return Exploration(len(worlds), transitions, time.perf_counter() - began)
+
+
+def _after(world: World, given: Input, bounds: Bounds) -> World:
+    """One step, judged. Once no crash can come, it only matters when a prompt is written: the rest is at once."""
+    after = step(world, given)
+    agree(after)
+    while after.crashes == bounds.crashes and after.pending and not isinstance(after.pending[0], Accepted):
+        after = step(after, Input("write"))
+    if given.what in ("write", "enter", "finish"):
+        check(remaining(after) < remaining(world), "a lane that nobody disturbs can go on for ever")
+    return after
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Visit every state that one lane can reach.")
+    for name, default in Bounds()._asdict().items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    exploration = explore(Bounds(**vars(parser.parse_args())))
+    print(exploration)
+    return 1 if exploration.violation else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

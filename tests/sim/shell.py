@@ -1,0 +1,214 @@
+"""The real dispatcher, turn, journal and feed in a simulated world: a store in memory, a model and a tool on cue.
+
+Only what touches the outside is replaced. Every await of the shell is a step of the deterministic loop, so an explored
+schedule decides when a commit lands, when the model speaks and when a client's cancel comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.support.memory_store import MemoryStore
+from tests.support.oracle import LogEvent, Record, judge
+
+from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSettings
+from covey.engine import workspace as workspace_module
+from covey.engine.workspace import Shared, Workspace, open_workspace
+from covey.engine.world import World
+from covey.lifecycle.permissions import Wish
+from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
+from covey.models.base import ModelFailed, ModelRequest
+from covey.protocol.messages import Message
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import CancelReceipt, PromptReceipt
+from covey.store.base import PutWorkspace, WorkspaceRow
+from covey.store.journal import RETRY_S, Journal, _Pending
+from covey.tools.base import Tool, ToolContext, ToolOutput
+
+ROW = WorkspaceRow("w", "/project", 7, 1)
+CONFIG = Config(
+    providers={"sim": ProviderSettings(type="scripted", models=(ModelSettings(id="m"),))},
+    limits=LimitSettings(cancel_grace_s=1.0),
+)
+
+
+class SimJournal(Journal):
+    """The journal without threads: writing a group, and each read, is a step of the loop."""
+
+    def _start(self) -> None:
+        self._waiting: list[_Pending] = []
+        self._due = False
+        self._readers = None  # type: ignore[assignment]
+
+    def submit(self, pending: _Pending) -> None:
+        self._waiting.append(pending)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._due = False
+        again, self._stalled = self._stalled, []
+        group, self._waiting = again + self._waiting, []
+        self._write(group)
+        if self._stalled and not self._due:
+            self._due = True
+            self._loop.call_later(RETRY_S, self._pump)
+
+    def trim_events(self, workspace_id: str, keep: int) -> None:
+        self._store.trim_events(workspace_id, keep)
+
+
+class SimModel:
+    """Answers each call with a step of `answers`; each fact comes at a step of its own. Notes every call."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.open = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+        prompt = [message for message in request.messages if message.role == "user"][-1].text
+        calls_made = sum(message.role == "assistant" for message in _since_last_user(request.messages))
+        if calls_made == 0:
+            self.calls.append(prompt)
+        self.open += 1
+        try:
+            await asyncio.sleep(0)
+            if "fail" in prompt:
+                raise ModelFailed("the model is out of order")
+            yield TextDelta("one ")
+            await asyncio.sleep(0)
+            if "tool" in prompt and calls_made == 0:
+                yield ToolCallBegun(0, f"call-{prompt}", "work")
+                yield ToolInputDelta(0, "{}")
+                await asyncio.sleep(0)
+            else:
+                yield TextDelta("two")
+            yield Stopped("end_turn")
+        finally:
+            self.open -= 1
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _since_last_user(messages: Sequence[Message]) -> list[Message]:
+    roles = [message.role for message in messages]
+    return list(messages[len(roles) - roles[::-1].index("user") :])
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+class SimTool(Tool[Nothing]):
+    """Takes a while, and knows how many of its kind are under way."""
+
+    name = "work"
+    params = Nothing
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    @classmethod
+    def description(cls) -> str:
+        return "Works."
+
+    def wish(self, params: Nothing, context: ToolContext) -> Wish:
+        return Wish("work", "execute", "work", harmless=True)
+
+    async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
+        self.running += 1
+        try:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            return ToolOutput("worked")
+        finally:
+            self.running -= 1
+
+
+@dataclass
+class Shell:
+    """One workspace, what its clients were promised, and a check of all of it at the end."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    model: SimModel = field(default_factory=SimModel)
+    tool: SimTool = field(default_factory=SimTool)
+    accepted: list[PromptReceipt] = field(default_factory=list)
+    cancelled: dict[str, str] = field(default_factory=dict)
+    """By run: the state in which an acknowledged cancel found it."""
+    restarts: int = 0
+
+    async def open(self) -> Workspace:
+        workspace_module.kill_tagged = lambda prefix: 0  # there are no processes to look for
+        loop = asyncio.get_running_loop()
+        journal = SimJournal(self.store)
+        world = World(lambda: 2_000_000_000.0 + loop.time() + self.restarts * 1000)
+        shared = Shared(self.store, journal, world, Path("/data"), None, {})
+        if not self.store.workspaces():
+            self.store._write("w", PutWorkspace(ROW))
+        self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
+        self.workspace.agent._clients["sim"] = self.model
+        self.workspace.agent.tools = {"work": self.tool}
+        return self.workspace
+
+    async def session(self) -> str:
+        return (await self.workspace.create_session("")).id
+
+    async def post(self, session_id: str, prompt: str, **fields: Any) -> PromptReceipt:
+        receipt = await self.workspace.post_prompt(PostPrompt(session_id=session_id, prompt=prompt, **fields))
+        self.accepted.append(receipt)
+        return receipt
+
+    async def cancel(self, session_id: str) -> None:
+        self._note(await self.workspace.dispatcher(session_id).cancel())
+
+    async def cancel_run(self, run_id: str) -> None:
+        self._note(await self.workspace.cancel_run(run_id))
+
+    def _note(self, receipt: CancelReceipt) -> None:
+        for covered in receipt.covered:
+            self.cancelled.setdefault(covered.run_id, covered.state_found)
+
+    async def settle(self) -> None:
+        """Wait until every accepted run has ended, close, and check everything."""
+        for receipt in self.accepted:
+            run = await self.workspace.run(receipt.run_id, wait_s=60)
+            assert run.ended, f"{run} never ended"
+        await self.workspace.close(5.0)
+        self.check()
+
+    def check(self) -> None:
+        faults = judge(self.record(), all_ended=True)
+        assert not faults, "\n".join(faults)
+        assert self.model.open == 0, "a model stream is still open"
+        assert self.tool.running == 0, "a tool still runs"
+        runs = {run.run_id: run for run in self.store.runs("w", "", "", 1000)}
+        for run_id, found in self.cancelled.items():
+            run = runs.get(run_id)
+            if run and found != "folded":
+                assert run.state == "cancelled", f"{run_id} was found {found} by a cancel, but is {run.state}"
+        assert len(self.model.calls) == len(set(self.model.calls)), f"a prompt ran twice: {self.model.calls}"
+        live = self.workspace.feed.live
+        assert not live, f"messages are still in progress: {live}"
+
+    def record(self) -> Record:
+        record = Record("w")
+        for seq, encoded in self.store.events("w", 0, 1_000_000, "", 1_000_000):
+            value = json.loads(encoded)
+            inner = value["payload"]
+            record.events.append(LogEvent(seq, value["type"], inner["type"], inner["payload"]))
+        for run in self.store.runs("w", "", "", 1000):
+            record.runs[run.run_id] = json.loads(msgspec.json.encode(run))
+            record.run_columns[run.run_id] = (run.seq, run.state, run.ended)
+        for row in self.store.sessions("w"):
+            record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
+            for message in self.store.messages("w", row.session.id, "", 0):
+                record.messages[message.id] = json.loads(msgspec.json.encode(message))
+        return record

@@ -1,0 +1,102 @@
+"""What is explored: small groups of clients whose commands may meet in any order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from tests.sim.loop import Scenario
+from tests.sim.shell import Shell
+
+from covey.protocol.errors import Conflict
+
+
+async def _all(*clients: Awaitable[Any]) -> None:
+    """All clients at once; a refusal because the workspace is closing is a fair answer."""
+    for result in await asyncio.gather(*clients, return_exceptions=True):
+        if isinstance(result, BaseException) and not isinstance(result, Conflict):
+            raise result
+
+
+async def prompt_and_cancel() -> None:
+    """A prompt and a session cancel, wherever it hits."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(shell.post(session, "tool"), shell.cancel(session))
+    await shell.settle()
+
+
+async def two_prompts_and_cancel() -> None:
+    """Two prompts with run ids and a cancel between, before or behind them; then one that must run."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(shell.post(session, "a", run_id="a"), shell.post(session, "b", run_id="b"), shell.cancel(session))
+    last = await shell.post(session, "last", run_id="last")
+    await shell.settle()
+    run = await shell.workspace.run(last.run_id)
+    assert run.state == "completed", f"a later prompt was poisoned: {run}"
+
+
+async def fold_and_cancel_run() -> None:
+    """Prompts that may be folded into a turn with a tool call, while the host is cancelled by id."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(
+        shell.post(session, "tool", run_id="host"),
+        shell.post(session, "more"),
+        shell.post(session, "even more"),
+        shell.cancel_run("host"),
+    )
+    await shell.settle()
+
+
+async def failing_turn_hands_over() -> None:
+    """A turn that fails while others wait, one of which is dropped."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(
+        shell.post(session, "fail", run_id="f"),
+        shell.post(session, "next", run_id="n"),
+        shell.cancel_run("n"),
+    )
+    await shell.settle()
+
+
+async def same_id_twice() -> None:
+    """The same run id from two clients at once, and a cancel by id that may overtake both."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(
+        shell.post(session, "same", run_id="x"),
+        shell.post(session, "same", run_id="x"),
+        shell.cancel_run("x"),
+    )
+    await shell.settle()
+
+
+async def closing() -> None:
+    """The workspace closes while prompts come in and a turn is under way."""
+    shell = Shell()
+    await shell.open()
+    session = await shell.session()
+    await _all(shell.post(session, "tool"), shell.post(session, "b", run_id="b"), shell.workspace.close(5.0))
+    shell.check()
+
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.__name__: scenario
+    for scenario in (
+        prompt_and_cancel,
+        two_prompts_and_cancel,
+        fold_and_cancel_run,
+        failing_turn_hands_over,
+        same_id_twice,
+        closing,
+    )
+}

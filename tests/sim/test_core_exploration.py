@@ -1,0 +1,214 @@
+"""The rules hold in every state within the bounds, and an exploration that finds nothing could have found something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.sim.core_exploration import Bounds, Exploration, explore
+
+from covey.lifecycle.runs import (
+    CancelRuling,
+    Decisions,
+    End,
+    Fold,
+    Lane,
+    OpenRun,
+    Outcome,
+    Phase,
+    RecordCancelled,
+    Ruling,
+    Start,
+    StopTurn,
+)
+
+# The real methods, for defects that are nearly right.
+accept = Lane.accept
+cancel_all = Lane._cancel
+finish = Lane.finish
+next_run = Lane._next
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(prompts=3, crashes=2, resends=0, backlog=1),
+        Bounds(prompts=2, crashes=1, resends=1, backlog=3),
+        Bounds(prompts=2, crashes=1, resends=0, backlog=9),
+    ],
+    ids=str,
+)
+def test_every_promise_holds_in_every_reachable_state(bounds: Bounds) -> None:
+    exploration = explore(bounds)
+    print(bounds, exploration)
+    assert not exploration.violation, str(exploration)
+    assert exploration.states > 5_000, "the search hardly moved"
+
+
+def test_the_search_is_complete_and_repeatable() -> None:
+    """The same bounds visit the same states: the number only changes when the rules, or what may happen, do."""
+    first, second = explore(Bounds(2, 1, 0, 1)), explore(Bounds(2, 1, 0, 1))
+    assert (first.states, first.transitions) == (second.states, second.transitions)
+
+
+# ── defects ──
+
+
+def mark_off_by_one(self: Lane, mark: int | None = None) -> CancelRuling:
+    mark = self.last_seq if mark is None else mark
+    return replace(self, mark=mark)._cancel(lambda run: run.seq < mark)
+
+
+def cancel_touches_a_later_prompt(self: Lane, mark: int | None = None) -> CancelRuling:
+    return replace(self, mark=self.last_seq)._cancel(lambda run: True)
+
+
+def cancel_lost_before_entry(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
+    lane, decisions, covered = cancel_all(self, covers)
+    for run in covered:
+        if run.phase is Phase.ACCEPTED:
+            lane = lane._with(run)
+    return CancelRuling(lane, decisions, covered)
+
+
+def cancel_without_wake_up(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
+    lane, decisions, covered = cancel_all(self, covers)
+    return CancelRuling(lane, tuple(d for d in decisions if not isinstance(d, StopTurn)), covered)
+
+
+def cancel_wins_nothing(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
+    return finish(self._with(replace(self._open(run_id), cancelled=False)), run_id, outcome)
+
+
+def queue_is_stranded(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
+    return self._end(self._open(run_id), Outcome.CANCELLED if self.is_cancelled(run_id) else outcome)
+
+
+def queue_is_stranded_by_failures(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
+    return (queue_is_stranded if outcome is Outcome.FAILED else finish)(self, run_id, outcome)
+
+
+def ends_twice(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
+    lane, decisions = finish(self, run_id, outcome)
+    return Ruling(lane, (decisions[0], *decisions))
+
+
+def ends_and_stays(self: Lane, run: OpenRun, outcome: Outcome) -> Ruling:
+    return Ruling(self, (End(run.run_id, outcome, run.phase, run.host),))
+
+
+def forgets_the_folded(self: Lane, run: OpenRun, outcome: Outcome) -> Ruling:
+    return Ruling(self._without(run.run_id), (End(run.run_id, outcome, run.phase, run.host),))
+
+
+def folds_own_turns(self: Lane, run_id: str) -> Ruling:
+    lane, decisions = self, []
+    for run in self.queued:
+        lane = lane._with(replace(run, phase=Phase.FOLDED, host=run_id))
+        decisions.append(Fold(run.run_id, run_id))
+    return Ruling(lane, tuple(decisions))
+
+
+def folds_into_a_stopping_turn(self: Lane, run_id: str) -> Ruling:
+    lane, decisions = self, []
+    for run in self.queued:
+        if run.folds:
+            lane = lane._with(replace(run, phase=Phase.FOLDED, host=run_id))
+            decisions.append(Fold(run.run_id, run_id))
+    return Ruling(lane, tuple(decisions))
+
+
+def idle_cancel_poisons_the_next(self: Lane, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
+    poisoned = cancelled or (not self.runs and 0 < self.mark == self.last_seq)
+    return accept(self, run_id, seq, folds=folds, cancelled=poisoned)
+
+
+def starts_the_newest(self: Lane) -> Ruling:
+    waiting = [run for run in self.runs if run.entered and run.phase in (Phase.ACCEPTED, Phase.QUEUED)]
+    if not waiting:
+        return Ruling(self, ())
+    return Ruling(self._with(replace(waiting[-1], phase=Phase.ACTIVE)), (Start(waiting[-1].run_id),))
+
+
+def pops_and_loses(self: Lane) -> Ruling:
+    lane, decisions = next_run(self)
+    return Ruling(lane._without(decisions[0].run_id) if decisions else lane, ())
+
+
+def starts_beside_the_active(self: Lane, run_id: str) -> Ruling:
+    return self._with(replace(self._open(run_id), entered=True))._next()
+
+
+def records_in_the_middle_of_a_turn(self: Lane, run_id: str) -> Ruling:
+    run = self._open(run_id)
+    if run.cancelled:
+        return Ruling(self._without(run_id), (RecordCancelled(run_id),))
+    return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run_id),))
+
+
+def recovers_without_looking(self: Lane) -> Ruling:
+    """Knows only of the active run: neither of dropped runs nor of those whose host has already ended."""
+    decisions: Decisions = ()
+    lane = self
+    if run := self.active:
+        lane, decisions = self._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
+    lane, started = lane._next()
+    return Ruling(lane, decisions + started)
+
+
+def runs_again_after_a_crash(self: Lane) -> Ruling:
+    return Ruling(self, tuple(Start(run.run_id) for run in self.runs if run.phase is Phase.ACTIVE))
+
+
+def accepts_while_closing(self: Lane, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
+    return accept(replace(self, closing=False), run_id, seq, folds=folds, cancelled=cancelled)
+
+
+DEFECTS: list[tuple[str, Callable[..., object]]] = [
+    ("cancel", mark_off_by_one),
+    ("cancel", cancel_touches_a_later_prompt),
+    ("_cancel", cancel_lost_before_entry),
+    ("_cancel", cancel_without_wake_up),
+    ("finish", cancel_wins_nothing),
+    ("finish", queue_is_stranded),
+    ("finish", queue_is_stranded_by_failures),
+    ("finish", ends_twice),
+    ("_end", ends_and_stays),
+    ("_end", forgets_the_folded),
+    ("begin_step", folds_own_turns),
+    ("begin_step", folds_into_a_stopping_turn),
+    ("accept", idle_cancel_poisons_the_next),
+    ("accept", accepts_while_closing),
+    ("_next", starts_the_newest),
+    ("_next", pops_and_loses),
+    ("enter", starts_beside_the_active),
+    ("enter", records_in_the_middle_of_a_turn),
+    ("recover", recovers_without_looking),
+    ("recover", runs_again_after_a_crash),
+]
+
+
+@pytest.mark.parametrize(("method", "defect"), DEFECTS, ids=[defect.__name__ for _, defect in DEFECTS])
+def test_a_deliberate_defect_is_caught(
+    monkeypatch: pytest.MonkeyPatch, method: str, defect: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(Lane, method, defect)
+    exploration = _first_violation()
+    print(exploration)
+    assert exploration.violation
+    assert exploration.path, "a violation comes with the way to it"
+
+
+def test_the_way_to_a_violation_is_a_shortest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lane, "_next", pops_and_loses)
+    assert [str(given) for given in _first_violation().path] == ["post r1 fold", "write", "enter r1"]
+
+
+def _first_violation() -> Exploration:
+    """Few defects need a crash or a third prompt to show: without these the way to the others is found sooner."""
+    for bounds in (Bounds(2, 0, 0, 2), Bounds(2, 1, 0, 2), Bounds(3, 0, 0, 2)):
+        exploration = explore(bounds)
+        if exploration.violation:
+            break
+    return exploration

@@ -1,0 +1,43 @@
+"""A look at the machine's processes that does not use the code under test, and waiting for a condition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+
+def carriers(tag: str) -> list[str]:
+    """The command lines of all living processes whose environment has this tag, or one that begins with it."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit():
+            try:
+                if f"COVEY_PROCESS_TAG={tag}".encode() in (directory / "environ").read_bytes():
+                    found.append(f"{directory.name}: {(directory / 'cmdline').read_bytes()!r}")
+            except OSError:
+                continue
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in (b"Z", b"X")
+
+
+def pid_in(file: Path) -> int:
+    return int(file.read_text())
+
+
+async def until(condition: Callable[[], bool], bound_s: float = 20) -> None:
+    async with asyncio.timeout(bound_s):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def has_pid(file: Path) -> bool:
+    """Whether a command has written a whole pid there."""
+    return file.exists() and file.read_text().endswith("\n")

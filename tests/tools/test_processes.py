@@ -1,0 +1,386 @@
+"""Commands on the real machine: what they give, and that nothing of them is left, however they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.machine import carriers, has_pid, is_alive, pid_in, until
+
+from covey.tools import process_table, processes
+from covey.tools.processes import Completed, LocalProcesses, Output, kill_tagged
+
+pytestmark = pytest.mark.anyio
+
+
+on_both_loops = pytest.mark.parametrize(
+    "anyio_backend",
+    [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})],
+    ids=["asyncio", "uvloop"],
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    root: Path
+    tag: str
+    local: LocalProcesses
+
+    async def run(self, command: str | list[str], *, timeout_s: float = 30, limit: int = 10_000) -> Completed:
+        env = {"PATH": os.environ["PATH"]}
+        return await self.local.run_command(
+            command, cwd=self.root, env=env, tag=f"{self.tag}/c1", timeout_s=timeout_s, output_limit=limit
+        )
+
+    def start(self, command: str) -> asyncio.Task[Completed]:
+        return asyncio.get_running_loop().create_task(self.run(command))
+
+
+@pytest.fixture
+async def machine(root: Path, tag: str) -> AsyncIterator[Machine]:
+    """Checks at the end that neither a process nor a file descriptor is left."""
+    before = set(os.listdir("/proc/self/fd"))
+    yield Machine(root, tag, LocalProcesses())
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
+
+
+# ── what a command gives ──
+
+
+@on_both_loops
+async def test_output_of_both_streams_comes_in_order_with_the_exit_code(machine: Machine) -> None:
+    completed = await machine.run("echo one; echo two >&2; echo three; exit 3")
+    assert completed == Completed(3, "one\ntwo\nthree\n")
+
+
+async def test_a_list_is_run_without_a_shell(machine: Machine) -> None:
+    assert (await machine.run(["echo", "$HOME;", "*"])).output == "$HOME; *\n"
+
+
+async def test_it_runs_where_it_is_told_with_the_environment_it_is_given(machine: Machine) -> None:
+    completed = await machine.run("pwd; env")
+    lines = completed.output.splitlines()
+    assert lines[0] == str(machine.root)
+    assert f"COVEY_PROCESS_TAG={machine.tag}/c1/1" in lines
+    assert "PYTEST_CURRENT_TEST" not in completed.output
+
+
+@on_both_loops
+async def test_reading_input_gives_its_end_at_once(machine: Machine) -> None:
+    completed = await machine.run("cat; read answer || echo nobody there; test -t 0 || echo no terminal")
+    assert completed.output == "nobody there\nno terminal\n"
+
+
+async def test_a_signal_is_a_negative_exit_code(machine: Machine) -> None:
+    assert (await machine.run("kill -9 $$")).exit_code == -9
+
+
+@on_both_loops
+async def test_what_cannot_be_started_raises_and_leaks_nothing(machine: Machine) -> None:
+    with pytest.raises(OSError):
+        await machine.run(["/no/such/program"])
+    with pytest.raises(ValueError):
+        await machine.run("echo \0")
+
+
+@on_both_loops
+async def test_a_flood_is_fast_and_its_ends_are_kept(machine: Machine) -> None:
+    began = time.monotonic()
+    completed = await machine.run("echo first; yes | head -c 100M; echo last", limit=1000)
+    assert time.monotonic() - began < 20
+    assert completed.output.startswith("first\ny\n")
+    assert completed.output.endswith("y\nlast\n")
+    assert completed.truncated_bytes == 100 * 1024 * 1024 + len("first\nlast\n") - 1000
+    assert f"{completed.truncated_bytes} bytes are left out" in completed.output
+    assert len(completed.output) < 1100
+
+
+async def test_bytes_that_are_no_text_are_replaced(machine: Machine) -> None:
+    assert (await machine.run(r"printf 'a\377b'")).output == "a�b"
+
+
+@given(pieces=st.lists(st.binary(max_size=40)), limit=st.integers(0, 50))
+def test_output_is_bounded_and_does_not_depend_on_how_it_arrives(pieces: list[bytes], limit: int) -> None:
+    whole = b"".join(pieces)
+    in_pieces, at_once = Output(limit), Output(limit)
+    for piece in pieces:
+        in_pieces.add(piece)
+        assert len(in_pieces._head) + len(in_pieces._tail) <= 2 * limit + 1
+    at_once.add(whole)
+    assert in_pieces.dropped == at_once.dropped == max(0, len(whole) - limit)
+    assert in_pieces.text() == at_once.text()
+    if len(whole) <= limit:
+        assert at_once.text() == whole.decode("utf-8", "replace")
+
+
+# ── nothing is left when it ends by itself ──
+
+LEFT_BEHIND = {
+    "holding the pipe": "sleep 60 & echo $! > pid",
+    "in the background": "sleep 60 > /dev/null 2>&1 & echo $! > pid",
+    "after hangup": "nohup sleep 60 > /dev/null 2>&1 & echo $! > pid; disown",
+    "in its own session": "setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & wait_for pid",
+    "forked twice": "(setsid sh -c 'sleep 60 & echo $! > pid' > /dev/null 2>&1 &); wait_for pid",
+    "without our tag": "env -i sleep 60 > /dev/null 2>&1 & echo $! > pid",
+    "without our tag, in a group of its own": "set -m; env -i sleep 60 > /dev/null 2>&1 & echo $! > pid",
+    "ignoring TERM": "(trap '' TERM; exec setsid sleep 60) > /dev/null 2>&1 & echo $! > pid",
+}
+WAIT_FOR = 'wait_for() { until [ -s "$1" ]; do sleep 0.01; done; }; '
+
+
+@pytest.mark.parametrize("way", LEFT_BEHIND)
+async def test_what_a_command_leaves_behind_is_ended(
+    machine: Machine, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    completed = await machine.run(WAIT_FOR + LEFT_BEHIND[way] + "; echo done", timeout_s=30)
+    assert (completed.exit_code, completed.output, completed.timed_out) == (0, "done\n", False)
+    assert not is_alive(pid_in(machine.root / "pid"))
+    assert carriers(machine.tag) == []
+
+
+@on_both_loops
+async def test_a_daemon_that_is_just_being_born_is_found(machine: Machine) -> None:
+    # Twice forking, in a session of its own, in the middle of exec: whatever moment the search happens to meet.
+    for _ in range(40):
+        await machine.run("(setsid sh -c 'sleep 60 & exit' > /dev/null 2>&1 &)")
+        assert carriers(machine.tag) == []
+
+
+@on_both_loops
+async def test_a_grandchild_with_the_pipe_delays_the_result_by_a_bound_only(machine: Machine) -> None:
+    began = time.monotonic()
+    completed = await machine.run("sleep 60 & echo done")
+    assert completed.output == "done\n"
+    assert processes.DRAIN_S <= time.monotonic() - began < 10
+
+
+async def test_output_that_comes_shortly_after_the_exit_is_kept(machine: Machine) -> None:
+    completed = await machine.run("(sleep 0.05; echo late) & echo early")
+    assert completed.output == "early\nlate\n"
+
+
+async def test_calls_of_one_id_do_not_end_each_other(machine: Machine) -> None:
+    other = machine.start("echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo finished")
+    await until(lambda: has_pid(machine.root / "pid"))
+    await machine.run("sleep 60 > /dev/null 2>&1 &")
+    (machine.root / "go").touch()
+    assert (await other).output == "finished\n"
+
+
+@on_both_loops
+async def test_children_of_others_keep_their_life_and_their_exit_code(machine: Machine) -> None:
+    bystander = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
+    process = await asyncio.create_subprocess_exec("sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 7",
+                                                   cwd=machine.root)  # fmt: skip
+    await machine.run("setsid sleep 60 > /dev/null 2>&1 & touch go")
+    assert await process.wait() == 7
+    assert bystander.returncode is None
+    bystander.kill()
+    assert await bystander.wait() == -9
+
+
+# ── nothing is left when the time is over ──
+
+
+@on_both_loops
+async def test_a_timeout_keeps_the_output_so_far(machine: Machine) -> None:
+    completed = await machine.run("echo begun; sleep 60", timeout_s=1)
+    assert completed == Completed(None, "begun\n", 0, timed_out=True)
+
+
+async def test_a_timeout_lets_the_command_clean_up(machine: Machine) -> None:
+    command = "trap 'echo tidy; touch tidied; exit' TERM; echo ready; while :; do sleep 0.01; done"
+    completed = await machine.run(command, timeout_s=1)
+    assert completed.output.startswith("ready\n")
+    assert completed.output.endswith("tidy\n")
+    assert (machine.root / "tidied").exists()
+
+
+@on_both_loops
+async def test_what_ignores_term_is_killed_after_the_grace(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    began = time.monotonic()
+    completed = await machine.run("trap '' TERM; echo stubborn; while :; do sleep 0.01; done", timeout_s=1)
+    assert completed.timed_out and completed.output == "stubborn\n"
+    assert 1.3 <= time.monotonic() - began < 15
+
+
+async def test_a_timeout_reaches_descendants_without_a_tag(machine: Machine) -> None:
+    command = "env -i setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & sleep 60"
+    await machine.run(command, timeout_s=1)
+    assert not is_alive(pid_in(machine.root / "pid"))
+
+
+# ── nothing is left when it is cancelled ──
+
+TREE = WAIT_FOR + "(setsid sh -c 'sleep 60 & echo $! > pid' > /dev/null 2>&1 &); wait_for pid; touch ready; sleep 60"
+
+
+@on_both_loops
+async def test_a_cancel_ends_the_whole_tree_before_it_goes_on(machine: Machine) -> None:
+    task = machine.start(TREE)
+    await until((machine.root / "ready").exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert carriers(machine.tag) == []
+    assert not is_alive(pid_in(machine.root / "pid"))
+
+
+@on_both_loops
+async def test_more_cancels_do_not_cut_the_ending_short(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    task = machine.start("trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done")
+    await until(lambda: has_pid(machine.root / "pid"))
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0.01)
+    assert task.cancelled()
+    assert not is_alive(pid_in(machine.root / "pid"))
+
+
+@on_both_loops
+async def test_a_cancel_before_the_first_step_starts_nothing(machine: Machine) -> None:
+    task = machine.start("touch started")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (machine.root / "started").exists()
+
+
+@on_both_loops
+async def test_a_cancel_at_any_moment_leaves_nothing(machine: Machine) -> None:
+    for moment in range(40):
+        task = machine.start("(setsid sh -c 'sleep 60 & exit' > /dev/null 2>&1 &); sleep 0.02; sleep 60 & exit")
+        for _ in range(moment):
+            await asyncio.sleep(0.0005 * (moment % 4))
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() or task.result().exit_code == 0
+        assert carriers(machine.tag) == []
+
+
+async def test_a_timeout_around_the_call_is_told_from_a_cancel(machine: Machine) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await machine.run("sleep 60")
+    assert carriers(machine.tag) == []
+
+
+def test_the_end_of_the_event_loop_leaves_nothing(root: Path, tag: str) -> None:
+    async def leave() -> None:
+        machine = Machine(root, tag, LocalProcesses())
+        leave.task = machine.start(TREE)  # type: ignore[attr-defined]
+        await until((root / "ready").exists)
+
+    asyncio.run(leave())
+    assert carriers(tag) == []
+
+
+# ── by tag, and after a crash ──
+
+
+def start_tagged(tag: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "COVEY_PROCESS_TAG": tag}, **options)
+
+
+def test_only_processes_of_the_run_are_ended(tag: str) -> None:
+    ours = [start_tagged(tag), start_tagged(f"{tag}/c1/1"), start_tagged(f"{tag}/c2/2", start_new_session=True)]
+    others = [start_tagged(f"{tag}0/c1/1"), start_tagged(f"{tag}.b/c1/1"), subprocess.Popen(["sleep", "60"])]
+    try:
+        assert kill_tagged(tag) == 3
+        assert [process.wait(10) for process in ours] == [-signal.SIGTERM] * 3
+        assert [process.poll() for process in others] == [None] * 3
+        assert kill_tagged(tag) == 0
+    finally:
+        for process in ours + others:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_is_not_touched(tag: str) -> None:
+    process = start_tagged(tag, user=65534)
+    try:
+        assert kill_tagged(tag) == 0
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_empty_tag_is_refused() -> None:
+    with pytest.raises(ValueError):
+        kill_tagged("")
+
+
+def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_signalled() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        found = process_table.Process(process.pid, process_table.start_time(process.pid))
+        process_table.send([found._replace(start=found.start - 1)], signal.SIGKILL)
+        process_table.send([process_table.Process(2**22 + 1, 1)], signal.SIGKILL)
+        assert process.poll() is None
+        process_table.send([found], signal.SIGKILL)
+        assert process.wait(10) == -9
+    finally:
+        process.kill()
+        process.wait()
+
+
+SERVER = """
+import asyncio, os, sys
+from pathlib import Path
+from covey.tools.processes import LocalProcesses
+root, tag, command = sys.argv[1:]
+asyncio.run(LocalProcesses().run_command(
+    command, cwd=Path(root), env=dict(os.environ), tag=tag, timeout_s=60, output_limit=1000))
+"""
+
+
+async def test_after_a_crash_of_the_server_its_processes_are_found(root: Path, tag: str) -> None:
+    server = subprocess.Popen([sys.executable, "-c", SERVER, str(root), f"{tag}/c1", TREE])
+    await until((root / "ready").exists)
+    server.kill()
+    server.wait()
+    assert is_alive(pid_in(root / "pid"))
+    assert kill_tagged(tag) >= 2
+    assert not is_alive(pid_in(root / "pid"))
+
+
+# ── on lesser systems ──
+
+
+@on_both_loops
+async def test_without_process_handles_exits_are_noticed_and_trees_ended(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert (await machine.run("echo hello; exit 4")) == Completed(4, "hello\n")
+    assert (await machine.run(TREE, timeout_s=1)).timed_out
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_without_a_process_table_the_group_is_ended(
+    machine: Machine, stubborn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_table, "AVAILABLE", False)
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    assert (await machine.run("sleep 60 & echo $! > pid; exit 4")).exit_code == 4
+    assert not is_alive(pid_in(machine.root / "pid"))
+    trap = "trap '' TERM;" if stubborn else ""
+    assert (await machine.run(f"{trap} sleep 60 & echo $! > pid; sleep 60", timeout_s=1)).timed_out
+    await until(lambda: not is_alive(pid_in(machine.root / "pid")))
+    assert kill_tagged(machine.tag) == 0
