@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -27,6 +28,8 @@ def main() -> int:
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    # A benchmark that is stopped stops what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = Options(quick=args.quick, server=shlex.split(args.server) or (*COVEY, "serve"))
     figures = list(_measured(args.parts or PARTS, options))
     if args.json:

@@ -15,6 +15,7 @@ import asyncio
 import re
 import time
 from dataclasses import dataclass
+from typing import cast
 
 import uvloop
 
@@ -61,8 +62,7 @@ class Model(asyncio.Protocol):
         self._gone = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = True

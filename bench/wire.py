@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.processes import TOKEN
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 20.0
 RECEIVE_BYTES = 1 << 20
 TERMINAL = b'"run_complete"'
 DELTA = b'message_delta"'
@@ -78,8 +78,10 @@ class Stream:
 
     def until(self, pattern: bytes) -> float:
         """Reads on; what came before and after the pattern stays in `data` until `forget`."""
-        start = max(0, len(self.data) - len(pattern))
+        start, deadline = 0, time.perf_counter() + TIMEOUT_S
         while self.data.find(pattern, start) < 0:
+            if time.perf_counter() > deadline:
+                raise TimeoutError(f"no {pattern!r} in {self.data[-2000:]!r}")
             start = max(0, len(self.data) - len(pattern))
             received = self._socket.recv(RECEIVE_BYTES)
             if not received:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -166,13 +167,11 @@ def test_the_second_ctrl_c_leaves_at_once(home: Home) -> None:
     run = home.spawn("run", "hang")
     read_until(run, b"one two ")
     server = home.pid()
-    import os
-
     os.kill(server, signal.SIGSTOP)
     try:
         run.send_signal(signal.SIGINT)
         assert run.stderr
-        assert b"Cancelling" in until(run.stderr.readline, "it says that it cancels") + run.stderr.readline()
+        assert b"Cancelling" in run.stderr.readline()
         assert run.poll() is None
         run.send_signal(signal.SIGINT)
         assert finish(run)[0] == exits.STOPPED
@@ -200,8 +199,6 @@ def test_a_cancel_by_somebody_else_exits_4(home: Home) -> None:
 
 
 def test_a_killed_server_is_started_again_and_the_run_is_interrupted(home: Home) -> None:
-    import os
-
     run = home.spawn("run", "hang")
     read_until(run, b"one two ")
     killed = home.pid()

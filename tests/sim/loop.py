@@ -7,6 +7,7 @@ moves only when nothing is ready. If nothing is ready and no timer is set, the l
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
@@ -24,6 +25,10 @@ class Deadlock(Exception):
 
 class Endless(Exception):
     """The work does not come to an end."""
+
+
+class Crash(Exception):
+    """The world ends here: nothing of this loop runs any more, no `finally` either."""
 
 
 class Chooser(Protocol):
@@ -63,9 +68,10 @@ class Shuffle:
 class SimLoop(asyncio.BaseEventLoop):
     """The loop. Has no selector: whatever reaches for a socket, a signal or a thread fails."""
 
-    def __init__(self, chooser: Chooser) -> None:
+    def __init__(self, chooser: Chooser, crash_after: int = 0) -> None:
         super().__init__()
         self.steps = 0
+        self._crash_after = crash_after
         self.failures: list[dict[str, Any]] = []
         self._chooser = chooser
         self._now = 1_000.0
@@ -83,6 +89,8 @@ class SimLoop(asyncio.BaseEventLoop):
             if self._stopping:  # type: ignore[attr-defined]
                 return
             raise Deadlock(f"after {self.steps} steps")
+        if self._crash_after and self.steps == self._crash_after:
+            raise Crash
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Endless(f"after {self.steps} steps")
@@ -106,10 +114,9 @@ class SimLoop(asyncio.BaseEventLoop):
             if not handle._cancelled:
                 ready.append(handle)
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
-
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(  # type: ignore[override] # nobody here needs its type
+        self, executor: Executor | None, func: Callable[..., Any], *args: Any
+    ) -> Any:
         """Work for a thread is done at a step of its own."""
         done = self.create_future()
 
@@ -155,8 +162,16 @@ def run_seed(scenario: Scenario, seed: int) -> History:
     return History(tuple(chooser.taken), (), failure)
 
 
-def _run(scenario: Scenario, chooser: Chooser) -> BaseException | None:
-    loop = SimLoop(chooser)
+def run_to_crash(scenario: Scenario, schedule: Sequence[int], step: int) -> bool:
+    """Run a schedule and cut it off after `step` steps; False if it was over before."""
+    failure = _run(scenario, Replay(schedule), crash_after=step)
+    if failure is not None and not isinstance(failure, Crash):
+        raise failure
+    return isinstance(failure, Crash)
+
+
+def _run(scenario: Scenario, chooser: Chooser, crash_after: int = 0) -> BaseException | None:
+    loop = SimLoop(chooser, crash_after)
     try:
         loop.run_until_complete(scenario())
         if loop.failures:
@@ -165,10 +180,18 @@ def _run(scenario: Scenario, chooser: Chooser) -> BaseException | None:
         return error
     finally:
         for task in asyncio.all_tasks(loop):
-            task.cancel()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            _forget(task)
         loop.close()
     return None
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Drop a task that will never go on. What its `finally` still does leads nowhere: this loop takes no more steps."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    coroutine = task.get_coro()
+    assert coroutine is not None
+    with contextlib.suppress(BaseException):
+        coroutine.close()
 
 
 def explore(scenario: Scenario, delays: int) -> Iterator[History]:

@@ -18,7 +18,6 @@ from tests.support.memory_store import MemoryStore
 from tests.support.oracle import LogEvent, Record, judge
 
 from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSettings
-from covey.engine import workspace as workspace_module
 from covey.engine.workspace import Shared, Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.permissions import Wish
@@ -117,7 +116,7 @@ class SimTool(Tool[Nothing]):
         self.running = 0
 
     @classmethod
-    def description(cls) -> str:
+    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
         return "Works."
 
     def wish(self, params: Nothing, context: ToolContext) -> Wish:
@@ -143,14 +142,20 @@ class Shell:
     accepted: list[PromptReceipt] = field(default_factory=list)
     cancelled: dict[str, str] = field(default_factory=dict)
     """By run: the state in which an acknowledged cancel found it."""
-    restarts: int = 0
+    lives: int = 0
+
+    def begin_next_life(self) -> None:
+        """The server was killed. Of the old one only the store is left, and what the model was asked."""
+        self.lives += 1
+        asked = self.model.calls
+        self.model, self.tool = SimModel(), SimTool()
+        self.model.calls = asked
 
     async def open(self) -> Workspace:
-        workspace_module.kill_tagged = lambda prefix: 0  # there are no processes to look for
         loop = asyncio.get_running_loop()
         journal = SimJournal(self.store)
-        world = World(lambda: 2_000_000_000.0 + loop.time() + self.restarts * 1000)
-        shared = Shared(self.store, journal, world, Path("/data"), None, {})
+        world = World(lambda: 2_000_000_000.0 + loop.time() + self.lives * 1000)
+        shared = Shared(self.store, journal, world, Path("/data"), None, {}, end_processes=lambda tag: 0)
         if not self.store.workspaces():
             self.store._write("w", PutWorkspace(ROW))
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
@@ -178,8 +183,10 @@ class Shell:
 
     async def settle(self) -> None:
         """Wait until every accepted run has ended, close, and check everything."""
-        for receipt in self.accepted:
-            run = await self.workspace.run(receipt.run_id, wait_s=60)
+        known = [receipt.run_id for receipt in self.accepted]
+        known += [row.run.run_id for row in self.store.open_runs("w")]
+        for run_id in known:
+            run = await self.workspace.run(run_id, wait_s=60)
             assert run.ended, f"{run} never ended"
         await self.workspace.close(5.0)
         self.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from tests.sim.loop import Scenario
@@ -19,18 +19,16 @@ async def _all(*clients: Awaitable[Any]) -> None:
             raise result
 
 
-async def prompt_and_cancel() -> None:
+async def prompt_and_cancel(shell: Shell) -> None:
     """A prompt and a session cancel, wherever it hits."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(shell.post(session, "tool"), shell.cancel(session))
     await shell.settle()
 
 
-async def two_prompts_and_cancel() -> None:
+async def two_prompts_and_cancel(shell: Shell) -> None:
     """Two prompts with run ids and a cancel between, before or behind them; then one that must run."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(shell.post(session, "a", run_id="a"), shell.post(session, "b", run_id="b"), shell.cancel(session))
@@ -40,9 +38,8 @@ async def two_prompts_and_cancel() -> None:
     assert run.state == "completed", f"a later prompt was poisoned: {run}"
 
 
-async def fold_and_cancel_run() -> None:
+async def fold_and_cancel_run(shell: Shell) -> None:
     """Prompts that may be folded into a turn with a tool call, while the host is cancelled by id."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(
@@ -54,9 +51,8 @@ async def fold_and_cancel_run() -> None:
     await shell.settle()
 
 
-async def failing_turn_hands_over() -> None:
+async def failing_turn_hands_over(shell: Shell) -> None:
     """A turn that fails while others wait, one of which is dropped."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(
@@ -67,9 +63,8 @@ async def failing_turn_hands_over() -> None:
     await shell.settle()
 
 
-async def same_id_twice() -> None:
+async def same_id_twice(shell: Shell) -> None:
     """The same run id from two clients at once, and a cancel by id that may overtake both."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(
@@ -80,16 +75,15 @@ async def same_id_twice() -> None:
     await shell.settle()
 
 
-async def closing() -> None:
+async def closing(shell: Shell) -> None:
     """The workspace closes while prompts come in and a turn is under way."""
-    shell = Shell()
     await shell.open()
     session = await shell.session()
     await _all(shell.post(session, "tool"), shell.post(session, "b", run_id="b"), shell.workspace.close(5.0))
     shell.check()
 
 
-SCENARIOS: dict[str, Scenario] = {
+SCENARIOS: dict[str, Callable[[Shell], Coroutine[Any, Any, None]]] = {
     scenario.__name__: scenario
     for scenario in (
         prompt_and_cancel,
@@ -100,3 +94,15 @@ SCENARIOS: dict[str, Scenario] = {
         closing,
     )
 }
+
+
+def fresh(name: str) -> Scenario:
+    """The scenario in a world of its own."""
+    return lambda: SCENARIOS[name](Shell())
+
+
+async def after_crash(shell: Shell) -> None:
+    """The next life: everything that was accepted, and everything that is in the store, must come to its end."""
+    shell.begin_next_life()
+    await shell.open()
+    await shell.settle()

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -68,6 +69,10 @@ class Pending:
             is_json = "json" in (response.getheader("content-type") or "")
             value = json.loads(raw) if raw and is_json else raw.decode()
             return Answer(response.status, value, {name.lower(): v for name, v in response.getheaders()})
+
+    def is_answered(self) -> bool:
+        """Whether the answer has begun to arrive."""
+        return bool(select.select([self._connection.sock], [], [], 0)[0])
 
     def abandon(self) -> None:
         """Hang up before the answer."""

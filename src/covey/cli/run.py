@@ -100,9 +100,9 @@ class _Command:
                     f"there is no session {self._args.session} in this directory; see `covey sessions`"
                 ) from None
         if self._args.resume:
-            sessions = [s for s in await client.sessions(workspace_id) if not s.parent_session_id]
-            if sessions:
-                return max(sessions, key=lambda session: (session.updated_at, session.id)).id
+            # The newest run tells more than `updated_at`, which counts whole seconds.
+            for run in await client.runs(workspace_id, limit=1):
+                return run.session_id
             self._screen.say("There is nothing to continue in this directory, so this is a new session.")
         self._unused_session = (await client.create_session(workspace_id)).id
         return self._unused_session

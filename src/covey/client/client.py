@@ -212,10 +212,11 @@ class Client:
     # ── runs ──
 
     async def runs(
-        self, workspace_id: str, *, session_id: str = "", state: RunState | Literal[""] = ""
+        self, workspace_id: str, *, session_id: str = "", state: RunState | Literal[""] = "", limit: int | None = None
     ) -> tuple[Run, ...]:
+        """The newest first."""
         path = f"{_workspace(workspace_id)}/runs"
-        return await self._get(tuple[Run, ...], path, session_id=session_id, state=state)
+        return await self._get(tuple[Run, ...], path, session_id=session_id, state=state, limit=limit)
 
     async def run(self, workspace_id: str, run_id: str, *, wait: float = 0) -> Run:
         """The run as it is now or, with `wait`, as soon as it has ended or that many seconds have passed."""

@@ -169,9 +169,9 @@ class Dispatcher:
         await self._written(self._parts.recorder.write(batch))
         return run
 
-    def close(self) -> None:
+    def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
-        self._apply_cancel(self.lane.close(), "shutdown")
+        self._apply_cancel(self.lane.close(), by)
 
     async def drained(self) -> None:
         """Wait until no turn is under way."""
@@ -269,8 +269,11 @@ class Dispatcher:
         self.lane, decisions = self.lane.finish(turn.run_id, outcome)
         self._carry_out(decisions)
 
-    def begin_step(self, turn: Turn) -> list[Message]:
-        """A step begins: fold what may be folded, then open the answer behind it. One change."""
+    async def begin_step(self, turn: Turn) -> list[Message]:
+        """A step begins: fold what may be folded, then open the answer behind it. One change.
+
+        The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
+        """
         self.lane, decisions = self.lane.begin_step(turn.run_id)
         batch = Batch()
         folded = []
@@ -279,7 +282,9 @@ class Dispatcher:
             batch.update_run(self._change(decision.run_id, state="folded", folded_into=decision.into))
             folded.append(self._open_turn(decision.run_id, batch))
         turn.open_answer(batch)
-        self._parts.recorder.write(batch)
+        written = self._parts.recorder.write(batch)
+        if folded:
+            await written
         return folded
 
     def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:

@@ -43,7 +43,7 @@ class TurnFailed(Exception):
 class StepOpener(Protocol):
     """The dispatcher, as a turn sees it."""
 
-    def begin_step(self, turn: Turn) -> list[Message]:
+    async def begin_step(self, turn: Turn) -> list[Message]:
         """Fold what may be folded, write it together with the new answer, and give the folded prompts."""
         ...
 
@@ -148,7 +148,7 @@ class Turn:
         messages = await self._parts.read_messages(self._run.session_id)
         guard = LoopGuard()
         for _ in range(self._parts.steps_per_run):
-            messages += self._opener.begin_step(self)
+            messages += await self._opener.begin_step(self)
             answer = await self._step(messages)
             messages.append(answer)
             if not answer.tool_calls:
@@ -186,6 +186,7 @@ class Turn:
         self._wait_on("model")
         async for fact in model.client.stream(request):
             self._take(fact, reply)
+        self._live()
         self.last_usage = model.price.usage(reply.usage.prompt_tokens, reply.usage.completion_tokens)
         self.usage += self.last_usage
         now = self._parts.world.now_s()
@@ -193,6 +194,7 @@ class Turn:
         answer = reply.message(now)
         if answer.tool_calls:
             self.open_calls = list(answer.tool_calls)
+            reply.unsaved()  # the whole message is written now
             batch = Batch()
             batch.update_message(answer)
             self._written = self._parts.recorder.write(batch)
@@ -224,6 +226,7 @@ class Turn:
             await self._written
         results = []
         for call in answer.tool_calls:
+            self._live()
             self._wait_on(f"tool:{call.name}")
             result = await self._parts.tool_calls.run(call, self._run, self._wait_on)
             self._live()

@@ -64,6 +64,8 @@ class Shared:
     environ: Mapping[str, str]
     counts: Counter[str] = field(default_factory=Counter)
     """What has happened since the start, for /metrics."""
+    end_processes: Callable[[str], int] = kill_tagged
+    """Ends what the tools of a run left behind when the server was killed."""
 
 
 class Workspace:
@@ -138,12 +140,12 @@ class Workspace:
         return self.view(session)
 
     async def delete_session(self, session_id: str) -> None:
-        """End its runs, then remove it: each gets its terminal event first."""
-        session = self.sessions.get(session_id)
+        """End its runs, then remove it: each gets its terminal event first, and nothing more is accepted meanwhile."""
+        session = self.sessions.remove(session_id)
         if dispatcher := self._dispatchers.get(session_id):
-            await dispatcher.cancel("session_delete")
+            dispatcher.close("session_delete")
             await dispatcher.drained()
-        self.sessions.remove(session_id)
+            await self._recorder.write(Batch())  # behind what was accepted but not recorded yet: that has ended too
         self._dispatchers.pop(session_id, None)
         await self._recorder.write(Batch([DropSession(session_id)], [deleted(session)]))
 
@@ -334,7 +336,7 @@ class Workspace:
             mine = [row for row in rows if row.run.session_id == session_id]
             active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
             if active:
-                await asyncio.to_thread(kill_tagged, self.tool_calls.process_tag(active))
+                await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
             messages = await self._read_messages(session_id, "", 0) if active else []
             leftover = [message for message in messages if message.run_id == active]
             self._dispatcher(session_id).recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)

@@ -250,16 +250,17 @@ class Feed:
         return [message for message in messages if session_id in ("", message.session_id)]
 
     def take(self, subscription: Subscription) -> bytes:
-        if subscription.cursor == self.head:
-            return b""
-        key = (subscription.cursor, subscription.deltas, subscription.session_id)
-        batch = self._batches.get(key)
-        if batch is None:
-            if len(self._batches) >= BATCHES_KEPT:
-                self._batches.clear()
-            batch = self._batches[key] = self._batch(subscription)
-        subscription.cursor = batch.cursor
-        return batch.data
+        data = b""
+        while not data and subscription.cursor < self.head:  # what is not for this client is passed over
+            key = (subscription.cursor, subscription.deltas, subscription.session_id)
+            batch = self._batches.get(key)
+            if batch is None:
+                if len(self._batches) >= BATCHES_KEPT:
+                    self._batches.clear()
+                batch = self._batches[key] = self._batch(subscription)
+            subscription.cursor = batch.cursor
+            data = batch.data
+        return data
 
     def _batch(self, subscription: Subscription) -> _Batch:
         """The bytes for everybody who stands where this client stands."""

@@ -73,6 +73,7 @@ class Journal:
         self._inbox: queue.SimpleQueue[_Pending | Callable[[], None] | None] = queue.SimpleQueue()
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
+        self._landed: deque[tuple[_Pending, int | Exception]] = deque()
         self._start()
 
     def _start(self) -> None:
@@ -141,13 +142,14 @@ class Journal:
             return
         try:
             results = self._store.commit([pending.change for pending in group])
-        except StoreFailed as error:
+        except Exception as error:
+            failure = _as_failure(error)
             if len(group) == 1:
-                self._refused(group[0], error)
+                self._refused(group[0], failure)
                 return
             for pending in group:  # one bad change must not fail its neighbours
-                if self._stalled:
-                    self._refused(pending, error)
+                if failure.passing or self._stalled:
+                    self._refused(pending, failure)
                 else:
                     self._write([pending])
         else:
@@ -163,21 +165,31 @@ class Journal:
             self._land([(pending, error)])
 
     def _land(self, results: list[tuple[_Pending, int | Exception]]) -> None:
-        self._loop.call_soon_threadsafe(_publish, results)
+        """Hand results back to the loop. They go through one queue, so their order is not the loop's to change."""
+        self._landed.extend(results)
+        self._loop.call_soon_threadsafe(self._publish)
+
+    def _publish(self) -> None:
+        while self._landed:
+            pending, result = self._landed.popleft()
+            try:
+                pending.owner.landed(pending, result)
+            except Exception:  # a bug of ours must not keep the changes behind it from being told
+                log.exception("a change was written but could not be told")
 
     def _maintain(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except StoreFailed as error:
-            log.warning("upkeep failed: %s", error)
+        except Exception as error:
+            log.warning("upkeep failed: %s", _as_failure(error))
 
 
-def _publish(results: list[tuple[_Pending, int | Exception]]) -> None:
-    for pending, result in results:
-        try:
-            pending.owner.landed(pending, result)
-        except Exception:  # a bug of ours must not keep the changes behind it from being told
-            log.exception("a change was written but could not be told")
+def _as_failure(error: Exception) -> StoreFailed:
+    """A bug in a store, or a value that it cannot hold, must not end the thread on which everything waits."""
+    if isinstance(error, StoreFailed):
+        return error
+    log.error("the store failed in a way of which it does not know", exc_info=error)
+    return StoreFailed(f"cannot write: {type(error).__name__}: {error}", passing=False)
 
 
 class WorkspaceJournal:

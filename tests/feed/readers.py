@@ -1,0 +1,78 @@
+"""A client of the feed for tests: reads frames, keeps what it was told, and puts messages together again."""
+
+from __future__ import annotations
+
+from covey.feed.feed import Feed, Subscription
+from covey.protocol.events import Event, MessageDelta, decode_event
+from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart
+from covey.protocol.sse import Decoder
+
+
+def message(message_id: str, *parts: Part, session_id: str = "s", finished: bool = False) -> Message:
+    if finished:
+        parts = (*parts, FinishPart(data=Finish(reason="end_turn", time=1)))
+    return Message(
+        id=message_id, role="assistant", session_id=session_id, parts=parts, model="m", provider="p", created_at=1,
+        updated_at=1, run_id="r",
+    )  # fmt: skip
+
+
+def text(value: str) -> TextPart:
+    return TextPart(data=Text(text=value))
+
+
+def delta(message_id: str, offset: int, value: str, *, part: int = 0, session_id: str = "s") -> MessageDelta:
+    return MessageDelta(
+        message_id=message_id, session_id=session_id, run_id="r", part=part, kind="text", offset=offset, delta=value
+    )
+
+
+class Reader:
+    """What one client knows: the text of each part of each message, from whole messages and from deltas."""
+
+    def __init__(self, feed: Feed, *, deltas: bool = True, session_id: str = "") -> None:
+        self.subscription: Subscription = feed.subscribe(deltas=deltas, session_id=session_id)
+        self.ids: list[str] = []
+        self.events: list[Event] = []
+        self.messages: dict[str, list[str]] = {}
+        self._decoder = Decoder()
+        for known in feed.in_progress(session_id):
+            self._take_message(known)
+
+    def take(self) -> bytes:
+        data = self.subscription.take()
+        for frame in self._decoder.feed(data):
+            event = decode_event(frame.data)
+            assert event is not None
+            self.ids.append(frame.id)
+            self.events.append(event)
+            if isinstance(event.payload, Message):
+                self._take_message(event.payload)
+            elif isinstance(event.payload, MessageDelta):
+                self._take_delta(event.payload)
+        return data
+
+    def take_all(self) -> None:
+        while self.take():
+            pass
+
+    def _take_message(self, known: Message) -> None:
+        self.messages[known.id] = [_text(part) for part in known.parts]
+
+    def _take_delta(self, growth: MessageDelta) -> None:
+        parts = self.messages[growth.message_id]
+        if growth.part == len(parts):
+            parts.append("")
+        assert growth.offset == len(parts[growth.part]), "a hole, or something told twice"
+        parts[growth.part] += growth.delta
+
+
+def _text(part: Part) -> str:
+    match part:
+        case TextPart(data=data):
+            return data.text
+        case ToolCallPart(data=call):
+            return call.input
+        case FinishPart(data=finish):
+            return finish.reason
+    raise AssertionError(part)
