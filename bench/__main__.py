@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from bench.processes import COVEY
-from bench.report import Figure, header, line
+from bench.report import Figure, core_share, header, line
 from bench.rig import Options
 
 PARTS = ("latency", "fanout", "sessions", "long_answer", "memory", "startup", "peers")
@@ -43,6 +43,9 @@ def _measured(parts: list[str] | tuple[str, ...], options: Options) -> Iterator[
     print(header())
     for part in parts:
         print(f"\n{part}", flush=True)
+        quiet = Figure(f"machine: share of a core a process gets before {part}", core_share() * 100, "%")
+        print(line(quiet), flush=True)
+        yield quiet
         measure = cast("Callable[[Options], Iterator[Figure]]", import_module(f"bench.{part}").measure)
         for figure in measure(options):
             print(line(figure), flush=True)

@@ -1,8 +1,9 @@
-"""One answer to many clients: how much gets through, and what it costs.
+"""One workspace, many clients: how much gets through, and what it costs.
 
-Two patterns. A burst: 2,000 words as fast as they come; words that pile up are merged into one delta, so both words and
-frames are counted. Paced: each word is a delta of its own, and what counts is the server's CPU for each one delivered.
-A bare broadcast is measured beside both.
+Three patterns. A burst: one answer of 2,000 words as fast as they come; words that pile up on the way are merged into
+one delta, so what counts is when everybody has the whole text. A flood: 2,000 words in many sessions at once, more than
+can be handled, each a frame of its own: the most frames that get through. Paced: one word at a time, and the server's
+CPU for each frame that reached a client. A bare broadcast is measured beside them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,9 @@ WORDS = 2000
 CROWDS = (1, 10, 100, 200, 500)
 COMPARED = 200
 """The size at which the targets are set and the bare broadcast is measured."""
+FLOOD_SESSIONS = 50
+FLOOD_GAP_S = 0.02
+"""50 sessions with 50 words a second each: 2,500 words a second, 500,000 deliveries to 200 clients."""
 PACE_S = 0.005
 """Between two words of the paced pattern: slow enough that none are merged."""
 ROUNDS = 3
@@ -33,20 +38,22 @@ ROUNDS = 3
 class Result:
     seen: Seen
     cpu_s: float
+    started_at: float
     clients: int
     words: int
 
     @property
-    def seconds(self) -> float:
-        return max(self.seen.last_at - self.seen.first_at, 1e-6)
+    def whole_s(self) -> float:
+        """From the prompt to the moment when every client has every word."""
+        return self.seen.last_at - self.started_at
 
     @property
-    def per_s(self) -> float:
-        return self.clients * self.words / self.seconds
+    def words_per_s(self) -> float:
+        return self.clients * self.words / self.whole_s
 
     @property
     def frames_per_s(self) -> float:
-        return self.seen.frames / self.seconds
+        return self.seen.frames / (self.seen.last_at - self.seen.first_at)
 
     @property
     def cpu_us(self) -> float:
@@ -55,44 +62,49 @@ class Result:
 
 
 def measure(options: Options) -> Iterator[Figure]:
-    bursts: dict[int, Result] = {}
+    paced_words = options.size(400, 100)
     with rig(options) as made:
-        for clients in (10, COMPARED) if options.quick else CROWDS:
+        for clients in (1, COMPARED) if options.quick else CROWDS:
             with crowd(made, clients) as watchers:
-                best = max((_covey(made, watchers, clients, WORDS, 0) for _ in range(ROUNDS)), key=lambda r: r.per_s)
-            bursts[clients] = best
-            yield from _burst_figures(best)
+                yield from _burst(made, watchers, clients)
         with crowd(made, COMPARED) as watchers:
-            words = options.size(400, 100)
-            paced = _middle([_covey(made, watchers, COMPARED, words, PACE_S) for _ in range(ROUNDS)])
-        with _raw(made.place) as (process, raw_crowd):
-            raw_crowd.open(COMPARED)
-            raw = max((_bare(process, raw_crowd, WORDS, 0) for _ in range(ROUNDS)), key=lambda r: r.per_s)
-            raw_paced = _middle([_bare(process, raw_crowd, words, PACE_S) for _ in range(ROUNDS)])
-    burst = bursts[COMPARED]
-    yield Figure(f"bare broadcast, {COMPARED} clients", raw.per_s, "1/s")
-    yield Figure("deliveries, Covey / bare broadcast", burst.per_s / raw.per_s, "x", 0.5, "at_least")
-    yield Figure("frames, Covey / bare broadcast", burst.frames_per_s / raw.frames_per_s, "x")
-    yield Figure(f"paced, {COMPARED} clients: server CPU per frame", paced.cpu_us, "us", note="each word its own frame")
-    yield Figure("paced, bare broadcast: CPU per frame", raw_paced.cpu_us, "us")
-    yield Figure("paced, bare broadcast / Covey", raw_paced.cpu_us / paced.cpu_us, "x", 0.5, "at_least")
-    yield Figure("bytes on the wire for a short delta", paced.seen.size / paced.seen.frames, "B", 200)
+            flood = _fastest(_covey(made, watchers, COMPARED, FLOOD_SESSIONS, FLOOD_GAP_S) for _ in range(ROUNDS))
+            paced = _middle([_covey(made, watchers, COMPARED, 1, PACE_S, paced_words) for _ in range(ROUNDS)])
+        with _bare_server(made.place) as (process, watchers):
+            watchers.open(COMPARED)
+            bare = _fastest(_bare(process, watchers, WORDS, 0) for _ in range(ROUNDS))
+            bare_paced = _middle([_bare(process, watchers, paced_words, PACE_S) for _ in range(ROUNDS)])
+    yield from _flood_figures(flood, bare)
+    yield Figure(f"paced, {COMPARED} clients: server CPU per frame", paced.cpu_us, "us")
+    yield Figure("paced, bare broadcast: CPU per frame", bare_paced.cpu_us, "us")
+    yield Figure("paced, bare broadcast / Covey", bare_paced.cpu_us / paced.cpu_us, "x", 0.5, "at_least")
+    yield Figure("bytes on the wire for a short delta", paced.seen.delta_bytes, "B", 200)
 
 
-def _burst_figures(result: Result) -> Iterator[Figure]:
-    crowd_name = f"{result.clients} client{'s' if result.clients > 1 else ''}"
-    target = 230_000.0 if result.clients == COMPARED else None
-    note = f"{result.frames_per_s:,.0f} frames/s, {result.seen.frames / result.clients:.0f} frames each"
-    yield Figure(f"burst to {crowd_name}: words delivered", result.per_s, "1/s", target, "at_least", note)
-    cost = result.cpu_s * 1e6 / (result.clients * result.words)
-    yield Figure(f"burst to {crowd_name}: server CPU per word", cost, "us", note=f"{result.cpu_us:.2f} us per frame")
+def _burst(made: Rig, watchers: Crowd, clients: int) -> Iterator[Figure]:
+    name = f"burst, {clients} client{'s' if clients > 1 else ''}"
+    best = min((_covey(made, watchers, clients, 1, 0) for _ in range(ROUNDS)), key=lambda result: result.whole_s)
+    note = f"{best.words_per_s:,.0f} words/s in {best.seen.frames / clients:.0f} frames each"
+    yield Figure(f"{name}: prompt -> everybody has all", best.whole_s * 1e3, "ms", note=note)
+    yield Figure(f"{name}: server CPU per word delivered", best.cpu_s * 1e6 / (clients * WORDS), "us")
 
 
-def _covey(made: Rig, watchers: Crowd, clients: int, words: int, gap_s: float) -> Result:
-    session_id = made.session()
-    return _watched(
-        made.server, watchers, clients, words, lambda: made.prompt(session_id, f"chunks={words} gap={gap_s}")
-    )
+def _flood_figures(flood: Result, bare: Result) -> Iterator[Figure]:
+    note = f"{flood.seen.frames / flood.seen.reads:.1f} frames a read"
+    yield Figure(f"flood, {COMPARED} clients: frames delivered", flood.frames_per_s, "1/s", 230_000, "at_least", note)
+    yield Figure("flood: server CPU per frame", flood.cpu_us, "us")
+    yield Figure(f"bare broadcast, {COMPARED} clients: frames delivered", bare.frames_per_s, "1/s")
+    yield Figure("flood, Covey / bare broadcast", flood.frames_per_s / bare.frames_per_s, "x", 0.5, "at_least")
+
+
+def _covey(made: Rig, watchers: Crowd, clients: int, sessions: int, gap_s: float, words: int = WORDS) -> Result:
+    ids = [made.session() for _ in range(sessions)]
+
+    def start() -> None:
+        for session_id in ids:
+            made.prompt(session_id, f"chunks={words // sessions} gap={gap_s}")
+
+    return _watched(made.server, watchers, clients, words, start, runs=sessions)
 
 
 def _bare(process: Process, watchers: Crowd, words: int, gap_s: float) -> Result:
@@ -105,14 +117,20 @@ def _bare(process: Process, watchers: Crowd, words: int, gap_s: float) -> Result
     return _watched(process, watchers, COMPARED, words, start)
 
 
-def _watched(server: Process, watchers: Crowd, clients: int, words: int, start: Callable[[], None]) -> Result:
-    before = server.cpu_s()
-    watchers.start_watching()
+def _watched(
+    server: Process, watchers: Crowd, clients: int, words: int, start: Callable[[], None], runs: int = 1
+) -> Result:
+    before, started_at = server.cpu_s(), time.perf_counter()
+    watchers.start_watching(runs)
     start()
     seen = watchers.seen()
     if seen.words != words or not seen.same:
         raise RuntimeError(f"text was lost: {seen.words} of {words} words, the same everywhere: {seen.same}")
-    return Result(seen, server.cpu_s() - before, clients, words)
+    return Result(seen, server.cpu_s() - before, started_at, clients, words)
+
+
+def _fastest(results: Iterator[Result]) -> Result:
+    return max(results, key=lambda result: result.frames_per_s)
 
 
 def _middle(results: list[Result]) -> Result:
@@ -121,7 +139,7 @@ def _middle(results: list[Result]) -> Result:
 
 
 @contextlib.contextmanager
-def _raw(place: Path) -> Iterator[tuple[Process, Crowd]]:
+def _bare_server(place: Path) -> Iterator[tuple[Process, Crowd]]:
     with (
         running([sys.executable, "-m", "bench.raw_broadcast"], place / "raw.log") as process,
         running([sys.executable, "-m", "bench.loader"], place / "loader.log") as loader,

@@ -4,9 +4,9 @@ The prompt says what it answers, in a form that survives JSON untouched:
 
     @bench chunks=2000 gap=0.02 stamp=1@
 
-`chunks` words, `gap` seconds apart and each in a write of its own (0: as fast as the loop turns). A word is `~` and four
-letters; with `stamp` it is `~` and the nanoseconds of the clock that all processes of a machine share. Not a fake for
-tests: it does nothing else, checks nothing, and does it fast.
+`chunks` words, `gap` seconds apart and each in a write of its own (0: as fast as the loop turns). A word is `~` and
+four letters; with `stamp` it is `~` and the nanoseconds of the clock that all processes of a machine share. Not a fake
+for tests: it does nothing else, checks nothing, and does it fast.
 """
 
 from __future__ import annotations

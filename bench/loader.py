@@ -22,6 +22,8 @@ BUFFER = 1 << 20
 TAIL = 13
 """One byte less than the patterns have: a pattern that two reads share is found, and found once."""
 TEXT = re.compile(rb'"delta":"([^"]*)"')
+FRAME = re.compile(rb'(?:[0-9a-f]+\r\n)?data: {"type":"message_delta"[^\n]*\n\n(?:\r\n)?')
+"""A delta with what HTTP puts around it."""
 OPEN_AT_ONCE = 50
 """Below the listening backlog, so that no connection has to be tried again."""
 
@@ -49,6 +51,8 @@ class Seen:
     size: int = 0
     words: int = 0
     """In the deltas of the first client."""
+    delta_bytes: float = 0.0
+    """The mean size of a delta on the wire, as the first client got it."""
     same: bool = True
     """Every client got as many words as the first one."""
     latencies_ms: list[float] = field(default_factory=list)
@@ -136,7 +140,9 @@ class Loader:
                 seen.latencies_ms += [now * 1e3 - int(stamp) / 1e6 for stamp in sent]
         else:
             whole = b"".join(data for _, data in kept)
-            seen.words = sum(text.count(b"~") for text in TEXT.findall(whole))
+            deltas = FRAME.findall(whole)
+            seen.words = sum(text.count(b"~") for text in TEXT.findall(b"".join(deltas)))
+            seen.delta_bytes = sum(map(len, deltas)) / max(1, len(deltas))
 
 
 def _await_preamble(connection: socket.socket) -> None:

@@ -50,7 +50,12 @@ def running(command: Sequence[str], log: Path, env: dict[str, str] | None = None
     start = time.perf_counter()
     with log.open("ab") as errors:
         popen = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, stderr=errors, text=True, env=os.environ | (env or {})
+            command,
+            stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | (env or {}),
         )
     try:
         assert popen.stdout

@@ -14,8 +14,8 @@ import uvloop
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nd\r\nretry: 1000\n\n\r\n"
 FRAME = (
-    b'data: {"type":"message_delta","payload":{"type":"updated","payload":{"message_id":"7o2tn8xk","session_id":"7o2tn8xj",'
-    b'"run_id":"7o2tn8xi","part":0,"kind":"text","offset":%d,"delta":"~word"}}}\n\n'
+    b'data: {"type":"message_delta","payload":{"type":"updated","payload":{"message_id":"3ikx4zln",'
+    b'"session_id":"3ikx4zll","run_id":"3ikx4zlm","part":0,"kind":"text","offset":%d,"delta":"~word"}}}\n\n'
 )
 TERMINAL = b'data: {"type":"run_complete"}\n\n'
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+
+SPIN_S = 0.3
+"""Some dozens of the scheduler's time slices."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,14 @@ class Figure:
 def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def core_share() -> float:
+    """How much of a core a busy process gets right now. Far below 1, the figures tell about the neighbours too."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.perf_counter() - wall < SPIN_S:
+        pass
+    return (time.process_time() - cpu) / (time.perf_counter() - wall)
 
 
 def best_round(rounds: Sequence[Sequence[float]]) -> Sequence[float]:

@@ -11,10 +11,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from covey.cli.status import server_pid
+from covey.protocol.paths import Address
 
 WAIT_S = 30.0
 """Machines that run tests are slow and busy."""
@@ -55,16 +59,16 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 
 class Home:
-    """Where the commands of one test live. The server that they start is ended with it."""
+    """Where commands live, and the project that they work on. The server that they start is ended with it."""
 
     def __init__(self, directory: Path) -> None:
         self.project = directory / "project"
         self.data_dir = directory / "data" / "covey"
-        config = directory / "config" / "covey"
-        for made in (self.project, config):
+        self.config = directory / "config" / "covey" / "config.toml"
+        for made in (self.project, self.config.parent):
             made.mkdir(parents=True)
         (directory / "script.json").write_text(json.dumps(SCRIPT))
-        (config / "config.toml").write_text(CONFIG.format(script=directory / "script.json"))
+        self.config.write_text(CONFIG.format(script=directory / "script.json"))
         # A socket's path is short: the directories of a test are too deep for it.
         self.runtime = Path(tempfile.mkdtemp(prefix="covey-"))
         self.socket = self.runtime / f"covey-{os.getuid()}.sock"
@@ -108,6 +112,11 @@ class Home:
     def pid(self) -> int:
         return int(self.status()["pid"])
 
+    def workspace(self) -> dict[str, Any]:
+        """What the server does in this project."""
+        (found,) = [w for w in self.status()["workspaces"] if w["path"] == str(self.project)]
+        return dict(found)
+
     def sessions(self) -> list[dict[str, Any]]:
         done = self.covey("sessions", "--json")
         assert done.returncode == 0, done.stderr
@@ -121,7 +130,9 @@ class Home:
         return found
 
     def close(self) -> None:
-        self.covey("stop")
+        pid = server_pid(Address(path=str(self.socket)))
+        if pid:
+            os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.runtime)
 
 
@@ -147,8 +158,25 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
+@pytest.fixture(scope="session")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    made = Home(tmp_path_factory.mktemp("home"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(shared_home: Home, tmp_path: Path) -> Home:
+    """A project of one's own on a server that many tests share."""
+    mine = copy(shared_home)
+    mine.project = tmp_path / "project"
+    mine.project.mkdir()
+    return mine
+
+
+@pytest.fixture
+def own_home(tmp_path: Path) -> Iterator[Home]:
+    """For tests that do something to the server, or find none."""
     made = Home(tmp_path)
     yield made
     made.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
@@ -60,6 +61,11 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         ["run", "--json", "--stream-json", "x"],
         ["run", "-C", "-s", "s1", "x"],
         ["sessions", "burn"],
+        ["sessions", "show"],
+        ["sessions", "rename", "s1"],
+        ["sessions", "delete", "s1", "s2"],
+        ["run", "hello", "--dance"],
+        ["status", "hello"],
         ["serve", "--idle-exit", "nan"],
     ],
 )
@@ -76,9 +82,6 @@ def test_wrong_usage_exits_2(args: list[str]) -> None:
         (["run", "-a", "/none/there", "x"], "cannot be attached"),
         (["run", "--host", "ftp://x", "x"], "is not an address"),
         (["run", "--host", "tcp://127.0.0.1:1", "--token-file", "/none/there", "x"], "there is no token"),
-        (["sessions", "show"], "which session?"),
-        (["sessions", "rename", "s1"], "rename needs one"),
-        (["sessions", "delete", "s1", "s2"], "a title is for rename"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(args: list[str], said: str) -> None:
@@ -87,6 +90,27 @@ def test_mistakes_are_told_in_a_sentence(args: list[str], said: str) -> None:
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_options_may_stand_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[argparse.Namespace] = []
+
+    def record(args: argparse.Namespace) -> int:
+        seen.append(args)
+        return 0
+
+    monkeypatch.setattr("covey.cli.run.main", record)
+    monkeypatch.setattr("covey.cli.sessions.main", record)
+    main(["run", "fix", "--yolo", "the", "-q", "bug"])
+    assert seen[-1].prompt == ["fix", "the", "bug"]
+    main(["run", "--", "--not-an-option"])
+    assert seen[-1].prompt == ["--not-an-option"]
+    main(["sessions", "--json"])
+    assert (seen[-1].action, seen[-1].json, seen[-1].cwd) == (None, True, None)
+    options = ["--json", "--cwd", "x"]
+    for args in ([*options, "show", "s1"], ["show", *options, "s1"], ["show", "s1", *options]):
+        main(["sessions", *args])
+        assert (seen[-1].action, seen[-1].session, seen[-1].json, seen[-1].cwd) == ("show", "s1", True, "x")
 
 
 def test_no_server_exits_3() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Home, finish, read_until, until
@@ -81,11 +80,10 @@ def test_another_model_is_refused(home: Home) -> None:
         assert home.covey("run", "-q", "-m", name, "hello").returncode == 0
 
 
-def test_a_refused_prompt_leaves_no_session_behind(home: Home, tmp_path: Path) -> None:
-    (tmp_path / "config" / "covey" / "config.toml").write_text("")
-    done = home.covey("run", "hello")
+def test_a_refused_prompt_leaves_no_session_behind(home: Home) -> None:
+    done = home.covey("run", "--run-id", "not an id", "hello")
     assert done.returncode == exits.FAILED
-    assert "no usable model" in done.stderr
+    assert "run_id" in done.stderr
     assert home.sessions() == []
 
 
@@ -138,7 +136,7 @@ def test_ctrl_c_cancels_this_run_and_not_its_neighbours(home: Home, number: sign
     read_until(run, b"one two ")
     (session,) = home.sessions()
     waiting = home.spawn("run", "-q", "-s", session["id"], "hello")
-    until(lambda: home.status()["workspaces"][0]["queued"] == 1, "the second prompt is queued")
+    until(lambda: home.workspace()["queued"] == 1, "the second prompt is queued")
     run.send_signal(number)
     code, _, err = finish(run)
     assert code == exits.STOPPED
@@ -155,18 +153,18 @@ def test_ctrl_c_while_it_waits_in_the_queue(home: Home) -> None:
     read_until(run, b"one two ")
     (session,) = home.sessions()
     waiting = home.spawn("run", "-q", "-s", session["id"], "hello")
-    until(lambda: home.status()["workspaces"][0]["queued"] == 1, "the second prompt is queued")
+    until(lambda: home.workspace()["queued"] == 1, "the second prompt is queued")
     waiting.send_signal(signal.SIGINT)
     assert finish(waiting)[0] == exits.STOPPED
-    assert home.status()["workspaces"][0]["busy"] == 1
+    assert home.workspace()["busy"] == 1
     run.send_signal(signal.SIGINT)
     assert finish(run)[0] == exits.STOPPED
 
 
-def test_the_second_ctrl_c_leaves_at_once(home: Home) -> None:
-    run = home.spawn("run", "hang")
+def test_the_second_ctrl_c_leaves_at_once(own_home: Home) -> None:
+    run = own_home.spawn("run", "hang")
     read_until(run, b"one two ")
-    server = home.pid()
+    server = own_home.pid()
     os.kill(server, signal.SIGSTOP)
     try:
         run.send_signal(signal.SIGINT)
@@ -198,15 +196,15 @@ def test_a_cancel_by_somebody_else_exits_4(home: Home) -> None:
     assert "cancelled by somebody else" in err
 
 
-def test_a_killed_server_is_started_again_and_the_run_is_interrupted(home: Home) -> None:
-    run = home.spawn("run", "hang")
+def test_a_killed_server_is_started_again_and_the_run_is_interrupted(own_home: Home) -> None:
+    run = own_home.spawn("run", "hang")
     read_until(run, b"one two ")
-    killed = home.pid()
+    killed = own_home.pid()
     os.kill(killed, signal.SIGKILL)
     code, _, err = finish(run)
     assert code == exits.INTERRUPTED
     assert "reconnecting" in err
-    assert home.pid() != killed
+    assert own_home.pid() != killed
 
 
 def test_nobody_reads_stdout_and_the_run_goes_on(home: Home) -> None:

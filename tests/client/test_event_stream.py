@@ -245,6 +245,16 @@ async def test_it_survives_a_restart_and_joins_the_workspace_again(server: StubS
     assert request.headers["last-event-id"] == "1.1"
 
 
+async def test_a_workspace_that_nobody_knows_is_not_waited_for(server: StubServer, client: Client) -> None:
+    gone = answer(404, {"message": "no such workspace", "code": "workspace_not_found"})
+    server.on("GET", EVENTS, in_turn(serving((FIRST, 1), end="cut"), gone))
+    server.on("GET", "/v1/workspaces/w1", in_turn(answer(503), gone))
+    async with following(client) as stream:
+        await take(stream, 1)
+        with pytest.raises(NotFound):
+            await take(stream, 1)
+
+
 async def test_it_tries_for_ever_and_asks_for_the_server_to_be_revived(server: StubServer, client: Client) -> None:
     server.on("GET", EVENTS, in_turn(serving((FIRST, 1), end="cut"), serving((LAST, 2))))
     port = server.address.port

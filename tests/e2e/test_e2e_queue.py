@@ -199,18 +199,18 @@ def test_r1_a_queued_prompt_can_be_edited_until_it_runs(workspace: Workspace, mo
     assert [text_of(m) for m in workspace.messages(session) if m["role"] == "user"] == ["apples", "plums"]
 
 
-def test_r1_a_prompt_edited_before_it_is_recorded_runs_with_the_new_text(
+def test_r1_a_prompt_edited_before_it_is_recorded_runs_once_with_the_text_that_was_told(
     server: Server, workspace: Workspace, model: FakeModel
 ) -> None:
+    model.on(gated)
     session = workspace.session()
+    workspace.prompt(session, "apples", run_id="r1")
     with server.blocked_store():
-        workspace.begin_prompt(session, "apples", run_id="r1")
-        edit = workspace.begin("PATCH", f"/agent/sessions/{session}/prompts/r1", {"prompt": "plums"})
-        until(lambda: workspace.run("r1")["prompt"] == "plums")
-    answer = edit.answer()
-    prompt = workspace.ended("r1")["prompt"]
-    assert (answer.status, prompt) == (200, "plums")
-    assert model.requests[0].prompt == "plums"
+        workspace.begin_prompt(session, "pears", run_id="r2")
+        edit = workspace.begin("PATCH", f"/agent/sessions/{session}/prompts/r2", {"prompt": "plums"})
+    assert edit.answer().ok()["prompt"] == "plums"
+    model.release("go")
+    assert workspace.ended("r2")["text"] == "about plums"
 
 
 def test_r8_one_queued_prompt_can_be_dropped(workspace: Workspace, model: FakeModel) -> None:

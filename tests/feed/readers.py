@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from covey.feed.feed import Feed, Subscription
 from covey.protocol.events import Event, MessageDelta, decode_event
-from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart
+from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
 from covey.protocol.sse import Decoder
 
 
@@ -57,7 +57,7 @@ class Reader:
             pass
 
     def _take_message(self, known: Message) -> None:
-        self.messages[known.id] = [_text(part) for part in known.parts]
+        self.messages[known.id] = [part_text(part) for part in known.parts]
 
     def _take_delta(self, growth: MessageDelta) -> None:
         parts = self.messages[growth.message_id]
@@ -67,12 +67,14 @@ class Reader:
         parts[growth.part] += growth.delta
 
 
-def _text(part: Part) -> str:
+def part_text(part: Part) -> str:
     match part:
         case TextPart(data=data):
             return data.text
         case ToolCallPart(data=call):
             return call.input
+        case ToolResultPart(data=result):
+            return result.content
         case FinishPart(data=finish):
             return finish.reason
     raise AssertionError(part)

@@ -1,12 +1,22 @@
-"""Short ways to build what a model is asked, and to collect what it answers."""
+"""Short ways to ask a model, and to collect what it answers."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+from tests.support.fake_model import FakeModel, Recorded, Reply
+
+from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, TextDelta
-from covey.models.base import ModelClient, ModelRequest
+from covey.models.base import ModelClient, ModelFailed, ModelRequest
+from covey.models.openai_compatible import OpenAICompatible
 from covey.protocol.messages import Message, Part, Role, Text, TextPart
+
+KEY = "sk-very-secret"
 
 
 def message(role: Role, *parts: Part | str, message_id: str = "m1") -> Message:
@@ -39,3 +49,29 @@ async def answer(client: ModelClient, asked: ModelRequest | str = "hello") -> li
 
 def text(facts: list[ModelFact]) -> str:
     return "".join(fact.text for fact in facts if isinstance(fact, TextDelta))
+
+
+@asynccontextmanager
+async def client(url: str, **settings: Any) -> AsyncIterator[OpenAICompatible]:
+    """A client for the fake model at `url`."""
+    fields: dict[str, Any] = {"type": "openai-compatible", "base_url": url, "api_key": KEY, "idle_timeout_s": 5.0}
+    opened = OpenAICompatible("local", ProviderSettings(**fields | settings))
+    try:
+        yield opened
+    finally:
+        await opened.aclose()
+
+
+async def failure(model: FakeModel, **settings: Any) -> ModelFailed:
+    """How asking the fake model fails. Whatever happens, the key is not told."""
+    async with client(model.url, **settings) as opened:
+        with pytest.raises(ModelFailed) as failed:
+            await answer(opened)
+    assert KEY not in "".join(traceback.format_exception(failed.value))
+    return failed.value
+
+
+def one_after_the_other(*replies: Reply) -> Callable[[Recorded], Reply]:
+    """The n-th request gets the n-th reply."""
+    left = list(replies)
+    return lambda _: left.pop(0)

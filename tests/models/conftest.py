@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.support.fake_model import FakeModel
+
+from covey.models import retry
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """Both loops: the server runs on uvloop, which differs in when it says what."""
+    return "asyncio", {"use_uvloop": request.param}
 
 
 @pytest.fixture
 def model() -> Iterator[FakeModel]:
     with FakeModel() as model:
         yield model
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once."""
+    monkeypatch.setattr(retry, "BASE_DELAY_S", 0.001)

@@ -1,10 +1,12 @@
+"""What the bytes of an answer mean, however a server writes and cuts them."""
+
 from __future__ import annotations
 
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.fake_model import Call, Reply, delta, event, events
 
@@ -189,6 +191,27 @@ def test_no_end_means_cut_off(last: str) -> None:
         facts(delta(content="x"), last)
 
 
+@pytest.mark.parametrize("last", ['data: {"choices": [], "usa', "data: [DO"])
+def test_an_answer_that_is_whole_cannot_be_cut_off(last: str) -> None:
+    assert facts(delta(content="x"), delta("stop"), last) == [TextDelta("x"), Stopped("end_turn")]
+
+
+def test_words_before_a_break_count() -> None:
+    answer = ChatAnswer()
+    assert answer.feed((delta(content="x") + "data: garbage\n\n" + delta(content="y")).encode()) == [TextDelta("x")]
+    assert answer.done
+    with pytest.raises(AnswerBroken, match="garbage"):
+        answer.end()
+
+
+def test_usage_with_every_chunk_is_reported_once_for_each_read() -> None:
+    chunks = [
+        event(choices=[{"delta": {"content": "x"}}], usage={"prompt_tokens": 3, "completion_tokens": n})
+        for n in range(3)
+    ]
+    assert facts("".join(chunks), delta("stop")) == [TextDelta("xxx"), UsageReported(3, 2), Stopped("end_turn")]
+
+
 @pytest.mark.parametrize("pieces", [(), (DONE,), ("hello\n",), (": ping\n\n",)])
 def test_nothing_is_not_an_answer(pieces: tuple[str, ...]) -> None:
     with pytest.raises(AnswerBroken, match="OpenAI-compatible API"):
@@ -230,11 +253,16 @@ def test_errors_inside_the_stream(error: str) -> None:
 def test_a_line_without_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_answer, "MAX_LINE_BYTES", 1000)
     answer = ChatAnswer()
+    for _ in range(9):
+        answer.feed(b"data: " + b"x" * 100)
+    assert not answer.done
+    answer.feed(b"x" * 100)
+    assert answer.done
     with pytest.raises(AnswerBroken, match="a line of more than"):
-        for _ in range(100):
-            answer.feed(b"data: " + b"x" * 100)
+        answer.end()
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_how_the_bytes_are_cut_does_not_matter(data: st.DataObject) -> None:
     reply = Reply(
@@ -256,6 +284,7 @@ def test_how_the_bytes_are_cut_does_not_matter(data: st.DataObject) -> None:
     assert found[-2:] == [UsageReported(10, 5), Stopped("tool_use")]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_input_breaks_it_in_an_unknown_way(data: bytes) -> None:
     answer = ChatAnswer()
@@ -278,6 +307,7 @@ def test_no_input_breaks_it_in_an_unknown_way(data: bytes) -> None:
         ('{"errors": [{"message": "no such model"}]}', "no such model"),
         ("no such model\n", "no such model"),
         ("x" * 500, "x" * 200 + "…"),
+        (json.dumps({"error": "x" * 5000}), "x" * 1000),
         ('{"error": {}}', ""),
         ("{}", ""),
         ("", ""),

@@ -1,3 +1,5 @@
+"""What the model is sent for each kind of message."""
+
 from __future__ import annotations
 
 import base64

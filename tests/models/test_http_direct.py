@@ -1,3 +1,5 @@
+"""Our own HTTP client against answers of every kind, good and bad."""
+
 from __future__ import annotations
 
 import asyncio
@@ -8,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.fake_model import FakeModel, Reply, delta
@@ -21,12 +22,6 @@ pytestmark = pytest.mark.anyio
 
 BODY = b'{"messages": []}'
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """The server runs on uvloop, which differs in when it says what."""
-    return "asyncio", {"use_uvloop": request.param}
 
 
 @asynccontextmanager

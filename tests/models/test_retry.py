@@ -1,3 +1,5 @@
+"""When a request is repeated, and after how long."""
+
 from __future__ import annotations
 
 import pytest

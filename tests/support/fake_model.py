@@ -84,6 +84,7 @@ class Recorded:
     at: float
     connection: int
     """The number of the connection that it came on."""
+    path: str = "/v1/chat/completions"
     sent: int = 0
     """Events sent so far."""
     finished_at: float | None = None
@@ -114,7 +115,7 @@ def directed(request: Recorded) -> Reply:
     if start < 0:
         return Reply()
     values, _ = json.JSONDecoder().raw_decode(request.prompt[start + 1 :])
-    return msgspec.convert(values[min(request.call_number, len(values) - 1)], Reply)
+    return msgspec.convert(values[min(request.call_number, len(values) - 1)], Reply, str_keys=True)
 
 
 def event(**fields: Any) -> str:
@@ -274,8 +275,8 @@ class FakeModel:
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 method, path, _ = request_line.split(" ")
-                if path.endswith("/chat/completions"):
-                    recorded = Recorded(json.loads(body), headers, time.monotonic(), connection)
+                if path.partition("?")[0].endswith("/chat/completions"):
+                    recorded = Recorded(json.loads(body), headers, time.monotonic(), connection, path)
                     await self._reply(recorded, reader, writer)
                 else:
                     self._control(method, path, writer)
@@ -297,7 +298,7 @@ class FakeModel:
         with self._changed:
             self.requests.append(recorded)
             self._changed.notify_all()
-        sending = asyncio.ensure_future(self._send(self._answer(recorded), recorded, writer))
+        sending = asyncio.ensure_future(self._send(self._decide(recorded), recorded, writer))
         leaving = asyncio.ensure_future(reader.gone.wait())
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -315,6 +316,12 @@ class FakeModel:
             self._changed.notify_all()
         if gone:
             writer.close()
+
+    def _decide(self, recorded: Recorded) -> Reply:
+        try:
+            return self._answer(recorded)
+        except Exception as error:  # a mistake of the test: where it is seen, it can be understood
+            return Reply(status=400, body=json.dumps({"error": f"the fake model cannot answer: {error!r}"}))
 
     async def _send(self, reply: Reply, recorded: Recorded, writer: asyncio.StreamWriter) -> None:
         if gate := reply.gates.get(-1):

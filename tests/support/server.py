@@ -93,6 +93,7 @@ class Server:
         self.config.write_text(config)
         self.env = env or {}
         self.options = options
+        self.program: Sequence[str] = ("-m", "covey")
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.host = "tcp://127.0.0.1:0"
@@ -107,7 +108,7 @@ class Server:
         env = {**os.environ, **home, **self.env}
         for name in ("COVEY_TOKEN", "OPENAI_API_KEY"):
             env.pop(name, None)
-        command = [sys.executable, "-m", "covey", "serve", "--host", self.host, *self.options]
+        command = [sys.executable, *self.program, "serve", "--host", self.host, *self.options]
         command += ["--data-dir", str(self.data_dir), "--config", str(self.config)]
         self._was_killed = False
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=env, cwd=self.directory)
@@ -177,10 +178,10 @@ class Server:
     # ── speaking to it ──
 
     def begin(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Pending:
-        """Send one request on a connection of its own. `body` may be bytes, which are sent as they are."""
+        """Send one request on a connection of its own. `body` may be bytes, or an iterator that gives its chunks."""
         sent = {"Authorization": f"Bearer {self.token}"}
         data = body
-        if body is not None and not isinstance(body, bytes):
+        if body is not None and not isinstance(body, bytes | Iterator):
             data = json.dumps(body).encode()
         if body is not None:
             sent["Content-Type"] = "application/json"
@@ -197,7 +198,6 @@ class Server:
         """Send these very bytes, and give all that comes back until the server hangs up."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(65536), b""))
 
     def workspace(self, path: Path | None = None, **fields: Any) -> Workspace:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,6 +227,13 @@ async def test_an_edit_that_cannot_be_made_says_why(desk: Desk, root: Path, old:
     with pytest.raises(ToolFailed, match=message):
         await edited(desk, root, text, old, new)
     assert (root / "a").read_text() == text
+
+
+async def test_a_long_piece_that_is_nearly_everywhere_is_searched_quickly(desk: Desk, root: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(ToolFailed, match="most similar place"):
+        await edited(desk, root, "a\n" * 500_000, "a\n" * 20_000 + "b", "x")
+    assert time.monotonic() - began < 20
 
 
 async def test_an_edit_of_no_file(desk: Desk) -> None:

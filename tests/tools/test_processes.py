@@ -310,6 +310,20 @@ def test_only_processes_of_the_run_are_ended(tag: str) -> None:
             process.wait()
 
 
+def test_pids_that_may_have_started_again_at_the_bottom_are_all_looked_at(
+    tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low, leader = start_tagged(tag), start_tagged(tag)
+    try:
+        assert leader.pid in {process.pid for process in process_table.tagged(tag, leader=leader.pid)}
+        monkeypatch.setattr(process_table, "_PIDS_PER_S", 10**12)
+        assert {process.pid for process in process_table.tagged(tag, leader=leader.pid)} == {low.pid, leader.pid}
+    finally:
+        for process in (low, leader):
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
 def test_a_process_of_another_user_is_not_touched(tag: str) -> None:
     process = start_tagged(tag, user=65534)
@@ -332,7 +346,8 @@ def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_signalled() -> None:
         found = process_table.Process(process.pid, process_table.start_time(process.pid))
         process_table.send([found._replace(start=found.start - 1)], signal.SIGKILL)
         process_table.send([process_table.Process(2**22 + 1, 1)], signal.SIGKILL)
-        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.2)
         process_table.send([found], signal.SIGKILL)
         assert process.wait(10) == -9
     finally:
@@ -358,6 +373,14 @@ async def test_after_a_crash_of_the_server_its_processes_are_found(root: Path, t
     assert is_alive(pid_in(root / "pid"))
     assert kill_tagged(tag) >= 2
     assert not is_alive(pid_in(root / "pid"))
+
+
+def test_the_input_of_the_server_is_not_that_of_its_commands(root: Path, tag: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(root), f"{tag}/c1", "cat; touch ended"], stdin=subprocess.PIPE
+    ) as server:
+        assert server.wait(20) == 0
+    assert (root / "ended").exists()
 
 
 # ── on lesser systems ──

@@ -14,7 +14,7 @@ from typing import Any
 from covey.cli import exits
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.client.connect import connect, environment, resolve_address
+from covey.client.connect import Say, connect, environment, resolve_address
 from covey.client.errors import ServerUnreachable
 from covey.protocol.errors import CoveyError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
@@ -25,9 +25,11 @@ def complain(text: str) -> None:
     print(f"covey: {plain(text)}", file=sys.stderr)
 
 
-def connected(args: argparse.Namespace, *, autostart: bool = True) -> AbstractAsyncContextManager[Client]:
+def connected(
+    args: argparse.Namespace, *, autostart: bool = True, say: Say = complain
+) -> AbstractAsyncContextManager[Client]:
     """The client for `--host`, `--data-dir` and `--token-file`."""
-    data_dir = Path(args.data_dir).expanduser() if args.data_dir else None
+    data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else None
     token_path = Path(args.token_file).expanduser() if args.token_file else None
     if token_path and not token_path.is_file():
         raise exits.UsageError(f"there is no token in {token_path}")
@@ -35,12 +37,12 @@ def connected(args: argparse.Namespace, *, autostart: bool = True) -> AbstractAs
         resolve_address(args.host, data_dir)
     except BadAddress as error:
         raise exits.UsageError(str(error)) from None
-    return connect(args.host, data_dir=data_dir, token_path=token_path, autostart=autostart, say=complain)
+    return connect(args.host, data_dir=data_dir, token_path=token_path, autostart=autostart, say=say)
 
 
-async def join(client: Client, cwd: str) -> Workspace:
+async def join(client: Client, cwd: str | None) -> Workspace:
     """The workspace of this directory."""
-    path = _directory(cwd, is_here=client.address.is_unix)
+    path = _directory(cwd or ".", is_here=client.address.is_unix)
     return await client.create_workspace(path, env=environment(client.address))
 
 

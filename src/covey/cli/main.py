@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -71,13 +73,28 @@ examples:
 """
 
 
+SESSIONS_ACTIONS = {
+    "list": "all sessions of this directory, the latest first (this is the default)",
+    "show": "one session, with long outputs cut short",
+    "rename": "give a session another title",
+    "delete": "delete a session; its open runs are cancelled",
+    "export": "all of a session, as Markdown or JSON",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
-    args = parser.parse_args(argv)
+    args, more = parser.parse_known_args(argv)
+    if more and (args.command != "run" or any(word.startswith("-") for word in more)):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
+        args.prompt += more
     if args.command is None:
         print("covey: the terminal UI is not there yet; use `covey run`.\n", file=sys.stderr)
         parser.print_help(sys.stderr)
         return exits.USAGE
+    _prepare_streams()
     try:
         return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
     except KeyboardInterrupt:
@@ -85,6 +102,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except exits.UsageError as error:
         print(f"covey {args.command}: {error}", file=sys.stderr)
         return exits.USAGE
+
+
+def _prepare_streams() -> None:
+    """A stream that was closed, or that cannot show every character, is no reason to fail in the middle of a run."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -131,7 +157,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cwd(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="DIR", default=".", help="the directory to work on; default: this one")
+    parser.add_argument("--cwd", metavar="DIR", help="the directory to work on; default: this one")
 
 
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -161,15 +187,19 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "sessions", "list, show, rename, delete or export sessions", SESSIONS_EXAMPLES)
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=["list", "show", "rename", "delete", "export"],
-        help="default: list",
-    )
-    parser.add_argument("session", metavar="ID", nargs="?", help="which session; not for list")
-    parser.add_argument("title", metavar="TITLE", nargs="*", help="only for rename")
+    _add_sessions_options(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    for name, help in SESSIONS_ACTIONS.items():
+        # What is not given behind the action must not undo what was given before it.
+        action = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
+        if name != "list":
+            action.add_argument("session", metavar="ID")
+        if name == "rename":
+            action.add_argument("title", metavar="TITLE", nargs="+")
+        _add_sessions_options(action)
+
+
+def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     _add_cwd(parser)
     _add_connection(parser)

@@ -62,8 +62,10 @@ class Permissions:
         self._yolo = yolo
         self._terminal = None if yolo else find_terminal()
         self._open: dict[str, PermissionRequest] = {}
+        """Only where somebody can be asked: the requests that nobody has answered yet."""
         self._asked = ""
         """The id of the request that the person is looking at."""
+        self._told: set[str] = set()
         self._answering: set[asyncio.Task[None]] = set()
 
     def event(self, event: Event) -> None:
@@ -78,26 +80,31 @@ class Permissions:
             asyncio.get_running_loop().remove_reader(self._terminal)
 
     def _requested(self, request: PermissionRequest) -> None:
-        if request.id in self._open:
-            return
-        self._open[request.id] = request
+        """May come again after a reconnect, if our answer was lost: then it is answered again."""
         if self._yolo:
             self._answer(request.id, "allow")
         elif self._terminal is None:
             self._answer(request.id, "deny")
+            self._tell_denied(request)
+        else:
+            self._open.setdefault(request.id, request)
+            if not self._asked:
+                self._ask_next()
+
+    def _tell_denied(self, request: PermissionRequest) -> None:
+        if request.id not in self._told:
+            self._told.add(request.id)
             self._screen.warn(
                 f"denied, because nobody is here to be asked: {request.tool_name}: {request.description}\n"
                 f'  Allow it with --yolo, or with permissions.allow = ["{request.tool_name}"] in covey.toml.'
             )
-        elif not self._asked:
-            self._ask_next()
 
     def _resolved(self, notification: PermissionNotification) -> None:
         """Somebody answered: we did, or another client, or the run was cancelled meanwhile."""
         assert notification.permission_id is not None
         self._open.pop(notification.permission_id)
         if self._asked == notification.permission_id:
-            self._screen.say("\nanswered elsewhere: " + ("allowed" if notification.granted else "denied"))
+            self._screen.say("answered elsewhere: " + ("allowed" if notification.granted else "denied"))
             self._asked = ""
             self._ask_next()
 
@@ -109,7 +116,6 @@ class Permissions:
             loop.remove_reader(self._terminal)
             return
         self._asked = request.id
-        self._screen.wait_for("")
         self._screen.ask(f"{request.tool_name}: {request.description}\n{QUESTION}")
         loop.add_reader(self._terminal, self._read)
 
@@ -121,6 +127,7 @@ class Permissions:
         if action is None:
             self._screen.ask(QUESTION)
             return
+        self._screen.answered()
         answered, self._asked = self._asked, ""
         self._open.pop(answered, None)
         self._answer(answered, action)
@@ -128,7 +135,7 @@ class Permissions:
 
     def _answer(self, request_id: str, action: Action) -> None:
         async def answer() -> None:
-            # An answer that gets lost is asked for again when the stream reconnects.
+            # If it gets lost, the server asks again when the stream reconnects.
             with suppress(ServerUnreachable, CoveyError):
                 await self._client.answer_permission(self._workspace_id, request_id, action)
 

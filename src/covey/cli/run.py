@@ -78,7 +78,7 @@ class _Command:
         spinner = asyncio.create_task(self._screen.spin())
         self._screen.wait_for("connecting")
         try:
-            async with common.connected(self._args) as client:
+            async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
                 _check_model(self._args.model, workspace)
                 session_id = await self._choose_session(client, workspace.id)

@@ -33,6 +33,7 @@ class Screen:
         self._waiting_for = ""
         self._since = 0.0
         self._drawn = False
+        self._asking = False
         self.at_line_start = True
 
     def say(self, text: str) -> None:
@@ -45,30 +46,38 @@ class Screen:
         self._line(f"covey: {plain(text)}")
 
     def ask(self, text: str) -> None:
-        """A question: the answer is typed behind it."""
+        """A question: the answer is typed behind it. Until then nothing else is written on its line."""
         self._fresh_line()
         self._stream.write(plain(text))
         self._stream.flush()
+        self._asking = True
+
+    def answered(self) -> None:
+        """The person has typed an answer, and a newline with it."""
+        self._asking = False
+        self.at_line_start = True
 
     def wait_for(self, what: str) -> None:
         """Show that we wait, and for what; '' when there is nothing to wait for."""
         if what != self._waiting_for:
             self._waiting_for, self._since = what, time.monotonic()
-            self.clear()
+            if self._drawn:
+                self.clear()
 
     def clear(self) -> None:
-        """Take the spinner away, before something else is written."""
-        if self._drawn:
-            self._stream.write("\r\x1b[K")
+        """Take the spinner away, and leave the line of a question, before something else is written."""
+        if self._drawn or self._asking:
+            self._stream.write("\n" if self._asking else "\r\x1b[K")
             self._stream.flush()
-            self._drawn = False
+            self._drawn = self._asking = False
 
     async def spin(self) -> None:
         """Draw the spinner until cancelled."""
         while self._spins:
             await asyncio.sleep(FRAME_S)
             waited_s = time.monotonic() - self._since
-            if self._waiting_for and waited_s > PATIENCE_S and (self.at_line_start or not self._shares_terminal):
+            has_room = not self._asking and (self.at_line_start or not self._shares_terminal)
+            if self._waiting_for and waited_s > PATIENCE_S and has_room:
                 frame = FRAMES[int(waited_s / FRAME_S) % len(FRAMES)]
                 self._stream.write(f"\r\x1b[K{frame} {self._waiting_for} {waited_s:.0f}s")
                 self._stream.flush()

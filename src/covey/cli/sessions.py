@@ -21,10 +21,6 @@ SHOWN_CHARS = 2000
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.action != "list" and not args.session:
-        raise exits.UsageError(f"which session? Write `covey sessions {args.action} ID`; `covey sessions` lists them")
-    if (args.action == "rename") != bool(args.title):
-        raise exits.UsageError("a title is for rename, and rename needs one: `covey sessions rename ID New title`")
     return common.run(_sessions(args))
 
 
@@ -32,7 +28,7 @@ async def _sessions(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace_id = (await common.join(client, args.cwd)).id
         try:
-            if args.action == "list":
+            if args.action in (None, "list"):
                 return await _list(client, workspace_id, args)
             if args.action == "rename":
                 return await _rename(client, workspace_id, args)

@@ -94,7 +94,7 @@ async def connect(
         make_private(Path(address.path).parent)
     token = "" if address.is_unix else find_token(token_path, data_dir)
     async with Client(address, token=token) as client:
-        server = _Server(client, data_dir or default_data_dir(), say)
+        server = _Server(client, (data_dir or default_data_dir()).absolute(), say)
         if address.is_unix and autostart:
             client.revive = server.ensure
             await server.ensure()

@@ -25,7 +25,7 @@ import msgspec
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.http import Exchange, HttpFailed
-from covey.protocol.errors import Conflict, CoveyError, NotFound, QueueFull
+from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
 from covey.protocol.sse import Decoder, Frame
@@ -161,30 +161,26 @@ class EventStream:
 
     async def _connect_again(self) -> Exchange:
         """Until it works. Only an answer that no waiting will change (a wrong token, a deleted session) is raised."""
+        is_forgotten = False
         while self._exchange is None:
             await self._pause()
             try:
+                if is_forgotten:
+                    self.workspace_id = await self._client.rejoin(self.workspace_id)
                 await self._open()
             except ServerUnreachable:
                 with suppress(ServerUnreachable):
                     await self._client.revive()
-            except (NotFound, Conflict) as error:
-                if error.code == "workspace_not_found":
-                    await self._rejoin()
-                elif error.code != "workspace_closing":
-                    raise
             except CoveyError as error:
-                if error.status < 500 and not isinstance(error, QueueFull):
+                if error.code == "workspace_not_found" and not is_forgotten:
+                    is_forgotten = True
+                elif error.status < 500 and error.code not in ("workspace_closing", "queue_full"):
                     raise
         if not self.last_event_id:
             # Nothing was read before the connection broke, so there is no place to resume from.
             self._reload_due = True
             self._ready.append(("", created(Gap(reason="reconnected without an event id", resume_from=""))))
         return self._exchange
-
-    async def _rejoin(self) -> None:
-        with suppress(ServerUnreachable):
-            self.workspace_id = await self._client.rejoin(self.workspace_id)
 
     async def _pause(self) -> None:
         """Wait longer after each failure, and never in step with all the other clients that were cut off."""

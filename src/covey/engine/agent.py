@@ -24,6 +24,9 @@ NO_MODEL = (
     "or name a provider in covey.toml; see docs/CONFIGURATION.md"
 )
 
+NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN"})
+"""Variables of the server that its tools do not get: what a model can print, everybody who watches can read."""
+
 SYSTEM_PROMPT = """\
 You are Covey, a coding agent. You work in the directory {root} on {platform}. Today is {today}.
 Use the tools to look before you answer and to make the changes that are asked for; paths are relative to that \
@@ -49,7 +52,7 @@ class Agent:
     def __init__(self, root: Path, config: Config, env: Mapping[str, str]) -> None:
         self.root = root
         self.config = config
-        self.env = {**os.environ, **env}
+        self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
         self.tools: dict[str, Tool[Any]] = make_tools()
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []

@@ -57,6 +57,9 @@ class _Open:
 
     row: RunRow
     recorded: asyncio.Future[None] | None = None
+    """Until it is done nothing may be written about the run: the id may belong to one that ended long ago."""
+    is_noted: bool = False
+    """A cancel reached it before it was recorded: that is written as soon as it is."""
 
 
 class Dispatcher:
@@ -136,9 +139,13 @@ class Dispatcher:
             del self._open[run_id]
             self._quiet()
             return
-        self._open[run_id].recorded = None
+        entry = self._open[run_id]
+        entry.recorded = None
+        batch = Batch()
+        if entry.is_noted:
+            batch.update_run(entry.row.run, cancelled=True)
         self.lane, decisions = self.lane.enter(run_id)
-        self._carry_out(decisions)
+        self._carry_out(decisions, batch)
 
     async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
@@ -159,6 +166,8 @@ class Dispatcher:
 
     async def edit(self, run_id: str, prompt: str) -> Run:
         """Change the text of a prompt that still waits."""
+        if (entry := self._open.get(run_id)) and entry.recorded:
+            await asyncio.wait({entry.recorded})
         try:
             self.lane.check_editable(run_id)
         except TooLate:
@@ -174,15 +183,23 @@ class Dispatcher:
         self._apply_cancel(self.lane.close(), by)
 
     async def drained(self) -> None:
-        """Wait until no turn is under way."""
-        while self._drivers:
-            await asyncio.wait(self._drivers)
+        """Wait until no turn is under way, and nothing that was accepted still waits to be recorded."""
+        while waits := {*self._drivers, *(entry.recorded for entry in self._open.values() if entry.recorded)}:
+            await asyncio.wait(waits)
 
     # ── carrying out ──
 
     async def _cancelled(self, ruling: CancelRuling, by: CancelledBy) -> CancelReceipt:
+        unrecorded = {run.run_id: waits for run in ruling.covered if (waits := self._open[run.run_id].recorded)}
         await self._written(self._apply_cancel(ruling, by))
-        covered = tuple(Covered(run_id=run.run_id, state_found=run.phase.value) for run in ruling.covered)
+        if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:
+            await self._written(self._parts.recorder.write(Batch()))
+        refused = [run_id for run_id, recorded in unrecorded.items() if recorded.exception()]
+        covered = tuple(
+            Covered(run_id=run.run_id, state_found=run.phase.value)
+            for run in ruling.covered
+            if run.run_id not in refused
+        )
         return CancelReceipt(covered=covered, mark=ruling.lane.mark)
 
     def _apply_cancel(self, ruling: CancelRuling, by: CancelledBy) -> asyncio.Future[None]:
@@ -199,8 +216,13 @@ class Dispatcher:
         if found.phase is Phase.FOLDED or found.cancelled:
             return
         run = self._change(found.run_id, cancelled_by=by)
-        if found.phase is not Phase.QUEUED:  # the end of a queued run follows in this very change
-            self._open[run.run_id].row = structs.replace(self._open[run.run_id].row, cancelled=True)
+        if found.phase is Phase.QUEUED:
+            return  # its end follows in this very change
+        entry = self._open[run.run_id]
+        entry.row = structs.replace(entry.row, cancelled=True)
+        if entry.recorded:
+            entry.is_noted = True
+        else:
             batch.update_run(run, cancelled=True)
 
     async def _written(self, done: asyncio.Future[None]) -> None:
@@ -227,7 +249,6 @@ class Dispatcher:
                     ended, host = self._close(run_id, outcome, batch)
                     self._end(run_id, (ended, host), batch)
                 case End(run_id, _, Phase.FOLDED):
-                    assert host is not None
                     self._end(run_id, last_words.end_folded(self._run(run_id), host, self._parts.world), batch)
                 case End(run_id):
                     self._end(run_id, last_words.drop(self._run(run_id), self._parts.world), batch)

@@ -139,8 +139,11 @@ def drop(run: Run, world: World) -> tuple[Run, RunComplete]:
     return ended, RunComplete(session_id=run.session_id, run_id=run.run_id, message_id="", cancelled=True)
 
 
-def end_folded(run: Run, host: RunComplete, world: World) -> tuple[Run, RunComplete]:
-    """A run that joined another's turn ends as that one did."""
+def end_folded(run: Run, host: RunComplete | None, world: World) -> tuple[Run, RunComplete]:
+    """A run that joined another's turn ends as that one did. None: a crash has parted it from that end."""
+    host = host or RunComplete(
+        session_id=run.session_id, run_id=run.folded_into or "", message_id="", error=INTERRUPTED, interrupted=True
+    )
     ended = structs.replace(
         run, ended_at=world.now(), message_id=host.message_id, text=host.text, error=host.error, folded_into=host.run_id
     )

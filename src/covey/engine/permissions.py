@@ -38,9 +38,9 @@ class PermissionDesk:
         """Wait until somebody answers. If the call is cancelled meanwhile, the request is closed for everybody."""
         answer: asyncio.Future[Action] = asyncio.get_running_loop().create_future()
         self._pending[request.id] = (request, answer)
-        self._journal.write((), (created(request),))
         action: Action = "deny"
         try:
+            self._journal.write((), (created(request),))
             action = await answer
         finally:
             self._pending.pop(request.id, None)

@@ -16,6 +16,7 @@ from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class ToolCalls:
         return ToolResult(
             tool_call_id=call.id,
             name=call.name,
-            content=output.content,
+            content=_printable(output.content),
             metadata=msgspec.json.encode(output.metadata).decode() if output.metadata else "",
             is_error=output.is_error,
         )
@@ -89,8 +90,13 @@ class ToolCalls:
             tool_name=tool.name,
             description=tool.describe(params, context),
             action=wish.action,
-            params=tool.preview(params, context),
+            params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=context.run_id,
         )
         return "" if await self._desk.ask(request, wish) else DENIED
+
+
+def _printable(text: str) -> str:
+    """A file name that is no UTF-8 comes with characters that JSON cannot hold, also inside an error's text."""
+    return text.encode("utf-8", "replace").decode()

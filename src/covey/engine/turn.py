@@ -113,6 +113,7 @@ class Turn:
             await asyncio.wait({body}, timeout=self._parts.cancel_grace_s)
         if not body.done():
             log.error("run %s did not stop within %s s and was abandoned", self.run_id, self._parts.cancel_grace_s)
+            body.add_done_callback(_let_go)
             return Outcome.CANCELLED
         if body.cancelled():
             self.error = "" if self._stop.done() else "the turn was stopped from inside"
@@ -132,12 +133,14 @@ class Turn:
 
     def ending(self, ending: Ending) -> Ending:
         """Complete `ending` with what this turn has to be closed."""
+        answer = self.reply.message(self._parts.world.now_s()) if self.reply else None
+        cut_short = answer is not None and not answer.finish
         return replace(
             ending,
             error="" if ending.outcome is Outcome.CANCELLED else self.error,
             auth=self.auth_failed,
-            answer=self.reply.message(self._parts.world.now_s()) if self.reply else None,
-            open_calls=tuple(self.open_calls),
+            answer=answer,
+            open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls),
             usage=self.usage,
         )
 
@@ -261,6 +264,12 @@ class Turn:
         """Nothing that an abandoned body still does may be told: the run has ended."""
         if self._over:
             raise asyncio.CancelledError
+
+
+def _let_go(body: asyncio.Task[None]) -> None:
+    """An abandoned body has ended after all. Whatever it has to say, its run has ended before."""
+    if not body.cancelled() and (error := body.exception()):
+        log.warning("an abandoned turn ended with %r", error)
 
 
 def _final(reason: FinishReason | None) -> FinishReason:

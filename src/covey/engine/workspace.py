@@ -48,6 +48,8 @@ from covey.tools.processes import kill_tagged
 
 log = logging.getLogger(__name__)
 
+REREADS = 10
+"""How often messages are read again: once is enough, unless the disk refuses the end of one of them."""
 EARLY_CANCEL_S = 60.0
 """How long a cancel waits for a prompt that it has overtaken."""
 
@@ -145,19 +147,18 @@ class Workspace:
         if dispatcher := self._dispatchers.get(session_id):
             dispatcher.close("session_delete")
             await dispatcher.drained()
-            await self._recorder.write(Batch())  # behind what was accepted but not recorded yet: that has ended too
         self._dispatchers.pop(session_id, None)
         await self._recorder.write(Batch([DropSession(session_id)], [deleted(session)]))
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has told them so far."""
         self.sessions.get(session_id)
-        while True:
+        for _ in range(REREADS):
             stored = await self._read_messages(session_id, after, limit)
-            live = self.feed.live
-            if all(m.id in live or m.role != "assistant" or m.finish for m in stored):
-                return [live[m.id].message() if m.id in live else m for m in stored]
-            await asyncio.sleep(0)  # one of them ended while it was being read: read again
+            if all(m.id in self.feed.live or m.role != "assistant" or m.finish for m in stored):
+                break  # else one of them began or ended while it was being read
+        live = self.feed.live
+        return [live[m.id].message() if m.id in live else m for m in stored]
 
     async def _read_messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         return await self.shared.journal.read(self.shared.store.messages, self.id, session_id, after, limit)
@@ -262,7 +263,8 @@ class Workspace:
 
     async def runs(self, session_id: str, state: str, limit: int) -> list[Run]:
         stored = await self.shared.journal.read(self.shared.store.runs, self.id, session_id, state, limit)
-        return [self._open_run(run.run_id) or run for run in stored]
+        now = {run.run_id: run for run in self.open_runs()}
+        return [now.get(run.run_id, run) for run in stored]
 
     def open_runs(self) -> list[Run]:
         return [run for dispatcher in self._dispatchers.values() for run in dispatcher.open_runs()]
@@ -311,8 +313,10 @@ class Workspace:
         self.permissions.rules = _rules(self.agent.config)
 
     async def close(self, drain_s: float) -> None:
-        """Refuse, cancel, wait, flush, release: in this order (R13)."""
+        """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
         self.closing = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + drain_s
         for dispatcher in self._dispatchers.values():
             dispatcher.close()
         drains = [asyncio.ensure_future(dispatcher.drained()) for dispatcher in self._dispatchers.values()]
@@ -320,7 +324,7 @@ class Workspace:
             _, late = await asyncio.wait(drains, timeout=drain_s)
             for drain in late:
                 drain.cancel()
-        await asyncio.wait({self._recorder.write(Batch())}, timeout=drain_s)
+        await asyncio.wait({self._recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         self.feed.close()
         await self.agent.aclose()
 

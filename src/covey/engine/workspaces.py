@@ -16,8 +16,9 @@ from covey.store.base import Change, PutWorkspace, WorkspaceRow
 
 log = logging.getLogger(__name__)
 
-DRAIN_S = 7.0
-"""How long closing waits for runs to end: below the ten seconds in which a server has to be gone."""
+DRAIN_S = 6.0
+"""How long closing waits for runs to end and to be written: longer than a cancelled turn may take, and short enough
+that a server whose disk is full is gone after ten seconds all the same."""
 RETIRED_KEPT = 10_000
 """Clients that said goodbye and are remembered: a late create of theirs is refused."""
 VISITOR = ""
@@ -47,9 +48,15 @@ class Workspaces:
         self._rows = {row.id: row for row in await read(store.workspaces)}
         for row in self._rows.values():
             if await read(store.open_runs, row.id):
-                async with self._lock(row.path):
-                    await self._reopen(row)
+                await self._take_up(row)
         self._reaper = asyncio.create_task(self._reap(), name="claims")
+
+    async def _take_up(self, row: WorkspaceRow) -> None:
+        async with self._lock(row.path):
+            try:
+                await self._reopen(row)
+            except Exception:  # it must not keep the others from being served; whoever asks for it tries again
+                log.exception("%s could not be opened again: its runs wait", row.path)
 
     def all(self) -> list[Workspace]:
         return list(self._open.values())
@@ -71,6 +78,7 @@ class Workspaces:
                 workspace = await self._reopen(row)
                 workspace.claims = workspace.claims.create(VISITOR, self._loop.time())
                 self._look.set()
+                self._check_serving()
             return self._open[workspace_id]
 
     async def create(self, path: str, client_id: str, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
@@ -90,6 +98,7 @@ class Workspaces:
             workspace = self._open[row.id]
             workspace.claims = workspace.claims.create(client_id, self._loop.time())
             self._look.set()
+            self._check_serving()
             return workspace
 
     async def _add_row(self, path: str) -> WorkspaceRow:
@@ -146,7 +155,7 @@ class Workspaces:
                 workspace.claims = workspace.claims.expire(now)
                 if _is_idle(workspace):
                     await self._release(workspace)
-            if self._open:
+            if self._open or self._is_opening:
                 self._idle_since = self._loop.time()
             elif self._idle_exit_s and now >= self._idle_since + self._idle_exit_s:
                 self._on_idle()
@@ -165,20 +174,29 @@ class Workspaces:
         async with self._lock(workspace.path):
             if _is_idle(workspace) and workspace.id in self._open:
                 del self._open[workspace.id]
-                await workspace.close(DRAIN_S)
+                await _close(workspace)
+                self._idle_since = self._loop.time()
 
     # ── closing ──
 
     @property
     def is_idle(self) -> bool:
-        return not any(workspace.claims or workspace.is_busy for workspace in self._open.values())
+        return not self._is_opening and all(_is_idle(workspace) for workspace in self._open.values())
+
+    @property
+    def _is_opening(self) -> bool:
+        """Somebody is about to get a workspace: the server must not go away under their hands."""
+        return any(lock.locked() for lock in self._locks.values())
 
     async def close(self) -> None:
         """Close every workspace, all at once (R13)."""
         self.closing = True
         if self._reaper:
             self._reaper.cancel()
-        await asyncio.gather(*(workspace.close(DRAIN_S) for workspace in self.all()))
+        for lock in list(self._locks.values()):  # a workspace that is just being opened is closed with the others
+            async with lock:
+                pass
+        await asyncio.gather(*(_close(workspace) for workspace in self.all()))
 
     def _lock(self, path: str) -> asyncio.Lock:
         return self._locks.setdefault(path, asyncio.Lock())
@@ -186,6 +204,13 @@ class Workspaces:
     def _check_serving(self) -> None:
         if self.closing:
             raise Unavailable("the server is shutting down")
+
+
+async def _close(workspace: Workspace) -> None:
+    try:
+        await workspace.close(DRAIN_S)
+    except Exception:  # the others, and the journal behind all of them, must be closed too
+        log.exception("%s was not closed in order", workspace.path)
 
 
 def _is_idle(workspace: Workspace) -> bool:

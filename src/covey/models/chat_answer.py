@@ -29,6 +29,8 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """A whole tool call can come on one line; a line without end must not fill the memory."""
 SNIPPET = 200
 """How much of something strange is shown: enough to recognise it."""
+MAX_ERROR_TEXT = 1000
+"""Some servers quote the whole request in their errors."""
 
 NOT_AN_API = "answered with a web page: this does not look like an OpenAI-compatible API, so check base_url"
 CUT_OFF = "stopped before the end: the answer was cut off"
@@ -91,7 +93,8 @@ class ChatAnswer:
 
     def __init__(self, used_call_ids: Iterable[str] = ()) -> None:
         self.done = False
-        """The server has said that nothing follows."""
+        """Nothing that follows can matter: call `end`."""
+        self._broken: AnswerBroken | None = None
         self._finish_reason: str | None = None
         self._rest = bytearray()
         self._facts: list[ModelFact] = []
@@ -100,6 +103,7 @@ class ChatAnswer:
         self._call_ids = set(used_call_ids)
         self._calls: list[tuple[int | None, str]] = []
         """For each tool call so far, the index and the id that the server gave it."""
+        self._usage: UsageReported | None = None
         self._seen_events = False
 
     @property
@@ -108,28 +112,32 @@ class ChatAnswer:
         return self._finish_reason is not None
 
     def feed(self, data: bytes) -> list[ModelFact]:
-        """The facts that `data` completes."""
+        """The facts that `data` completes. If it breaks the answer, `end` says so: words before the break count."""
         self._facts = []
-        for line in self._lines(data):
-            if line.startswith(b"data:"):
-                self._event(line[5:])
-            elif line:
-                self._other_line(line)
+        try:
+            for line in self._lines(data):
+                if line.startswith(b"data:"):
+                    self._event(line[5:])
+                elif line:
+                    self._other_line(line)
+        except AnswerBroken as broken:
+            self._broken, self.done = broken, True
         self._flush()
+        if self._usage is not None:
+            self._facts.append(self._usage)
+            self._usage = None
         return self._facts
 
     def end(self) -> list[ModelFact]:
         """The last facts, of which the very last one is `Stopped`; raises AnswerBroken if the answer has no end."""
-        try:
-            facts = self.feed(b"\n")
-        except AnswerBroken:
-            if self._seen_events:
-                raise AnswerBroken(CUT_OFF) from None
-            raise
-        if not self._seen_events:
-            raise AnswerBroken("sent nothing that looks like the answer of an OpenAI-compatible API")
-        if not (self.finished or self.done):
-            raise AnswerBroken(CUT_OFF)
+        if self._broken:
+            raise self._broken
+        facts = self.feed(b"\n")
+        if not self.finished:
+            if not self._seen_events:
+                raise self._broken or AnswerBroken("sent nothing that looks like an OpenAI-compatible API's answer")
+            if self._broken or not self.done:
+                raise AnswerBroken(CUT_OFF)
         return [*facts, Stopped(self._reason())]
 
     def _reason(self) -> FinishReason:
@@ -171,8 +179,7 @@ class ChatAnswer:
             if choice.finish_reason:
                 self._finish_reason = choice.finish_reason
         if chunk.usage is not None:
-            self._flush()
-            self._facts.append(UsageReported(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0))
+            self._usage = UsageReported(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
 
     def _not_a_chunk(self, data: bytes) -> None:
         if data == b"[DONE]":
@@ -265,7 +272,7 @@ def error_text(value: Any) -> str:
     """The sentence for people somewhere in a decoded error; '' if there is none."""
     match value:
         case str():
-            return value.strip()
+            return value.strip()[:MAX_ERROR_TEXT]
         case dict():
             texts = (error_text(value.get(key)) for key in ("error", "message", "detail", "msg", "errors"))
         case list():

@@ -38,10 +38,11 @@ class Direct:
         self._endpoint = endpoint
         self._head = _request_head(endpoint)
         self._idle: list[_Connection] = []
+        self._draining: set[_Connection] = set()
         self._closed = False
         self._tls: ssl.SSLContext | None = None
 
-    async def post(self, body: bytes) -> _Connection:
+    async def post(self, body: bytes) -> _Answer:
         request = self._head + b"content-length: %d\r\n\r\n" % len(body) + body
         if self._idle:
             try:
@@ -54,17 +55,23 @@ class Direct:
 
     async def aclose(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().abort()
+        for connection in (*self._idle, *self._draining):
+            connection.abort()
+
+    def drain(self, connection: _Connection) -> None:
+        """Hold a connection on which only the last bytes of an answer are missing."""
+        self._draining.add(connection)
 
     def keep(self, connection: _Connection) -> bool:
         """Take a connection that could be used again; False if there is no room for it."""
+        self._draining.discard(connection)
         if self._closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
             return False
         self._idle.append(connection)
         return True
 
     def forget(self, connection: _Connection) -> None:
+        self._draining.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
 
@@ -87,42 +94,106 @@ class Direct:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, and the one answer that is under way on it."""
+    """One connection: carries one answer after the other, and says when it has been silent for too long."""
 
     def __init__(self, pool: Direct, idle_timeout_s: float) -> None:
+        self.transport: asyncio.Transport
         self._pool = pool
         self._idle_timeout_s = idle_timeout_s
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport
-        self._waiter: asyncio.Future[None] | None = None
+        self._last_heard = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._in_use = False
-        self._reset()
+        self._answer = _Answer(self)
+        """The answer under way, or the next one: what comes before it was asked for is a failure of that one."""
 
-    def _reset(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self._parser = httptools.HttpResponseParser(self)
-        self._body: list[bytes] = []
-        self._buffered = self._header_bytes = 0
-        self._complete = self._reusable = self._paused = False
-        self._failure: HttpFailed | None = None
-
-    async def ask(self, request: bytes) -> _Connection:
+    async def ask(self, request: bytes) -> _Answer:
         """Send the request and wait for the headers of its answer."""
-        self._in_use = True
         self._last_heard = self._loop.time()
         self._set_timer(self._idle_timeout_s, self._check_silence)
-        self._transport.write(request)
+        self.transport.write(request)
         try:
-            while not self.status:
-                if self._failure:
-                    raise self._failure
-                await self._wait()
+            await self._answer.begun()
         except BaseException:
             self.abort()
             raise
-        return self
+        return self._answer
+
+    def drain(self) -> None:
+        """Nobody wants the rest of the answer, but when it has come the connection is good again."""
+        self._pool.drain(self)
+        self._set_timer(DRAIN_S, self.abort)
+
+    def put_back(self) -> None:
+        if self._answer.reusable and not self.transport.is_closing() and self._pool.keep(self):
+            self._set_timer(IDLE_CONNECTION_S, self.abort)
+            self._answer = _Answer(self)
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        self._pool.forget(self)
+        self._clear_timer()
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._last_heard = self._loop.time()
+        self._answer.feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pool.forget(self)
+        self._clear_timer()
+        self._answer.connection_lost(exc)
+
+    def _check_silence(self) -> None:
+        """One timer for the whole answer, because a new one for each packet would cost more than the packet."""
+        now = self._loop.time()
+        if not self._answer.is_awaited:
+            self._last_heard = now  # nobody listened: that is not the server's silence
+        if now - self._last_heard >= self._idle_timeout_s:
+            self._answer.fail(f"was silent for {self._idle_timeout_s:g} s (idle_timeout_s)")
+        else:
+            self._set_timer(self._last_heard + self._idle_timeout_s - now, self._check_silence)
+
+    def _set_timer(self, delay: float, callback: Callable[[], None]) -> None:
+        self._clear_timer()
+        self._timer = self._loop.call_later(delay, callback)
+
+    def _clear_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class _Answer:
+    """One answer: what the parser has found so far, and the one reader who waits for more."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.reusable = False
+        self._connection = connection
+        self._released = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._header_bytes = 0
+        self._body: list[bytes] = []
+        self._buffered = 0
+        self._paused = False
+        self._complete = False
+        self._failure: HttpFailed | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        return self._waiter is not None
+
+    async def begun(self) -> None:
+        while not self.status:
+            if self._failure:
+                raise self._failure
+            await self._more()
 
     async def read(self) -> bytes:
         while not self._body:
@@ -130,65 +201,55 @@ class _Connection(asyncio.Protocol):
                 return b""
             if self._failure:
                 raise self._failure
-            await self._wait()
+            await self._more()
         data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body.clear()
         self._buffered = 0
         if self._paused:
             self._paused = False
-            self._transport.resume_reading()
+            self._connection.transport.resume_reading()
         return data
 
     async def finish(self) -> None:
-        self._in_use = False
-        if self._complete:
-            self._put_back()
-        else:
-            self._set_timer(DRAIN_S, self.abort)
+        if not self._released:
+            self._released = True
+            if self._complete:
+                self._connection.put_back()
+            else:
+                self._connection.drain()
 
     async def close(self) -> None:
-        if self._in_use:
-            self.abort()
+        if not self._released:
+            self._released = True
+            self._connection.abort()
 
-    def abort(self) -> None:
-        self._in_use = False
-        self._pool.forget(self)
-        self._clear_timer()
-        self._transport.abort()
+    # What the connection says.
 
-    def _put_back(self) -> None:
-        if self._reusable and not self._transport.is_closing() and self._pool.keep(self):
-            self._set_timer(IDLE_CONNECTION_S, self.abort)
-            self._reset()
-        else:
-            self.abort()
-
-    # What the event loop says.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._last_heard = self._loop.time()
+    def feed(self, data: bytes) -> None:
         if not self.status:
             self._header_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(f"sent something that is not HTTP ({error})")
+            self.fail(f"sent something that is not HTTP ({error})")
         if not self.status and self._header_bytes > MAX_HEADER_BYTES:
-            self._fail(f"sent more than {MAX_HEADER_BYTES // 1024} KiB of headers")
+            self.fail(f"sent more than {MAX_HEADER_BYTES // 1024} KiB of headers")
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._pool.forget(self)
-        self._clear_timer()
         if self.status and exc is None and not self.headers.keys() & {"content-length", "transfer-encoding"}:
             self._complete = True  # such a body ends with its connection
+            self._wake()
         elif self._header_bytes:
-            self._fail("closed the connection: the answer was cut off")
+            self.fail("closed the connection: the answer was cut off")
         else:
-            self._fail("closed the connection without an answer", retry=True)
+            self.fail("closed the connection without an answer", retry=True)
+
+    def fail(self, text: str, *, retry: bool = False) -> None:
+        """The first failure holds, and none can spoil an answer that is complete."""
+        if not self._complete and self._failure is None:
+            self._failure = HttpFailed(text, retry=retry)
+        self._connection.abort()
         self._wake()
 
     # What the parser says.
@@ -208,25 +269,26 @@ class _Connection(asyncio.Protocol):
             self.status = status
 
     def on_body(self, data: bytes) -> None:
-        if not self._in_use:
+        if self._released:
             return
         self._body.append(data)
         self._buffered += len(data)
         if self._buffered > MAX_BUFFERED_BYTES and not self._paused:
             self._paused = True
-            self._transport.pause_reading()
+            self._connection.transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        if self.status:
-            self._complete = True
-            self._reusable = self._parser.should_keep_alive()  # it has forgotten when the callback is over
-            if not self._in_use:
-                self._loop.call_soon(self._put_back)  # not from within its own parser
+        if not self.status:
+            return
+        self._complete = True
+        self.reusable = self._parser.should_keep_alive()  # the parser knows it only within this callback
+        if self._released:
+            asyncio.get_running_loop().call_soon(self._connection.put_back)  # not from within the parser
 
-    # Waiting, and giving up.
+    # Waiting.
 
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
+    async def _more(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
         finally:
@@ -235,32 +297,6 @@ class _Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-    def _fail(self, text: str, *, retry: bool = False) -> None:
-        """The first failure holds, and none can spoil an answer that is complete."""
-        if not self._complete and self._failure is None:
-            self._failure = HttpFailed(text, retry=retry)
-        self._transport.abort()
-
-    def _check_silence(self) -> None:
-        """One timer for the whole answer, because a new one for each packet would cost more than the packet."""
-        now = self._loop.time()
-        if self._waiter is None:
-            self._last_heard = now  # nobody listened: that is not the server's silence
-        if now - self._last_heard >= self._idle_timeout_s:
-            self._fail(f"was silent for {self._idle_timeout_s:g} s (idle_timeout_s)")
-            self._wake()
-        else:
-            self._set_timer(self._last_heard + self._idle_timeout_s - now, self._check_silence)
-
-    def _set_timer(self, delay: float, callback: Callable[[], None]) -> None:
-        self._clear_timer()
-        self._timer = self._loop.call_later(delay, callback)
-
-    def _clear_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 def _request_head(endpoint: Endpoint) -> bytes:

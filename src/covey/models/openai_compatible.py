@@ -36,9 +36,8 @@ class OpenAICompatible:
         self._provider_id = provider_id
         self._settings = settings
         self._max_tokens_field = "max_completion_tokens" if settings.type == "openai" else "max_tokens"
-        self._check_address()
         endpoint = Endpoint(
-            url=settings.base_url.rstrip("/") + "/chat/completions",
+            url=self._address(),
             headers=self._headers(),
             connect_timeout_s=settings.connect_timeout_s,
             idle_timeout_s=settings.idle_timeout_s,
@@ -52,17 +51,18 @@ class OpenAICompatible:
         answer = await self._ask(request)
         chat = ChatAnswer(call.id for message in request.messages for call in message.tool_calls)
         try:
+            request.on_connected()
             while not chat.done and (data := await self._read(answer, chat)):
                 for fact in chat.feed(data):
                     yield fact
             last_facts = chat.end()
             await answer.finish()
-            for fact in last_facts:
-                yield fact
         except (HttpFailed, AnswerBroken) as failure:
             raise self._failed(f"the server {failure}") from None
         finally:
             await answer.close()
+        for fact in last_facts:
+            yield fact  # here the connection is free already, however long the reader takes
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -86,7 +86,6 @@ class OpenAICompatible:
             try:
                 answer = await self._http.post(body)
                 if 200 <= answer.status < 300:
-                    request.on_connected()
                     return answer
                 status = answer.status
                 retry_after = parse_retry_after(answer.headers.get("retry-after"), time.time())
@@ -123,7 +122,9 @@ class OpenAICompatible:
 
     def _refusal(self, answer: Answer, body: bytes) -> str:
         status, told = answer.status, error_text_of_body(body) or "it gave no reason"
-        if told == NOT_AN_API:
+        if told == NOT_AN_API and status >= 500:
+            told = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
+        elif told == NOT_AN_API:
             return f"the server {told} (status {status})"
         if status in (401, 403):
             what = "the API key" if self._settings.api_key else "a request without an API key"
@@ -159,13 +160,15 @@ class OpenAICompatible:
                 raise self._failed(f"the header {name!r} or the api_key has characters that cannot be sent")
         return headers
 
-    def _check_address(self) -> None:
-        parts = urlsplit(self._settings.base_url)
+    def _address(self) -> str:
+        base_url = self._settings.base_url
+        parts = urlsplit(base_url)
         try:
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             usable = False
-        if not usable:
+        if not usable or not all("!" <= character <= "~" for character in base_url):
             raise self._failed('base_url must be an address, such as "http://127.0.0.1:8080/v1"')
         if parts.username is not None:
             raise self._failed("base_url must not hold a user or password: use api_key or headers")
+        return parts._replace(path=parts.path.rstrip("/") + "/chat/completions", fragment="").geturl()

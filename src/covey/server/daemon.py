@@ -26,6 +26,7 @@ from covey.engine.world import World
 from covey.protocol.paths import Address, make_private, token_file
 from covey.server.access import Access, hosts
 from covey.server.app import App
+from covey.server.http_protocol import HttpProtocol
 from covey.store.base import Store
 from covey.store.journal import Journal
 from covey.store.sqlite import SqliteStore
@@ -94,7 +95,7 @@ async def _serve(options: Options, listener: socket.socket, token: str, open_sto
     config = uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=HttpProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -92,7 +92,7 @@ class Endpoint:
             raise BadRequest("a JSON body is required")
         try:
             return self._decoder.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"the body is not valid: {error}") from None
 
 

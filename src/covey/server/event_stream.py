@@ -26,6 +26,7 @@ STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
 REPLAY_PAGE = 500
 """Events read from the store at once during a replay."""
+NOT_KEPT = "the events after this id are not kept any more"
 
 
 class EventStream:
@@ -146,18 +147,24 @@ class Stream:
         known = EventId.parse(last_id)
         bounds = await read(store.log_bounds, workspace.id)
         if known is None or known.epoch != feed.epoch or not bounds.floor <= known.seq <= upto:
-            reason = "the event id is unknown" if known is None else "the events after this id are not kept any more"
-            gap = Gap(reason=reason, resume_from=str(EventId(feed.epoch, upto)))
-            yield frame(encode_event(created(gap)))
+            reason = "the event id is unknown" if known is None else NOT_KEPT
+            yield _gap(reason, EventId(feed.epoch, upto))
             return
         after = known.seq
         while after < upto:
             session_id = self._subscription.session_id
             page = await read(store.events, workspace.id, after, upto, session_id, REPLAY_PAGE)
+            if (await read(store.log_bounds, workspace.id)).floor > after:  # the log was trimmed under our hands
+                yield _gap(NOT_KEPT, EventId(feed.epoch, upto))
+                return
             if not page:
                 return
             after = page[-1].seq
             yield b"".join(frame(event.encoded, EventId(feed.epoch, event.seq)) for event in page)
+
+
+def _gap(reason: str, resume_from: EventId) -> bytes:
+    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
 
 
 def _drop_connection(send: Send) -> None:

@@ -24,8 +24,10 @@ def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iter
     yield from _metric("process_resident_memory_peak_bytes", "gauge", usage.ru_maxrss * 1024)
     yield from _metric("workspaces_open", "gauge", len(open_workspaces))
     yield from _metric("event_streams_open", "gauge", streams)
+    yield "# TYPE covey_runs_open gauge\n"
     for state in ("accepted", "queued", "active", "folded"):
         yield f'covey_runs_open{{state="{state}"}} {sum(run.state == state for run in runs)}\n'
+    yield "# TYPE covey_events_total counter\n"
     for workspace in open_workspaces:
         yield f'covey_events_total{{workspace="{workspace.id}"}} {workspace.feed.last_seq}\n'
     for name, value in sorted(counts.items()):
@@ -34,4 +36,4 @@ def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iter
 
 def _metric(name: str, kind: str, value: float) -> Iterable[str]:
     yield f"# TYPE covey_{name} {kind}\n"
-    yield f"covey_{name} {value:g}\n"
+    yield f"covey_{name} {value}\n"

@@ -107,7 +107,10 @@ class Journal:
         self._give_up.set()
         await self._loop.run_in_executor(self._readers, self._thread.join, 1.0)
         self._readers.shutdown(wait=True)
-        self._store.close()
+        if self._thread.is_alive():  # it waits inside the store, which cannot be closed under its hands
+            log.error("the store still refuses to write; the next start goes on from what it holds")
+        else:
+            self._store.close()
 
     # ── the writing thread ──
 

@@ -26,6 +26,9 @@ _LOOK_AGAIN_S = 0.001
 _PIECE = 65536
 """More than the environment of nearly every process: one read for each, as all processes are looked at."""
 
+_PIDS_PER_S = 100_000 * (os.cpu_count() or 64)
+"""No machine gives out pids faster: to make a thread and end it takes a processor about 10 microseconds."""
+
 
 class Process(NamedTuple):
     """One process for ever: a pid is given out again, a pid with its start time (clock ticks since boot) is not."""
@@ -42,24 +45,26 @@ class _Status(NamedTuple):
     start: int
 
 
-def tagged(tag: str, *, since: int = 0) -> set[Process]:
+def tagged(tag: str, leader: int = 0) -> set[Process]:
     """The living processes of this user whose tag is `tag` or begins with `tag` and a slash.
 
     Whole parts are compared, and no run id has a slash: looking for run `a1` never finds run `a10` or `a1.b`.
 
     An empty answer is a proof, up to `exec`: the table is listed again until nothing new is in it, so a process that
     was missed must have been born after the last listing, by a parent that was alive then and would have been found.
-    `since` is a start time: nothing older is waited for when it has no environment yet.
+    `leader` is the first process of that tag, not yet reaped: nothing that is older need be looked at.
     """
     if not tag:
         raise ValueError("an empty tag would cover every process that Covey ever started")
+    mark = f"{TAG}={tag}".encode()
     found: set[Process] = set()
     settled: set[int] = {os.getpid()}
+    since, oldest = start_time(leader), _oldest(leader)
     for _ in range(_LOOKS):
-        new = _pids() - settled
+        new = {pid for pid in _pids() if pid >= oldest} - settled
         if not new:
             break
-        starting = {pid for pid in new if _look(pid, tag, found) and _may_be_starting(pid, since)}
+        starting = {pid for pid in new if _look(pid, mark, found) and _may_be_starting(pid, since)}
         settled |= new - starting
         if starting == new:
             time.sleep(_LOOK_AGAIN_S)
@@ -130,18 +135,32 @@ def _pids() -> set[int]:
     return {int(name) for name in os.listdir("/proc") if name.isdigit()} if AVAILABLE else set()
 
 
-def _look(pid: int, tag: str, found: set[Process]) -> bool:
-    """Add the process to `found` if it carries the tag. True: it has no environment to look at."""
+def _oldest(leader: int) -> int:
+    """No process that began after the leader has a lower pid than this.
+
+    Pids rise until they reach a maximum and then start again at the bottom. Unless that may have happened since, those
+    below the leader's are older: a quick command costs a look at the few processes younger than itself.
+    """
+    start = start_time(leader)
+    if not start:
+        return 0
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - start / os.sysconf("SC_CLK_TCK")
+    with open("/proc/sys/kernel/pid_max") as file:
+        maximum = int(file.read())
+    return leader if age_s >= 0 and leader + age_s * _PIDS_PER_S < maximum else 0
+
+
+def _look(pid: int, mark: bytes, found: set[Process]) -> bool:
+    """Add the process to `found` if it carries the mark. True: it has no environment to look at."""
     environment = _read(pid, "environ")
-    if environment and _carries(environment, tag) and _is_own(pid) and (start := start_time(pid)):
-        found.add(Process(pid, start))
+    # All processes come by here, so what nearly none of them has is asked first.
+    if environment and mark in environment and _carries(environment, mark) and _is_own(pid):
+        found.add(Process(pid, start_time(pid)))
     return environment == b""
 
 
-def _carries(environment: bytes, tag: str) -> bool:
-    exact = b"\0" + f"{TAG}={tag}".encode()
-    environment = b"\0" + environment + b"\0"
-    return exact + b"\0" in environment or exact + b"/" in environment
+def _carries(environment: bytes, mark: bytes) -> bool:
+    return any(entry == mark or entry.startswith(mark + b"/") for entry in environment.split(b"\0"))
 
 
 def _is_own(pid: int) -> bool:

@@ -133,6 +133,7 @@ class _Call:
         self._silent = self._loop.create_future()
         self._pidfd: int | None = None
         self._pipe, write_end = os.pipe()
+        os.set_blocking(self._pipe, False)
         try:
             self.process = subprocess.Popen(  # noqa: S603 - running what a model asks for is the purpose, once permitted
                 arguments,
@@ -151,7 +152,6 @@ class _Call:
 
     def watch(self) -> None:
         """Tell the event loop what to listen to. The process is not reaped here: see `end`."""
-        os.set_blocking(self._pipe, False)
         self._loop.add_reader(self._pipe, self._read)
         try:
             self._pidfd = os.pidfd_open(self.process.pid)
@@ -189,7 +189,7 @@ class _Call:
         self._silent.cancel()
 
     def _tagged(self) -> set[Process]:
-        return process_table.tagged(self._tag, since=process_table.start_time(self.process.pid))
+        return process_table.tagged(self._tag, leader=self.process.pid)
 
     def _members(self) -> Callable[[], set[Process]]:
         """Finds all of the call's processes, also those whose parents have ended since it was last asked."""

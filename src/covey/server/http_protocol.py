@@ -1,0 +1,30 @@
+"""uvicorn's HTTP protocol with a bound on the head of a request. Bodies are bounded where they are read."""
+
+from __future__ import annotations
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Four times what browsers send at most. Anybody on this machine can connect, and the token comes after the head."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _in_head = False
+    _head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response(f"The head of a request may have at most {MAX_HEAD_BYTES} bytes.")
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()

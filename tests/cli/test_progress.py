@@ -1,0 +1,61 @@
+"""What is told on stderr while a run works."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from tests.client.values import some_run, text_message
+
+from covey.cli.progress import Progress
+from covey.cli.screen import Screen
+from covey.protocol.events import AgentEvent, created, updated
+from covey.protocol.messages import Message, ToolCall, ToolCallPart
+
+
+def calling(tool: str, given: str, *, finished: bool = True, run_id: str = "r1") -> Message:
+    call = ToolCall(id="c1", name=tool, input=given, finished=finished)
+    return text_message("m1", parts=(ToolCallPart(data=call),), run_id=run_id)
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def progress(stream: io.StringIO) -> Progress:
+    return Progress(Screen(stream, quiet=False, shares_terminal=False), "r1")
+
+
+def test_each_tool_call_is_told_once(progress: Progress, stream: io.StringIO) -> None:
+    progress.event(updated(calling("bash", '{"com', finished=False)))
+    assert stream.getvalue() == ""
+    for _ in range(2):
+        progress.event(updated(calling("bash", '{"command":\n "ls"}')))
+    assert stream.getvalue() == '· bash {"command": "ls"}\n'
+
+
+def test_a_long_input_is_cut_short_and_cannot_drive_the_terminal(progress: Progress, stream: io.StringIO) -> None:
+    progress.event(updated(calling("bash", "\x1b[2J" + "x" * 500)))
+    assert len(stream.getvalue()) < 120
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_other_runs_are_not_told(progress: Progress, stream: io.StringIO) -> None:
+    progress.event(updated(calling("bash", "{}", run_id="r0")))
+    progress.event(created(AgentEvent(type="retry", session_id="s1", run_id="r0", error="busy", attempt=2)))
+    progress.event(updated(some_run("r0")))
+    assert stream.getvalue() == ""
+
+
+def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.StringIO) -> None:
+    progress.event(
+        created(AgentEvent(type="retry", session_id="s1", run_id="r1", error="The model is busy", attempt=2))
+    )
+    progress.connection(True, "")
+    progress.connection(False, "the server closed it")
+    assert stream.getvalue().splitlines() == [
+        "The model is busy; trying again (attempt 2).",
+        "The connection was lost (the server closed it); reconnecting. The run goes on meanwhile.",
+    ]

@@ -1,0 +1,210 @@
+"""`covey run` at a real terminal: questions, Ctrl-C, and a spinner that is never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.conftest import WAIT_S, Home
+
+from covey.cli import exits
+from covey.cli.screen import FRAMES
+from covey.client.client import Client
+from covey.protocol.paths import Address
+
+QUESTION = "Allow it? [y]es, [n]o, [a]lways in this session: "
+
+
+class Terminal:
+    """A command whose stdin, stdout and stderr are a terminal of its own, with everything that it shows."""
+
+    def __init__(self, home: Home, *command: str) -> None:
+        self._screen, self._line = pty.openpty()
+        # A session leader that opens a terminal gets it as its own: only then does Ctrl-C reach it.
+        self._process = subprocess.Popen(
+            ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(self._line), *command],
+            cwd=home.project,
+            env=home.env,
+            start_new_session=True,
+        )
+        self.shown = ""
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while self.shown.count(text) < count:
+            assert time.monotonic() < deadline, f"{text!r} was not shown; only {self.shown!r}"
+            assert self._read(), f"it ended without {text!r}; only {self.shown!r}"
+
+    def type(self, text: str) -> None:
+        os.write(self._screen, text.encode())
+
+    def finish(self) -> int:
+        while self._read():
+            pass
+        return self._process.wait(WAIT_S)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        os.close(self._screen)
+        os.close(self._line)
+
+    def _read(self) -> bool:
+        """False once the command has ended and everything that it wrote was read."""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            ended = self._process.poll() is not None
+            ready, _, _ = select.select([self._screen], [], [], 0 if ended else 0.05)
+            if ready:
+                data = os.read(self._screen, 65536)
+                self.shown += data.decode("utf-8", "replace").replace("\r\n", "\n")
+                return True
+            if ended:
+                return False
+        raise AssertionError(f"nothing happened any more after {self.shown!r}")
+
+
+class Terminals:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._made: list[Terminal] = []
+
+    def run(self, *args: str) -> Terminal:
+        return self.start(*self._home.command("run", *args))
+
+    def start(self, *command: str) -> Terminal:
+        made = Terminal(self._home, *command)
+        self._made.append(made)
+        return made
+
+    def close(self) -> None:
+        for made in self._made:
+            made.close()
+
+
+@pytest.fixture
+def terminals(home: Home) -> Iterator[Terminals]:
+    made = Terminals(home)
+    yield made
+    made.close()
+
+
+def test_ctrl_c_cancels_the_run_and_waits_for_its_end(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.run("hang")
+    terminal.wait_for("one two")
+    terminal.type("\x03")
+    assert terminal.finish() == exits.STOPPED
+    assert "Cancelling the run" in terminal.shown
+    assert "The run is cancelled." in terminal.shown
+    (session,) = home.sessions()
+    assert not session["is_busy"]
+    assert home.messages(session["id"])[-1]["parts"][-1]["data"]["reason"] == "canceled"
+
+
+def test_ctrl_c_before_there_is_a_run(terminals: Terminals, home: Home) -> None:
+    """Also a server that was just started for us survives it: it is in a session of its own."""
+    terminal = terminals.run("--host", "unix:///nowhere/covey.sock", "hello")
+    assert terminal.finish() == exits.UNREACHABLE
+    home.covey("run", "hello")
+    pid = home.pid()
+    terminal = terminals.run("hang")
+    terminal.wait_for("one two")
+    terminal.type("\x03")
+    terminal.finish()
+    assert home.pid() == pid
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_made"), [("y\n", True), ("n\n", False), ("\x04", False), ("what?\nalways\n", True)]
+)
+def test_the_person_at_the_terminal_is_asked(terminals: Terminals, home: Home, typed: str, is_made: bool) -> None:
+    terminal = terminals.run("use the tool")
+    terminal.wait_for(QUESTION)
+    assert "bash: touch made" in terminal.shown
+    assert not (home.project / "made").exists()
+    terminal.type(typed)
+    assert terminal.finish() == 0
+    assert (home.project / "made").exists() == is_made
+    assert "I make a file." in terminal.shown
+    assert terminal.shown.rstrip().endswith("Done.")
+    assert terminal.shown.count("Done.") == 1
+
+
+def test_always_is_for_the_session(terminals: Terminals, home: Home) -> None:
+    keeps_the_workspace = terminals.run("hang")
+    keeps_the_workspace.wait_for("one two")
+    terminal = terminals.run("use the tool")
+    terminal.wait_for(QUESTION)
+    terminal.type("a\n")
+    assert terminal.finish() == 0
+    (home.project / "made").unlink()
+    again = terminals.run("-C", "use the tool")
+    assert again.finish() == 0
+    assert QUESTION not in again.shown
+    assert (home.project / "made").exists()
+
+
+def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.run("use the tool")
+    terminal.wait_for(QUESTION)
+    terminal.type("\x03")
+    assert terminal.finish() == exits.STOPPED
+    assert not (home.project / "made").exists()
+
+
+def test_somebody_else_may_answer(terminals: Terminals, home: Home) -> None:
+    async def allow() -> None:
+        async with Client(Address(path=str(home.socket))) as client:
+            workspace = await client.create_workspace(str(home.project))
+            (request,) = await client.permissions(workspace.id)
+            assert await client.answer_permission(workspace.id, request.id, "allow")
+            assert not await client.answer_permission(workspace.id, request.id, "deny")
+
+    terminal = terminals.run("use the tool")
+    terminal.wait_for(QUESTION)
+    asyncio.run(allow())
+    assert terminal.finish() == 0
+    assert "answered elsewhere: allowed" in terminal.shown
+    assert (home.project / "made").exists()
+
+
+def test_a_prompt_from_a_pipe_leaves_the_terminal_for_answers(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.start("sh", "-c", 'echo "use the tool" | "$@"', "sh", *home.command("run"))
+    terminal.wait_for(QUESTION)
+    terminal.type("y\n")
+    assert terminal.finish() == 0
+    assert (home.project / "made").exists()
+
+
+def test_a_job_in_the_background_is_not_stopped_by_a_question(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.start("sh", "-mc", '"$@" & wait $!', "sh", *home.command("run", "use the tool"))
+    terminal.finish()
+    assert "denied, because nobody is here to be asked" in terminal.shown
+    assert not (home.project / "made").exists()
+
+
+def test_the_spinner_shows_that_something_happens_and_leaves_no_trace(terminals: Terminals) -> None:
+    terminal = terminals.run("hang")
+    terminal.wait_for("one two")
+    terminal.type("\x03")
+    terminal.finish()
+    before_text = terminal.shown.partition("one two")[0]
+    assert not set(before_text.rpartition("\x1b[K")[2]) & set(FRAMES)
+    quiet = terminals.run("-q", "hello")
+    quiet.finish()
+    assert quiet.shown == "You said: hello\n"
+
+
+def test_the_answer_cannot_drive_the_terminal(terminals: Terminals) -> None:
+    terminal = terminals.run("-q", "see \x1b]0;title\x07 \x1b[2J")
+    terminal.finish()
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", terminal.shown)

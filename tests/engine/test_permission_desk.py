@@ -1,0 +1,153 @@
+"""Asking and answering: the first answer wins, and nothing waits for somebody who cannot answer any more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.support.engine import Engine, call, config, running, within
+
+from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest
+from covey.tools.base import ToolContext
+
+pytestmark = pytest.mark.anyio
+
+
+async def asked(engine: Engine, run_id: str = "a", subject: str = "rm") -> PermissionRequest:
+    """A run that waits for permission to do something."""
+    engine.tool.harmless = False
+    engine.model.answer(*call(call_id=f"c-{run_id}", subject=subject))
+    await engine.post(run_id, run_id)
+    await engine.until(lambda: [r for r in engine.of_type(PermissionRequest) if r.run_id == run_id])
+    return next(r for r in engine.of_type(PermissionRequest) if r.run_id == run_id)
+
+
+def results(engine: Engine) -> list[tuple[str, bool]]:
+    return [(result.content, result.is_error) for m in engine.messages() for result in m.tool_results]
+
+
+def notifications(engine: Engine) -> list[tuple[str | None, bool, bool]]:
+    return [(n.permission_id, n.granted, n.denied) for n in engine.of_type(PermissionNotification)]
+
+
+async def test_the_first_answer_wins(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        desk = engine.workspace.permissions
+        assert list(desk.pending) == [request]
+        assert (await engine.workspace.run("a")).waiting_on == "permission"
+        assert desk.answer(request.id, "allow") is True
+        assert desk.answer(request.id, "deny") is False
+        await engine.ended("a")
+        assert desk.answer(request.id, "deny") is False
+        assert results(engine) == [("worked", False)]
+        assert notifications(engine) == [(request.id, True, False)]
+        assert list(desk.pending) == []
+        assert desk.answer("unknown", "allow") is False
+
+
+async def test_a_denied_call_tells_the_model_and_has_no_effect(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        engine.workspace.permissions.answer(request.id, "deny")
+        assert (await engine.ended("a")).state == "completed"
+        assert engine.tool.calls == []
+        ((content, is_error),) = results(engine)
+        assert "denied" in content
+        assert is_error
+        assert notifications(engine) == [(request.id, False, True)]
+
+
+async def test_a_cancel_closes_the_request_for_everybody(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        await engine.cancel()
+        assert (await engine.ended("a")).state == "cancelled"
+        assert engine.workspace.permissions.answer(request.id, "allow") is False
+        assert notifications(engine) == [(request.id, False, True)]
+        assert list(engine.workspace.permissions.pending) == []
+        assert engine.tool.calls == []
+        kinds = [event.type for event in engine.events]
+        assert kinds.index("permission_notification") < kinds.index("run_complete")
+
+
+async def test_an_answer_and_a_cancel_at_the_same_moment_end_the_run_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        cancelling = asyncio.create_task(engine.cancel())
+        assert engine.workspace.permissions.answer(request.id, "allow") is True
+        await cancelling
+        assert (await engine.ended("a")).state == "cancelled"
+        assert len(notifications(engine)) == 1
+
+
+async def test_an_answer_for_the_session_covers_the_same_wish_and_no_other(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        first = await asked(engine, "a", "make")
+        engine.workspace.permissions.answer(first.id, "allow_session")
+        await engine.ended("a")
+        engine.model.answer(*call(call_id="c2", subject="make"))
+        await engine.post("b", "b")
+        await engine.ended("b")
+        assert engine.tool.calls == ["make", "make"]
+        other = await asked(engine, "c", "make install")
+        engine.workspace.permissions.answer(other.id, "deny")
+        await engine.ended("c")
+        engine.session_id = (await engine.workspace.create_session("another")).id
+        elsewhere = await asked(engine, "d", "make")
+        engine.workspace.permissions.answer(elsewhere.id, "deny")
+        await engine.ended("d")
+        assert engine.tool.calls == ["make", "make"]
+
+
+async def test_approving_everything_approves_what_waits_and_is_told(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        await within(engine.workspace.permissions.set_skip(True))
+        await engine.ended("a")
+        assert notifications(engine) == [(request.id, True, False)]
+        engine.model.answer(*call(call_id="c2", subject="more"))
+        await engine.post("b", "b")
+        await engine.ended("b")
+        assert len(engine.of_type(PermissionRequest)) == 1
+        assert [change.skip_permissions for change in engine.of_type(ConfigChanged)] == [True]
+        await within(engine.workspace.permissions.set_skip(False))
+        again = await asked(engine, "c")
+        engine.workspace.permissions.answer(again.id, "deny")
+        await engine.ended("c")
+
+
+async def test_a_rule_that_forbids_is_not_overruled_by_approving_everything(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(deny=("work",))) as engine:
+        await within(engine.workspace.permissions.set_skip(True))
+        engine.model.answer(*call())
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        assert "forbids" in results(engine)[0][0]
+        assert engine.tool.calls == []
+
+
+async def test_closing_does_not_wait_for_an_answer(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        await within(engine.workspace.close(5.0))
+        assert notifications(engine) == [(request.id, False, True)]
+        assert engine.terminals()["a"].cancelled
+
+
+async def test_a_request_that_cannot_be_told_is_not_left_pending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as engine:
+        engine.tool.harmless = False
+
+        def preview(params: object, context: ToolContext) -> dict[str, object]:
+            return {"path": "\udcff"}
+
+        monkeypatch.setattr(engine.tool, "preview", preview)
+        engine.model.answer(*call())
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        assert list(engine.workspace.permissions.pending) == []
+        assert engine.tool.calls == []

@@ -1,0 +1,465 @@
+"""One turn, and everything that can go wrong in it: the run ends once, its record is whole, and the lane goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
+
+from covey.config.schema import ConfigError
+from covey.engine import turn as turn_module
+from covey.engine.last_words import Ending
+from covey.engine.recorder import Batch
+from covey.lifecycle import history
+from covey.lifecycle.reply import ReasoningDelta, Stopped, ToolCallBegun, ToolInputDelta, UsageReported
+from covey.models.base import ModelFailed, Retry
+from covey.protocol.events import AgentEvent
+from covey.protocol.messages import Message, ToolCallPart
+from covey.protocol.runs import RunComplete
+from covey.store.base import StoreFailed
+from covey.tools.base import ToolFailed, ToolOutput
+
+pytestmark = pytest.mark.anyio
+
+
+async def fails(engine: Engine) -> str:
+    """Run "a", which must fail, then "b", which must not: gives the error."""
+    await engine.post("a", "a")
+    await engine.post("b", "b")
+    failed = await engine.ended("a")
+    assert failed.state == "failed"
+    assert failed.error
+    assert engine.terminals()["a"].error == failed.error
+    notices = [notice for notice in engine.of_type(AgentEvent) if notice.run_id == "a"]
+    assert [(notice.type, notice.error) for notice in notices] in (
+        [("error", failed.error)],
+        [("re_authenticate", failed.error)],
+    )
+    assert (await engine.ended("b")).state == "completed"
+    return failed.error
+
+
+# ── failures ──
+
+BROKEN_MODELS: dict[str, tuple[BaseException, str]] = {
+    "model failed": (ModelFailed("test: the server is overloaded"), "test: the server is overloaded"),
+    "key refused": (ModelFailed("test: wrong key", auth=True), "test: wrong key"),
+    "configuration": (ConfigError("models.large is wrong"), "models.large is wrong"),
+    "bug": (KeyError("choices"), "internal error: KeyError: 'choices'"),
+    "cancelled from inside": (asyncio.CancelledError(), "the turn was stopped from inside"),
+    "group": (BaseExceptionGroup("several", [ValueError("one")]), "internal error"),
+    "stop": (StopAsyncIteration(), "internal error: RuntimeError"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_MODELS)
+@pytest.mark.parametrize("when", ["at once", "in the middle", "after a tool"])
+async def test_a_model_that_fails(tmp_path: Path, name: str, when: str) -> None:
+    error, expected = BROKEN_MODELS[name]
+    async with running(tmp_path) as engine:
+        if when == "after a tool":
+            engine.model.answer("look ", *call())
+        engine.model.answer(*(["half "] if when == "in the middle" else []), error)
+        assert expected in await fails(engine)
+        answers = [entry for entry in engine.transcript() if entry[0] == "assistant"]
+        assert answers[-2][1:] == ("half " if when == "in the middle" else "", "error")
+
+
+async def test_a_refused_key_is_told_as_such(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer(ModelFailed("test: wrong key", auth=True))
+        await fails(engine)
+        assert [notice.type for notice in engine.of_type(AgentEvent)] == ["re_authenticate", "agent_finished"]
+
+
+async def test_facts_that_make_no_sense_fail_the_run_and_nothing_else(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer("half ", ToolInputDelta(7, "{}"))
+        assert "internal error" in await fails(engine)
+
+
+BREAKAGES: dict[str, Callable[[Engine], tuple[object, str]]] = {
+    "system prompt": lambda engine: (engine.workspace.agent, "system_prompt"),
+    "tool specs": lambda engine: (engine.workspace.agent, "tool_specs"),
+    "model": lambda engine: (engine.workspace.agent, "model"),
+    "step": lambda engine: (engine.workspace.dispatcher(engine.session_id), "begin_step"),
+    "answer": lambda engine: (turn_module.Turn, "open_answer"),
+    "history": lambda engine: (history, "for_model"),
+    "tool calls": lambda engine: (engine.workspace.tool_calls, "run"),
+}
+
+
+@pytest.mark.parametrize("what", BREAKAGES)
+async def test_a_bug_of_ours_fails_the_run_and_the_next_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    async with running(tmp_path) as engine:
+        target, name = BREAKAGES[what](engine)
+        works = getattr(target, name)
+        broken = iter([True])
+
+        def breaks_once(*args: object) -> object:
+            if next(broken, False):
+                raise RuntimeError("a bug of ours")
+            return works(*args)
+
+        monkeypatch.setattr(target, name, breaks_once)
+        if what == "tool calls":
+            engine.model.answer(*call())
+        assert await fails(engine) == "internal error: RuntimeError: a bug of ours"
+
+
+async def test_a_history_that_cannot_be_read_fails_the_run(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        works = engine.workspace._parts.read_messages
+        broken = iter([True])
+
+        async def read_messages(session_id: str) -> list[Message]:
+            if next(broken, False):
+                raise StoreFailed("cannot read", passing=True)
+            return await works(session_id)
+
+        object.__setattr__(engine.workspace._parts, "read_messages", read_messages)
+        assert "cannot read" in await fails(engine)
+
+
+async def test_a_start_that_can_never_be_written_still_ends_the_run(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        dispatcher = engine.workspace.dispatcher(engine.session_id)
+        recorder = engine.workspace._recorder
+        works = recorder.write
+        refused = asyncio.get_running_loop().create_future()
+        refused.set_exception(StoreFailed("too big", passing=False))
+        refused.exception()
+        begun = iter([True])
+
+        def write(batch: object, **options: object) -> object:
+            done = works(batch, **options)  # type: ignore[arg-type]
+            is_start = dispatcher.lane.active is not None and next(begun, False)
+            return refused if is_start else done
+
+        recorder.write = write  # type: ignore[method-assign, assignment]
+        assert "too big" in await fails(engine)
+
+
+@pytest.mark.xfail(strict=True, reason="a run whose last words cannot be composed is stranded, and its lane with it")
+async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as engine:
+        works = turn_module.Turn.ending
+        broken = iter([True])
+
+        def ending(self: turn_module.Turn, known: Ending) -> Ending:
+            if next(broken, False):
+                raise RuntimeError("a bug of ours")
+            return works(self, known)
+
+        monkeypatch.setattr(turn_module.Turn, "ending", ending)
+        await engine.post("a", "a")
+        await engine.post("b", "b")
+        async with asyncio.timeout(0.5):
+            await engine.until(lambda: engine.of_type(RunComplete))
+
+
+async def test_scenario_18_a_failed_turn_hands_over(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.model.answer(gate, ModelFailed("out of order"))
+        for run_id in "abc":
+            await engine.post(run_id, run_id)
+        await gate.reached()
+        await engine.told_state("c", "queued")
+        gate.open()
+        assert [(await engine.ended(run_id)).state for run_id in "abc"] == ["failed", "completed", "completed"]
+        assert list(engine.terminals()) == ["a", "b", "c"]
+
+
+async def test_a_cancel_wins_over_a_failure_that_comes_with_it(tmp_path: Path) -> None:
+    """A provider library that raises because it was cancelled has not failed (R5)."""
+    async with running(tmp_path) as engine:
+
+        class Raises(Gate):
+            async def pass_through(self) -> None:
+                try:
+                    await super().pass_through()
+                except asyncio.CancelledError:
+                    raise ConnectionResetError("the connection was closed") from None
+
+        gate = Raises()
+        engine.model.answer("half ", gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        run = await engine.ended("a")
+        assert (run.state, run.error) == ("cancelled", None)
+        assert engine.of_type(AgentEvent) == []
+
+
+async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.model.answer(gate, "late")
+        await engine.post("a", "a")
+        await gate.reached()
+        turn = engine.workspace.dispatcher(engine.session_id)._turn
+        assert turn is not None
+        await engine.cancel()
+        await engine.ended("a")
+        told = len(engine.events)
+        turn.stop()
+        with pytest.raises(asyncio.CancelledError):
+            turn._on_retry(Retry(1, 1.0, "late"))
+        turn._save_growth()
+        await within(engine.workspace._recorder.write(Batch()))
+        assert len(engine.events) == told
+        assert list(engine.terminals()) == ["a"]
+
+
+# ── bodies that do not stop ──
+
+
+@pytest.mark.parametrize("then", [("text",), call(), (ModelFailed("late"),), (KeyError("late"),), ()])
+async def test_a_body_that_ignores_the_cancel_is_abandoned(tmp_path: Path, then: tuple[object, ...]) -> None:
+    async with running(tmp_path, settings=config(grace_s=0.01)) as engine:
+        gate = Stubborn()
+        engine.model.answer("half ", gate, *then)  # type: ignore[arg-type]
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        assert (await engine.ended("a")).state == "cancelled"
+        await engine.post("b", "b")
+        assert (await engine.ended("b")).state == "completed"
+        told, stored = len(engine.events), engine.transcript()
+        gate.open()
+        while engine.model.open_streams:
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await within(engine.workspace._recorder.write(Batch()))
+        assert len(engine.events) == told, "an abandoned turn spoke after its run had ended"
+        assert engine.transcript() == stored
+        assert engine.tool.calls == [], "an abandoned turn went on to work"
+
+
+async def test_a_stream_that_swallows_the_cancel_and_then_ends_does_not_go_on_to_its_tools(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(grace_s=0.01)) as engine:
+        gate = Stubborn()
+        engine.model.answer(*call(), gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        await engine.ended("a")
+        told = len(engine.events)
+        gate.open()
+        while engine.model.open_streams:
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await within(engine.workspace._recorder.write(Batch()))
+        assert len(engine.events) == told
+        assert engine.tool.calls == []
+
+
+async def test_a_tool_that_ignores_the_cancel_is_abandoned_and_its_call_is_closed(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(grace_s=0.01)) as engine:
+        gate = Stubborn()
+
+        async def act() -> ToolOutput:
+            await gate.pass_through()
+            return ToolOutput("too late")
+
+        engine.tool.act = act
+        engine.model.answer(*call(call_id="c1"), *call(call_id="c2", index=1))
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        await engine.ended("a")
+        results = [result for message in engine.messages() for result in message.tool_results]
+        assert [(result.tool_call_id, result.is_error) for result in results] == [("c1", True), ("c2", True)]
+        gate.open()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(engine.tool.calls) == 1
+        assert "too late" not in [result.content for message in engine.messages() for result in message.tool_results]
+
+
+@pytest.mark.parametrize("how", ["cancel", "failure"])
+async def test_a_tool_call_that_was_still_being_written_is_closed_with_a_result(tmp_path: Path, how: str) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        begun, half = ToolCallBegun(0, "c1", "work"), ToolInputDelta(0, '{"subj')
+        engine.model.answer("I look. ", begun, half, gate, ModelFailed("cut off"))
+        await engine.post("a", "a")
+        await gate.reached()
+        if how == "cancel":
+            await engine.cancel()
+        gate.open()
+        await engine.ended("a")
+        *_, answer, result = engine.messages()
+        assert [(call.id, call.finished) for call in answer.tool_calls] == [("c1", True)]
+        assert [(r.tool_call_id, r.is_error) for r in result.tool_results] == [("c1", True)]
+        assert engine.tool.calls == []
+
+
+# ── tools ──
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ToolFailed("There is no such file."), "There is no such file."),
+        (RuntimeError("odd"), "The tool failed: RuntimeError: odd"),
+    ],
+)
+async def test_a_tool_that_fails_is_an_answer_for_the_model(tmp_path: Path, error: Exception, expected: str) -> None:
+    async with running(tmp_path) as engine:
+
+        async def act() -> ToolOutput:
+            raise error
+
+        engine.tool.act = act
+        engine.model.answer(*call())
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        (result,) = [result for message in engine.messages() for result in message.tool_results]
+        assert (result.content, result.is_error) == (expected, True)
+        assert [m.role for m in engine.model.requests[-1].messages] == ["user", "assistant", "tool"]
+
+
+async def test_a_tool_that_is_not_there_or_gets_nonsense_is_an_answer_for_the_model(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer(*call("fly"), *call(call_id="c2", index=1, subject=3))
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        missing, invalid = [result for message in engine.messages() for result in message.tool_results]
+        assert "There is no tool 'fly'. There are: work." in missing.content
+        assert "is not valid" in invalid.content
+
+
+async def test_text_that_no_file_can_hold_does_not_fail_the_run(tmp_path: Path) -> None:
+    """A file name that is not UTF-8 reaches Python as lone surrogates; JSON has no place for them."""
+    async with running(tmp_path) as engine:
+
+        async def act() -> ToolOutput:
+            return ToolOutput("a file named \udcff")
+
+        engine.tool.act = act
+        engine.model.answer(*call())
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+
+
+async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for number in range(20):
+            engine.model.answer(*call(call_id=f"c{number}"))
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.error) == (
+            "failed",
+            "stopped: work was called again and again with the same input and result",
+        )
+
+
+async def test_a_turn_has_a_bounded_number_of_steps(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=3)) as engine:
+        for number in range(5):
+            engine.model.answer(*call(call_id=f"c{number}", subject=str(number)))
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, len(engine.model.requests)) == ("failed", 3)
+        assert "limits.steps_per_run" in (run.error or "")
+
+
+# ── what is kept ──
+
+
+async def test_text_saved_on_the_way_is_not_kept_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoint of a step may come due while its tools run: by then the answer has been written whole."""
+    monkeypatch.setattr(turn_module, "CHECKPOINT_S", 0.0)
+    async with running(tmp_path) as engine:
+        gate = Gate()
+
+        async def act() -> ToolOutput:
+            await gate.pass_through()
+            return ToolOutput("worked")
+
+        engine.tool.act = act
+        engine.model.answer("I look. ", *call(subject="x"))
+        await engine.post("a", "a")
+        await gate.reached()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        gate.open()
+        await engine.ended("a")
+        (answer,) = [m for m in engine.messages() if m.tool_calls]
+        assert answer.text == "I look. "
+        assert [part.data.input for part in answer.parts if isinstance(part, ToolCallPart)] == ['{"subject": "x"}']
+        assert engine.disk._tails == {}
+
+
+async def test_a_crash_in_the_middle_of_an_answer_loses_at_most_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_module, "CHECKPOINT_S", 0.0)
+    async with running(tmp_path) as engine:
+        gates = [Gate(), Gate()]
+        engine.model.answer("one ", gates[0], ReasoningDelta("hm"), "two ", gates[1])
+        await engine.post("a", "a")
+        for gate, expected in zip(gates, ("one ", "one two "), strict=True):
+            await gate.reached()
+            await asyncio.sleep(0)
+            await within(engine.workspace._recorder.write(Batch()))
+            assert engine.disk.copy().messages("w", engine.session_id, "", 0)[-1].text == expected
+            gate.open()
+        await engine.ended("a")
+        assert engine.disk._tails == {}
+
+
+async def test_what_a_run_used_is_in_its_terminal_event_and_adds_up(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer(UsageReported(10, 1), UsageReported(10, 2), *call())
+        engine.model.answer(UsageReported(20, 3), "done")
+        await engine.post("a", "a")
+        await engine.ended("a")
+        usage = engine.terminals()["a"].usage
+        assert usage is not None
+        assert (usage.prompt_tokens, usage.completion_tokens) == (30, 5)
+        session = engine.workspace.sessions.get(engine.session_id)
+        assert (session.prompt_tokens, session.completion_tokens) == (20, 3)
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "content_filter", "tool_use", "end_turn"])
+async def test_why_the_model_stopped_is_told(tmp_path: Path, reason: str) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer("text", Stopped(reason))  # type: ignore[arg-type]
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        expected = "end_turn" if reason == "tool_use" else reason
+        assert engine.transcript()[-1][2] == expected
+
+
+async def test_a_run_says_what_it_waits_for(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        model, tool = Gate(), Gate()
+
+        async def act() -> ToolOutput:
+            await tool.pass_through()
+            return ToolOutput("worked")
+
+        engine.tool.act = act
+        engine.model.answer(model, *call())
+        await engine.post("a", "a")
+        await model.reached()
+        run = await engine.workspace.run("a")
+        assert (run.state, run.waiting_on) == ("active", "model")
+        assert run.last_progress_at
+        model.open()
+        await tool.reached()
+        assert (await engine.workspace.run("a")).waiting_on == "tool:work"
+        tool.open()
+        assert (await engine.ended("a")).waiting_on is None

@@ -1,0 +1,327 @@
+"""Opening, keeping and releasing workspaces (R17), on a virtual clock: minutes pass at once, and in order."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sim.loop import run_schedule
+from tests.sim.shell import SimJournal, SimModel
+from tests.support.memory_store import MemoryStore
+
+from covey.config.schema import Config, ConfigError, ModelSettings, ProviderSettings
+from covey.engine import workspaces as workspaces_module
+from covey.engine.workspace import Shared, Workspace
+from covey.engine.workspaces import Workspaces
+from covey.engine.world import World
+from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
+from covey.protocol.requests import PostPrompt
+
+CONFIG = Config(providers={"sim": ProviderSettings(type="scripted", models=(ModelSettings(id="m"),))})
+A, B = "client-a", "client-b"
+
+
+class House:
+    """All workspaces of a server that is not there."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        self.store = MemoryStore()
+        self.idle = False
+        self.load: Callable[[str], Awaitable[Config]] = self._load
+        monkeypatch.setattr(workspaces_module, "load_config", lambda shared, path: self.load(path))
+        monkeypatch.setattr("covey.engine.agent.open_client", lambda provider_id, settings: SimModel())
+
+    async def _load(self, path: str) -> Config:
+        return CONFIG
+
+    async def start(self, idle_exit_s: float = 0.0) -> Workspaces:
+        loop = asyncio.get_running_loop()
+        world = World(lambda: 2_000_000_000.0 + loop.time())
+        shared = Shared(
+            self.store, SimJournal(self.store), world, self.directory, None, {}, end_processes=lambda tag: 0
+        )
+        self.all = Workspaces(shared, self._on_idle, idle_exit_s)
+        await self.all.start()
+        return self.all
+
+    def _on_idle(self) -> None:
+        self.idle = True
+
+    async def create(self, client_id: str = A, path: str | Path = "") -> Workspace:
+        return await self.all.create(str(path or self.directory), client_id, yolo=False, env={})
+
+
+def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    failure = run_schedule(scenario, ()).failure
+    if failure:
+        raise failure
+
+
+async def later(seconds: float) -> None:
+    await asyncio.sleep(seconds)  # of the virtual clock
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    return House(tmp_path, monkeypatch)
+
+
+def test_everybody_who_opens_a_directory_gets_the_same_workspace(house: House) -> None:
+    async def scenario() -> None:
+        await house.start()
+        link = house.directory / "link"
+        link.symlink_to(house.directory)
+        opened = await asyncio.gather(
+            house.create(A), house.create(B), house.create(A, link), house.create(B, f"{house.directory}/./link/.")
+        )
+        assert len({id(workspace) for workspace in opened}) == 1
+        assert len(house.store.workspaces()) == 1
+        assert [claim.client_id for claim in opened[0].claims.by_client] == [A, B]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("path", ["", "relative", "/does/not/exist", "/etc/hostname", "/tmp\0x"])
+def test_a_path_that_is_no_directory_is_refused(house: House, path: str) -> None:
+    async def scenario() -> None:
+        await house.start()
+        with pytest.raises(BadRequest):
+            await house.all.create(path, A, yolo=False, env={})
+        assert house.store.workspaces() == []
+
+    play(scenario)
+
+
+def test_a_claim_lasts_30_s_before_attaching_and_10_s_after_a_lost_stream(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        workspace = await house.create()
+        await later(29)
+        assert everything.all() == [workspace]
+        await later(2)
+        assert everything.all() == []
+        assert workspace.closing
+        workspace = await house.create()
+        everything.attach(workspace, A)
+        await later(1000)
+        assert everything.all() == [workspace]
+        everything.detach(workspace, A)
+        await later(9)
+        assert everything.all() == [workspace]
+        await later(2)
+        assert everything.all() == []
+
+    play(scenario)
+
+
+def test_a_goodbye_takes_effect_at_once_and_only_for_who_said_it(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        workspace = await house.create(A)
+        await house.create(B)
+        everything.release(workspace, A)
+        await later(1)
+        assert everything.all() == [workspace]
+        everything.retire(B)
+        await later(1)
+        assert everything.all() == []
+        with pytest.raises(Conflict) as refused:
+            await house.create(B)
+        assert refused.value.code == "client_retired"
+
+    play(scenario)
+
+
+def test_an_open_run_keeps_its_workspace_when_everybody_has_left(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        workspace = await house.create(A)
+        session = await workspace.create_session("")
+        posting = asyncio.ensure_future(workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi")))
+        await asyncio.sleep(0)
+        everything.retire(A)
+        receipt = await posting
+        run = await workspace.run(receipt.run_id, 60)
+        assert run.state == "completed"
+        await later(1)
+        assert everything.all() == []
+
+    play(scenario)
+
+
+def test_who_comes_while_a_workspace_is_released_gets_a_fresh_one(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        for steps in range(20):
+            old = await house.create(A)
+            everything.release(old, A)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            new = await house.create(B)
+            assert not new.closing, f"after {steps} steps: handed a workspace that is going away"
+            assert new in everything.all()
+            await new.create_session("works")
+            everything.release(new, B)
+            await later(1)
+
+    play(scenario)
+
+
+def test_the_server_goes_60_s_after_the_last_workspace(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start(idle_exit_s=60)
+        await later(50)
+        workspace = await house.create()
+        everything.attach(workspace, A)
+        await later(3600)
+        everything.retire(A)
+        await later(59)
+        assert not house.idle
+        await later(2)
+        assert house.idle
+
+    play(scenario)
+
+
+def test_the_server_does_not_go_while_a_workspace_is_being_opened(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start(idle_exit_s=60)
+
+        async def slow(path: str) -> Config:
+            await later(5)
+            return CONFIG
+
+        house.load = slow
+        await later(58)
+        creating = asyncio.ensure_future(house.create())
+        await later(4)
+        assert not house.idle, "it goes away while somebody waits for a workspace"
+        assert not everything.is_idle
+        workspace = await creating
+        assert everything.all() == [workspace]
+        assert not house.idle
+
+    play(scenario)
+
+
+def test_closing_while_a_workspace_is_being_opened_leaves_none_behind(house: House) -> None:
+    async def scenario() -> None:
+        for steps in range(12):
+            everything = await house.start()
+            creating = asyncio.ensure_future(house.create())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await everything.close()
+            (result,) = await asyncio.gather(creating, return_exceptions=True)
+            assert isinstance(result, Unavailable) or (isinstance(result, Workspace) and result.closing)
+            assert all(workspace.closing for workspace in everything.all())
+
+    play(scenario)
+
+
+def test_one_that_cannot_be_closed_in_order_does_not_stop_the_rest(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start(idle_exit_s=60)
+        first = await house.create()
+
+        async def broken() -> None:
+            raise RuntimeError("a bug of ours")
+
+        first.agent.aclose = broken  # type: ignore[method-assign]
+        everything.release(first, A)
+        await later(1)
+        assert everything.all() == []
+        second = await house.create()
+        second.agent.aclose = broken  # type: ignore[method-assign]
+        await everything.close()
+        assert second.closing
+
+    play(scenario)
+
+
+def test_one_that_cannot_be_opened_again_does_not_keep_the_server_from_starting(house: House, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        paths = [tmp_path / "bad", tmp_path / "good"]
+        await house.start()
+        for path in paths:
+            path.mkdir()
+            workspace = await house.create(A, path)
+            session = await workspace.create_session("")
+            await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
+
+        async def load(path: str) -> Config:
+            if path.endswith("bad"):
+                raise PermissionError("not yours any more")
+            return CONFIG
+
+        house.load = load
+        house.store = copy.deepcopy(house.store)  # killed here, and started again
+        again = await house.start()
+        (opened,) = again.all()
+        assert opened.path == str(paths[1])
+        assert (await opened.run("r", 60)).ended
+
+    play(scenario)
+
+
+def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: House) -> None:
+    async def scenario() -> None:
+        await house.start()
+        workspace = await house.create()
+        session = await workspace.create_session("")
+        await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
+
+        async def load(path: str) -> Config:
+            raise ConfigError("covey.toml: line 1 is wrong")
+
+        house.load = load
+        house.store = copy.deepcopy(house.store)  # killed here, and started again
+        again = await house.start()
+        (opened,) = again.all()
+        assert (await opened.run("r", 60)).state == "interrupted"
+        await later(1)
+        with pytest.raises(ConfigError):
+            await house.create()
+
+    play(scenario)
+
+
+def test_a_workspace_that_was_released_is_opened_again_for_who_knows_its_id(house: House, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        place = tmp_path / "place"
+        place.mkdir()
+        workspace = await house.create(A, place)
+        everything.release(workspace, A)
+        await later(1)
+        first, second = await asyncio.gather(everything.get(workspace.id), everything.get(workspace.id))
+        assert first is second
+        assert first is not workspace
+        await later(31)
+        assert everything.all() == []
+        place.rmdir()
+        with pytest.raises(BadRequest):
+            await everything.get(workspace.id)
+        with pytest.raises(NotFound) as unknown:
+            await everything.get("nobody")
+        assert unknown.value.code == "workspace_not_found"
+
+    play(scenario)
+
+
+def test_after_closing_nothing_is_opened(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        workspace = await house.create()
+        await everything.close()
+        with pytest.raises(Conflict):
+            everything.attach(workspace, A)
+        with pytest.raises(Unavailable):
+            await house.create(B)
+
+    play(scenario)

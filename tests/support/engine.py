@@ -1,0 +1,313 @@
+"""A workspace in process: the real engine, with a store, a model and a tool that do what the test says.
+
+Nothing waits for time to pass: a test holds the disk, or a gate inside an answer, and lets go when it has looked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+import msgspec
+
+from covey.config.schema import Config, LimitSettings, ModelSettings, PermissionSettings, ProviderSettings
+from covey.engine.workspace import Shared, Workspace, open_workspace
+from covey.engine.world import World
+from covey.lifecycle.permissions import Wish
+from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
+from covey.models.base import ModelRequest
+from covey.protocol.events import Event, decode_event
+from covey.protocol.messages import Message
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
+from covey.store.base import Change, PutWorkspace, Store, WorkspaceRow
+from covey.store.journal import Journal
+from covey.tools.base import Tool, ToolContext, ToolOutput
+from tests.support.disk import BOUND_S, Disk
+from tests.support.oracle import LogEvent, Record, judge
+
+T = TypeVar("T")
+
+
+def config(*, grace_s: float = 5.0, steps: int = 200, queue: int = 100, deny: tuple[str, ...] = ()) -> Config:
+    return Config(
+        providers={"test": ProviderSettings(type="scripted", models=(ModelSettings(id="m"),))},
+        limits=LimitSettings(cancel_grace_s=grace_s, steps_per_run=steps, queue_per_session=queue),
+        permissions=PermissionSettings(deny=deny),
+    )
+
+
+class Gate:
+    """A place where something stops until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._reached = asyncio.Event()
+        self._open = asyncio.Event()
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def reached(self) -> None:
+        await within(self._reached.wait())
+
+    async def pass_through(self) -> None:
+        self._reached.set()
+        await self._open.wait()
+
+
+class Stubborn(Gate):
+    """A gate that whoever stands before it does not leave, even when cancelled."""
+
+    async def pass_through(self) -> None:
+        self._reached.set()
+        while not self._open.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._open.wait()
+
+
+Word = str | ModelFact | Gate | BaseException
+"""What an answer is made of: text, another fact, a place to stop, or a failure."""
+
+
+def call(name: str = "work", call_id: str = "c1", index: int = 0, **params: Any) -> tuple[Word, ...]:
+    """A tool call, as part of an answer."""
+    return (ToolCallBegun(index, call_id, name), ToolInputDelta(index, json.dumps(params)))
+
+
+class Model:
+    """A model client: each call gets the next answer; when there is none left, the word "done"."""
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+        self.open_streams = 0
+        self.closed = False
+        self._answers: deque[Sequence[Word]] = deque()
+
+    def answer(self, *words: Word) -> None:
+        self._answers.append(words)
+
+    @property
+    def prompts(self) -> list[list[str]]:
+        """For each call, the texts of the user messages that it showed the model."""
+        return [[message.text for message in request.messages if message.role == "user"] for request in self.requests]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+        self.requests.append(request)
+        self.open_streams += 1
+        try:
+            words = self._answers.popleft() if self._answers else ("done",)
+            for word in words:
+                match word:
+                    case str():
+                        yield TextDelta(word)
+                    case Gate():
+                        await word.pass_through()
+                    case BaseException():
+                        raise word
+                    case fact:
+                        yield fact
+            if not any(isinstance(word, Stopped) for word in words):
+                yield Stopped("end_turn")
+        finally:
+            self.open_streams -= 1
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class WorkParams(msgspec.Struct):
+    subject: str = ""
+
+
+class Work(Tool[WorkParams]):
+    """A tool that does what the test puts into `act`."""
+
+    name = "work"
+    params = WorkParams
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.harmless = True
+        self.act: Callable[[], Awaitable[ToolOutput]] = self._work
+
+    async def _work(self) -> ToolOutput:
+        return ToolOutput("worked")
+
+    @classmethod
+    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
+        return "Works."
+
+    def wish(self, params: WorkParams, context: ToolContext) -> Wish:
+        return Wish("work", "execute", params.subject, harmless=self.harmless)
+
+    async def run(self, params: WorkParams, context: ToolContext) -> ToolOutput:
+        self.calls.append(params.subject)
+        return await self.act()
+
+
+async def within(awaitable: Awaitable[T]) -> T:
+    """What must happen soon: a test that would hang fails instead."""
+    return await asyncio.wait_for(awaitable, BOUND_S)
+
+
+class Engine:
+    """One open workspace with one session, and everything that was told of it."""
+
+    def __init__(self, store: Store, model: Model, directory: Path, settings: Config) -> None:
+        self.store = store
+        self.model = model
+        self.tool = Work()
+        self.events: list[Event] = []
+        self.session_id = ""
+        self.quiet = 0
+        self._changed = asyncio.Event()
+        self._settings = settings
+        self.journal = Journal(store)
+        self.shared = Shared(store, self.journal, World(), directory, None, {}, end_processes=lambda tag: 0)
+
+    @property
+    def disk(self) -> Disk:
+        assert isinstance(self.store, Disk)
+        return self.store
+
+    async def open(self) -> None:
+        rows = await self.journal.read(self.store.workspaces)
+        row = rows[0] if rows else WorkspaceRow("w", "/project", 7, 1)
+        if not rows:
+            await self.journal.write(Change("w", (PutWorkspace(row),)))
+        self.workspace: Workspace = await open_workspace(row, self.shared, self._settings, on_quiet=self._on_quiet)
+        on_event = self.workspace.feed.on_event
+
+        def note(event: Event) -> None:
+            on_event(event)
+            self.events.append(event)
+            self._changed.set()
+
+        self.workspace.feed.on_event = note
+        sessions = self.workspace.sessions.all()
+        self.session_id = sessions[0].id if sessions else (await self.workspace.create_session("")).id
+
+    def _on_quiet(self) -> None:
+        self.quiet += 1
+
+    async def close(self) -> None:
+        if not self.workspace.closing:
+            await within(self.workspace.close(BOUND_S))
+
+    # ── what clients do ──
+
+    async def post(self, prompt: str, run_id: str = "", mode: Mode | None = None) -> PromptReceipt:
+        request = PostPrompt(session_id=self.session_id, prompt=prompt, run_id=run_id, mode=mode)
+        return await within(self.workspace.post_prompt(request))
+
+    async def cancel(self) -> CancelReceipt:
+        return await within(self.workspace.dispatcher(self.session_id).cancel())
+
+    async def soon(self, awaitable: Awaitable[T]) -> asyncio.Task[T]:
+        """Start a request and let it go as far as it can while the disk is held."""
+        task = asyncio.ensure_future(awaitable)
+        await asyncio.sleep(0)
+        assert not task.done(), "it did not have to wait for the disk"
+        return task
+
+    async def ended(self, run_id: str) -> Run:
+        run = await within(self.workspace.run(run_id, BOUND_S))
+        assert run.ended, run
+        return run
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Until an event has made the condition true."""
+
+        async def wait() -> None:
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+        await within(wait())
+
+    async def told_state(self, run_id: str, state: str) -> None:
+        await self.until(lambda: state in [run.state for run in self.of_type(Run) if run.run_id == run_id])
+
+    # ── what is there afterwards ──
+
+    def of_type(self, kind: type[T]) -> list[T]:
+        return [event.payload for event in self.events if isinstance(event.payload, kind)]
+
+    def terminals(self) -> dict[str, RunComplete]:
+        """By run; two for one run are a fault."""
+        found: dict[str, RunComplete] = {}
+        for terminal in self.of_type(RunComplete):
+            assert terminal.run_id not in found, f"two terminal events for {terminal.run_id}"
+            found[terminal.run_id] = terminal
+        return found
+
+    def messages(self) -> list[Message]:
+        return self.store.messages("w", self.session_id, "", 0)
+
+    def transcript(self) -> list[tuple[str, str, str]]:
+        """Role, text and finish reason of each stored message."""
+        return [(m.role, m.text, m.finish.reason if m.finish else "") for m in self.messages()]
+
+    def log(self) -> list[Event]:
+        """The durable events, as the store has them."""
+        stored = self.store.events("w", 0, 1_000_000, "", 1_000_000)
+        return [event for entry in stored if (event := decode_event(entry.encoded))]
+
+    def check(self) -> None:
+        """Every promise that can be read off the store; all runs have ended."""
+        faults = judge(self._record(), all_ended=True)
+        assert not faults, "\n".join(faults)
+        assert self.model.open_streams == 0, "a model stream is still open"
+        assert not self.workspace.feed.live, "a message is still in progress"
+
+    def _record(self) -> Record:
+        record = Record("w")
+        for seq, encoded in self.store.events("w", 0, 1_000_000, "", 1_000_000):
+            value = json.loads(encoded)
+            inner = value["payload"]
+            record.events.append(LogEvent(seq, value["type"], inner["type"], inner["payload"]))
+        for run in self.store.runs("w", "", "", 1000):
+            record.runs[run.run_id] = json.loads(msgspec.json.encode(run))
+            record.run_columns[run.run_id] = (run.seq, run.state, run.ended)
+        for row in self.store.sessions("w"):
+            record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
+            for message in self.store.messages("w", row.session.id, "", 0):
+                record.messages[message.id] = json.loads(msgspec.json.encode(message))
+        if isinstance(self.store, Disk):
+            record.growing = set(self.store._tails)
+        return record
+
+
+@contextlib.asynccontextmanager
+async def running(
+    directory: Path,
+    *,
+    store: Store | None = None,
+    model: Model | None = None,
+    settings: Config | None = None,
+) -> AsyncIterator[Engine]:
+    """An open workspace. It is closed at the end, whatever is still under way, and then everything is checked."""
+    engine = Engine(store or Disk(), model or Model(), directory, settings or config())
+    with (
+        mock.patch("covey.engine.agent.open_client", return_value=engine.model),
+        mock.patch("covey.engine.agent.make_tools", return_value={"work": engine.tool}),
+    ):
+        await engine.open()
+        try:
+            yield engine
+        finally:
+            if isinstance(engine.store, Disk):
+                engine.store.full = False
+                engine.store.release()
+            await engine.close()
+            failing = sys.exc_info()[0] is not None
+            if not failing:
+                engine.check()
+            await within(engine.journal.aclose(BOUND_S))
