@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-
 SPIN_S = 0.3
 """Some dozens of the scheduler's time slices."""
 

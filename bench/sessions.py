@@ -29,8 +29,8 @@ def measure(options: Options) -> Iterator[Figure]:
         used, seconds = made.server.cpu_s() - before, time.perf_counter() - start
         seen = watcher.seen()
     yield Figure("100 sessions: words delivered", seen.words / (SESSIONS * words) * 100, "%", 100, "at_least")
-    rate = seen.words / (seen.last_at - seen.first_at)
+    rate = seen.words / (seen.last_at - seen.first_at)  # what came, not what was offered: the model may be late too
     yield Figure("100 sessions: words per second", rate, "1/s", note=f"{SESSIONS / GAP_S:,.0f} are offered")
-    cost = used * 1e6 / (SESSIONS * seconds / GAP_S)
+    cost = used * 1e6 / (rate * seconds)
     yield Figure("100 sessions: server CPU per word, model to client", cost, "us", 100)
     yield Figure("100 sessions: share of one core", used / seconds * 100, "%", 50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 from tests.cli.conftest import Home, finish, read_until, until
@@ -57,6 +58,28 @@ def test_a_session_can_be_continued(home: Home) -> None:
     latest = json.loads(home.covey("run", "--json", "-C", "once more").stdout)["session_id"]
     assert first == by_id == latest != other
     assert len(home.messages(first)) == 6
+
+
+def test_a_deleted_session_is_not_continued(home: Home) -> None:
+    first = json.loads(home.covey("run", "--json", "hello").stdout)["session_id"]
+    other = json.loads(home.covey("run", "--json", "other").stdout)["session_id"]
+    home.covey("sessions", "delete", other)
+    assert json.loads(home.covey("run", "--json", "-C", "again").stdout)["session_id"] == first
+
+
+def test_streams_and_arguments_of_any_kind(home: Home) -> None:
+    """Closed ones, ones that cannot show every character, and bytes that are no text."""
+    quoted = " ".join(home.command("run", "-q"))
+    for tail, out in (
+        ("hello >&-", b""),
+        ("hello <&-", b"You said: hello\n"),
+        ("hello 2>&-", b"You said: hello\n"),
+        ("$(printf 'a\\377b')", "You said: a\ufffdb\n".encode()),
+        ("é", b"You said: ?\n"),
+    ):
+        env = {**home.env, "PYTHONIOENCODING": "ascii"} if tail == "é" else home.env
+        done = subprocess.run(["sh", "-c", f"{quoted} {tail}"], cwd=home.project, env=env, capture_output=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, out, b""), tail
 
 
 def test_continuing_nothing_begins_a_session(home: Home) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,6 @@ def test_r9_all_clients_get_the_same_bytes(workspace: Workspace, model: FakeMode
     model.on(rich)
     session = workspace.session()
     streams = [workspace.stream(client_id=str(uuid.uuid4())) for _ in range(4)]
-    for stream in streams:
-        stream.wait_for(lambda seen: len([e for e in streams[-1].events if e.type == "presence"]) >= 1)
     for run_id in ("r1", "r2"):
         workspace.prompt(session, run_id, run_id=run_id)
     parts = []
@@ -101,14 +100,12 @@ def test_scenario_23_resuming_from_every_event_there_ever_was(workspace: Workspa
         resumed = workspace.stream(last_event_id=event.id)
         rest = whole.durable[index + 1 :]
         if rest:
-            resumed.wait_for(lambda seen, last=rest[-1].id: any(e.id == last for e in seen))
+            resumed.wait_for(lambda seen, last=rest[-1]: last in seen)  # type: ignore[misc] # it has its default
         assert resumed.durable == rest
         resumed.close()
 
 
-@pytest.mark.parametrize(
-    "last_id", ["nonsense", "1.1", "0.0", "{epoch}.999999", "{epoch}.-1", "{epoch}.1e3", "9" * 400]
-)
+@pytest.mark.parametrize("last_id", ["nonsense", "1.1", "{epoch}.999999", "{epoch}.-1", "{epoch}.1e3", "9" * 400])
 def test_r16_an_unknown_id_is_told_as_a_gap_and_the_stream_goes_on(workspace: Workspace, last_id: str) -> None:
     session = workspace.session()
     before = workspace.stream()
@@ -183,7 +180,7 @@ def test_r16_without_deltas_text_grows_as_whole_messages(workspace: Workspace, m
     assert old.terminal("r1") == new.terminal("r1")
     assert not old.of_type("message_delta")
     texts = [text_of(e.payload) for e in old.of_type("message") if e.payload["role"] == "assistant"]
-    assert all(later.startswith(earlier) for earlier, later in zip(texts, texts[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
     assert texts[-1] == spoken(300)
     run = workspace.run("r1")
     assert 3 <= len(texts) <= (run["ended_at"] - run["started_at"]) / 0.033 + 4

@@ -97,6 +97,7 @@ async def test_messages_in_progress_are_exactly_what_the_feed_has_told(tmp_path:
         await engine.post("a", "a")
         for gate in gates:
             await gate.reached()
+            await within(engine.workspace._recorder.write(Batch()))
             stored = await engine.workspace.messages(engine.session_id, "", 0)
             reader.take_all()
             told = {m.id: [part_text(part) for part in m.parts] for m in stored if m.role == "assistant"}

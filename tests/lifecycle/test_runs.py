@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from tests.lifecycle.lanes import Told
 
@@ -12,6 +14,7 @@ from covey.lifecycle.runs import (
     Fold,
     Lane,
     LaneClosing,
+    OpenRun,
     Outcome,
     Phase,
     Queue,
@@ -20,11 +23,13 @@ from covey.lifecycle.runs import (
     StopTurn,
     TooLate,
 )
+from covey.protocol.runs import RunState
 
 
 def test_r1_accept_gives_out_rising_seqs_and_starts_nothing() -> None:
     told = Told()
-    told.accept("a", "b")
+    told.lane = told.lane.accept("a", 1, folds=False).accept("b", 2, folds=True)
+    assert told.lane.runs == (OpenRun("a", 1, folds=False), OpenRun("b", 2, folds=True))
     assert told.state == {"a": "accepted", "b": "accepted"}
     assert [run.seq for run in told.lane.runs] == [1, 2]
     assert (told.lane.last_seq, told.lane.waiting, told.lane.active) == (2, 2, None)
@@ -180,11 +185,13 @@ def test_r4_a_cancel_of_one_run_may_overtake_its_prompt() -> None:
 
 def test_r4_early_cancels_are_bounded_and_renewed() -> None:
     early = EarlyCancels(limit=2)
-    for now, run_id in enumerate(("a", "b", "a", "c")):
+    for now, run_id in enumerate(("a", "b", "a")):
         early = early.remember(run_id, now=float(now), keep_s=60.0)
-    assert [run_id for run_id, _ in early.until] == ["a", "c"], "the one that was not renewed had to go"
-    assert early.covers("a", now=61.0)
-    assert early.remember("d", now=62.5, keep_s=60.0).until == (("c", 63.0), ("d", 122.5)), "what is over is forgotten"
+    assert early.until == (("b", 61.0), ("a", 62.0)), "each is there once, as last renewed"
+    early = early.remember("c", now=3.0, keep_s=60.0)
+    assert early.until == (("a", 62.0), ("c", 63.0)), "of too many the oldest has to go"
+    assert early.remember("d", now=62.0, keep_s=60.0).until == (("c", 63.0), ("d", 122.0)), "what is over is forgotten"
+    assert EarlyCancels().limit == 1000
 
 
 @pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
@@ -206,6 +213,15 @@ def test_r6_cancelled_on_entry_is_recorded_and_dropped_from_the_queue_is_not() -
         RecordCancelled("accepted"),
     )
     assert told.state == {}
+
+
+def test_r6_several_cancelled_on_entry_are_recorded_in_order_once_the_turn_has_ended() -> None:
+    told = Told()
+    told.post("active")
+    told.accept("a", "b")
+    told.cancel()
+    assert told.enter("a") == told.enter("b") == ()
+    assert told.finish("active")[1:] == (RecordCancelled("a"), RecordCancelled("b"))
 
 
 def test_r7_queued_prompts_without_an_own_turn_are_folded_in_order() -> None:
@@ -330,6 +346,10 @@ def test_r14_an_open_run_id_is_not_accepted_again() -> None:
     with pytest.raises(DuplicateRun, match="a"):
         told.accept("a")
     assert told.lane == lane
+
+
+def test_phases_and_outcomes_are_the_states_that_clients_see() -> None:
+    assert {*Phase, *Outcome} == set(get_args(RunState))
 
 
 def test_a_queued_prompt_can_be_edited_and_removed_until_it_is_too_late() -> None:

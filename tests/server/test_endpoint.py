@@ -37,7 +37,7 @@ async def session(site: Site) -> tuple[str, str]:
         (b'{"mode": "both"}', "$.mode"),
         (b'{"attachments": [{"content": "%%%"}]}', "$.attachments"),
         (b'{"prompt": "\xff"}', "utf-8"),
-        (b'{"prompt": "\\ud800"}', "surrogate"),
+        (b'{"prompt": "\\ud800"}', "not valid"),
         (b'{"x": ' + b"[" * 100_000, "recursion"),
     ],
     ids=range(10),
@@ -214,9 +214,8 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         site.model.answer(gate)
         answers = []
         for run_id in "abc":
-            answers.append(
-                await site.request("POST", f"{path}/agent", {"session_id": sid, "prompt": "x", "run_id": run_id})
-            )
+            prompt = {"session_id": sid, "prompt": "x", "run_id": run_id}
+            answers.append(await site.request("POST", f"{path}/agent", prompt))
             await gate.reached()
         assert [answer.status for answer in answers] == [202, 202, 429]
         assert answers[-1].code == "queue_full"

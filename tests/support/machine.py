@@ -6,6 +6,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+WAIT_FOR = 'wait_for() { until [ -s "$1" ]; do sleep 0.01; done; }; '
+"""A shell function: wait until a file has content."""
+TREE = WAIT_FOR + "(setsid sh -c 'sleep 60 & echo $! > pid' > /dev/null 2>&1 &); wait_for pid; touch ready; sleep 60"
+"""A shell command with a grandchild in a session of its own, whose pid is in `pid`. All is there once `ready` is."""
+
 
 def carriers(tag: str) -> list[str]:
     """The command lines of all living processes whose environment has this tag, or one that begins with it."""

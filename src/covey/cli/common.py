@@ -14,7 +14,7 @@ from typing import Any
 from covey.cli import exits
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.client.connect import Say, connect, environment, resolve_address
+from covey.client.connect import Say, connect, environment, is_text, resolve_address
 from covey.client.errors import ServerUnreachable
 from covey.protocol.errors import CoveyError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
@@ -51,6 +51,8 @@ def _directory(cwd: str, *, is_here: bool) -> str:
     path = os.path.abspath(os.path.expanduser(cwd))
     if is_here and not os.path.isdir(path):
         raise exits.UsageError(f"{path} is not a directory")
+    if not is_text(path):
+        raise exits.UsageError(f"{path!r} cannot be worked on: its name is not UTF-8")
     return path
 
 

@@ -84,7 +84,9 @@ SESSIONS_ACTIONS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
-    args, more = parser.parse_known_args(argv)
+    # Bytes that are no text would come as half characters, which cannot be sent.
+    words = [os.fsencode(word).decode("utf-8", "replace") for word in (sys.argv[1:] if argv is None else argv)]
+    args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     if more:

@@ -30,6 +30,9 @@ from covey.protocol.requests import PostPrompt, Workspace
 from covey.protocol.runs import PromptReceipt, RunComplete
 
 CANCEL_RETRY_S = 0.5
+"""The stream is reconnecting at the same time: there is no hurry that it would not have."""
+RUNS_LOOKED_AT = 50
+"""To find the latest session: more only if that many prompts were of sessions that are deleted now."""
 AFTER_TIMEOUT_S = 10.0
 """A cancelled run ends within the server's grace of five seconds; if even this passes, the server is in trouble."""
 
@@ -100,9 +103,8 @@ class _Command:
                     f"there is no session {self._args.session} in this directory; see `covey sessions`"
                 ) from None
         if self._args.resume:
-            # The newest run tells more than `updated_at`, which counts whole seconds.
-            for run in await client.runs(workspace_id, limit=1):
-                return run.session_id
+            if latest := await _latest_session(client, workspace_id):
+                return latest
             self._screen.say("There is nothing to continue in this directory, so this is a new session.")
         self._unused_session = (await client.create_session(workspace_id)).id
         return self._unused_session
@@ -210,6 +212,16 @@ class _Command:
                 return
             else:
                 return
+
+
+async def _latest_session(client: Client, workspace_id: str) -> str:
+    """The session of the newest prompt, or ''. Its `updated_at` alone cannot tell: it counts whole seconds."""
+    sessions = {session.id: session for session in await client.sessions(workspace_id) if not session.parent_session_id}
+    if not sessions:
+        return ""
+    runs = await client.runs(workspace_id, limit=RUNS_LOOKED_AT)
+    latest = max(sessions.values(), key=lambda session: session.updated_at)
+    return next((run.session_id for run in runs if run.session_id in sessions), latest.id)
 
 
 def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Output:

@@ -70,11 +70,11 @@ def environment(address: Address) -> dict[str, str] | None:
     """
     if not address.is_unix:
         return None
-    return {name: value for name, value in os.environ.items() if name != "COVEY_TOKEN" and _is_text(name + value)}
+    return {name: value for name, value in os.environ.items() if name != "COVEY_TOKEN" and is_text(name + value)}
 
 
-def _is_text(text: str) -> bool:
-    """It can be sent as JSON: a variable may hold any bytes."""
+def is_text(text: str) -> bool:
+    """It can be sent as JSON: names of files and values of variables may hold any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,9 @@ class Agent:
         price = Price(settings.price_prompt, settings.price_completion)
         return ReadyModel(client, choice.provider_id, settings.id, settings.max_tokens or None, price)
 
+    @cached_property
     def tool_specs(self) -> list[ToolSpec]:
+        """What the model is told about the tools: made once, since schemas take longer than a step may wait."""
         return [ToolSpec(name, tool.description(), tool.schema()) for name, tool in self.tools.items()]
 
     def system_prompt(self) -> str:

@@ -181,7 +181,7 @@ class Turn:
             model=model.model_id,
             system=self._parts.agent.system_prompt(),
             messages=history.for_model(messages),
-            tools=self._parts.agent.tool_specs(),
+            tools=self._parts.agent.tool_specs,
             max_tokens=model.max_tokens,
             on_retry=self._on_retry,
             on_connected=lambda: self._wait_on("model"),

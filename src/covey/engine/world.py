@@ -8,7 +8,8 @@ from collections.abc import Callable
 EPOCH_S = 1_767_225_600
 """1 January 2026: ids count from here, which keeps them short."""
 TICKS_PER_S = 10_000
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""In the order of their codes, so that ids sort as their numbers do."""
 
 
 class World:
@@ -28,12 +29,12 @@ class World:
         """
         tick = int((self.now() - EPOCH_S) * TICKS_PER_S)
         self._last_tick = max(self._last_tick + 1, tick)
-        return _base36(self._last_tick)
+        return _in_digits(self._last_tick)
 
 
-def _base36(number: int) -> str:
+def _in_digits(number: int) -> str:
     digits = []
     while number > 0:
-        number, digit = divmod(number, 36)
+        number, digit = divmod(number, len(_DIGITS))
         digits.append(_DIGITS[digit])
     return "".join(reversed(digits)) or "0"

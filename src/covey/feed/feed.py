@@ -72,7 +72,7 @@ class _Batch:
 class Subscription:
     """One client's place in the log. `take` never waits; `wait` returns when there may be something to take."""
 
-    __slots__ = ("_closed", "_feed", "_waiter", "cursor", "deltas", "session_id")
+    __slots__ = ("_closed", "_feed", "_push", "_waiter", "cursor", "deltas", "session_id")
 
     def __init__(self, feed: Feed, cursor: int, *, deltas: bool, session_id: str) -> None:
         self._feed = feed
@@ -80,6 +80,7 @@ class Subscription:
         self.deltas = deltas
         self.session_id = session_id
         self._waiter: asyncio.Future[None] | None = None
+        self._push: Callable[[], bool] | None = None
         self._closed = False
 
     @property
@@ -91,13 +92,22 @@ class Subscription:
         """What this client has not been given yet, up to a bound; empty when it is up to date."""
         return b"" if self._closed else self._feed.take(self)
 
-    async def wait(self) -> None:
-        if self.cursor == self._feed.head and not (self._closed or self._feed.closed):
+    @property
+    def is_up_to_date(self) -> bool:
+        """There is nothing to take, and nothing else to notice."""
+        return self.cursor == self._feed.head and not (self._closed or self._feed.closed)
+
+    async def wait(self, push: Callable[[], bool] | None = None) -> None:
+        """Until there is something to take, or to notice. Meanwhile `push` is asked first: if it takes it, wait on."""
+        if self.is_up_to_date:
+            self._push = push
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
     def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._push is None or not self._push():
             self._waiter.set_result(None)
 
     def close(self) -> None:

@@ -191,7 +191,7 @@ class Lane:
         """The run is recorded and reaches the lane (R3). Runs enter in the order in which they were accepted."""
         run = self._open(run_id)
         assert run.phase is Phase.ACCEPTED and not run.entered, f"enter of {run}"
-        older = [r.run_id for r in self.runs if r.seq < run.seq and r.phase is Phase.ACCEPTED and not r.entered]
+        older = [r.run_id for r in self.runs if r.seq < run.seq and not r.entered]
         assert not older, f"{run_id} entered before {older}"
         lane = self._with(replace(run, entered=True))
         if run.cancelled:
@@ -287,10 +287,10 @@ class Lane:
             if run.phase is Phase.QUEUED:
                 lane, dropped = lane._end(run, Outcome.CANCELLED)
                 decisions += dropped
-                continue
-            lane = lane._with(replace(run, cancelled=True))
-            if run.phase is Phase.ACTIVE:
-                decisions += (StopTurn(run.run_id),)
+            else:
+                lane = lane._with(replace(run, cancelled=True))
+                if run.phase is Phase.ACTIVE:
+                    decisions += (StopTurn(run.run_id),)
         return CancelRuling(lane, decisions, covered)
 
     def _end(self, run: OpenRun, outcome: Outcome) -> Ruling:
@@ -307,15 +307,15 @@ class Lane:
         assert self.active is None
         lane, decisions = self, []
         for run in self.runs:
-            if run.phase is Phase.ACCEPTED and run.entered and run.cancelled:
+            if run.entered and run.cancelled:
                 lane = lane._without(run.run_id)
                 decisions.append(RecordCancelled(run.run_id))
         return Ruling(lane, tuple(decisions))
 
     def _next(self) -> Ruling:
-        """Start the oldest run that has entered, if any (R10)."""
-        waiting = (run for run in self.runs if run.entered and run.phase in (Phase.ACCEPTED, Phase.QUEUED))
-        run = next(waiting, None)
+        """Start the oldest run that has entered, if any (R10): with no turn active, all that have entered wait."""
+        assert self.active is None
+        run = next((run for run in self.runs if run.entered), None)
         if run is None:
             return Ruling(self, ())
         return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run.run_id),))

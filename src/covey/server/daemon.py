@@ -101,6 +101,7 @@ async def _serve(options: Options, listener: socket.socket, token: str, open_sto
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
     )

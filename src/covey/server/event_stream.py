@@ -18,6 +18,7 @@ from covey.feed.feed import Subscription
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import Gap, created, encode_event, updated
 from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
+from covey.server.line import Line, line_of
 
 RETRY_MS = 1000
 """What a client is told to wait before it connects again."""
@@ -78,13 +79,16 @@ class Stream:
         """When the last bytes were handed over, or are being handed over since."""
         self.sending = False
         self.aborted = False
+        self._line: Line | None = None
+        self._beat_due = False
 
     def abort(self) -> None:
         """The client is gone, or does not read: end the stream wherever it is."""
         self.aborted = True
         self._subscription.close()
         if self.sending and self._task:
-            _drop_connection(self._send)
+            if self._line:
+                self._line.drop()
             self._task.cancel()
 
     def beat(self, now: float) -> None:
@@ -92,6 +96,7 @@ class Stream:
         if self.sending and now - self.sent_at > STALLED_S:
             self.abort()
         elif now - self.sent_at > HEARTBEAT_S:
+            self._beat_due = True
             self._subscription.wake()
 
     async def run(self, last_id: str) -> None:
@@ -102,6 +107,7 @@ class Stream:
             (b"x-accel-buffering", b"no"),
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._line = line_of(self._send)
         await self._write(preamble(RETRY_MS))
         if last_id:
             async for data in self._replay(last_id, upto):
@@ -119,9 +125,20 @@ class Stream:
             elif subscription.closed or feed.closed:
                 return
             else:
-                await subscription.wait()
-                if self._loop.time() - self.sent_at > HEARTBEAT_S:
+                await subscription.wait(self._push if self._line else None)
+                if self._beat_due:
+                    self._beat_due = False
                     await self._write(KEEP_ALIVE)
+
+    def _push(self) -> bool:
+        """Hand over what there is without waking the task; False if only the task can go on."""
+        line, subscription = self._line, self._subscription
+        if line is None or self._beat_due or subscription.closed or not line.is_free:
+            return False
+        if data := subscription.take():
+            self.sent_at = self._loop.time()
+            line.write(data)
+        return subscription.is_up_to_date
 
     async def _write(self, data: bytes) -> None:
         self.sent_at = self._loop.time()
@@ -165,13 +182,6 @@ class Stream:
 
 def _gap(reason: str, resume_from: EventId) -> bytes:
     return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
-
-
-def _drop_connection(send: Send) -> None:
-    """Close without waiting for the client to take what is buffered: ASGI has no word for that, uvicorn's cycle has."""
-    transport = getattr(getattr(send, "__self__", None), "transport", None)
-    if transport is not None:
-        transport.abort()
 
 
 def client_id_of(text: str) -> str:

@@ -108,7 +108,8 @@ def start_time(pid: int) -> int:
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
     """Signal each of them that is still the process it was when it was found."""
-    for process in sorted(processes, key=lambda process: process.start):  # a shell first: else it reports the others
+    # The oldest first: a shell that outlives its children for a moment would report their end in the output.
+    for process in sorted(processes, key=lambda process: (process.start, process.pid)):
         # Gone, or not ours to signal (a program that changed its user): neither can be helped.
         with suppress(ProcessLookupError, PermissionError):
             _send(process, number)

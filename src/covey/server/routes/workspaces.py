@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from covey import __version__
 from covey.config.view import view
@@ -100,11 +101,11 @@ ENDPOINTS = (
     Endpoint("GET", W + "/agent", agent, "The model, and whether anything runs.", answer=AgentInfo),
     Endpoint(
         "POST", W + "/agent/init", reload_agent, "Make ready; never disturbs open runs.",
-        dict[str, object], optional_body=True,
+        dict[str, Any], optional_body=True,
     ),
     Endpoint(
         "POST", W + "/agent/update", reload_agent, "Reload models and tools; never disturbs open runs.",
-        dict[str, object], optional_body=True,
+        dict[str, Any], optional_body=True,
     ),
     Endpoint("GET", W + "/config", get_config, "The configuration, without secrets.", answer=ConfigView),
     Endpoint("GET", W + "/providers", get_providers, "The providers, without secrets.", answer=list[ProviderInfo]),
