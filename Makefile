@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test check format bench clean
+.PHONY: install run test check format bench explore clean
 
 install: $(STAMP)
 
@@ -33,6 +33,11 @@ format: install
 
 bench: install
 	$(BIN)/python -m bench
+
+# Large bounds and random seeds, for as long as SECONDS says.
+SECONDS ?= 300
+explore: install
+	$(BIN)/python -m tests.sim.explore --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

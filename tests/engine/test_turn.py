@@ -83,7 +83,6 @@ async def test_facts_that_make_no_sense_fail_the_run_and_nothing_else(tmp_path: 
 
 BREAKAGES: dict[str, Callable[[Engine], tuple[object, str]]] = {
     "system prompt": lambda engine: (engine.workspace.agent, "system_prompt"),
-    "tool specs": lambda engine: (engine.workspace.agent, "tool_specs"),
     "model": lambda engine: (engine.workspace.agent, "model"),
     "step": lambda engine: (engine.workspace.dispatcher(engine.session_id), "begin_step"),
     "answer": lambda engine: (turn_module.Turn, "open_answer"),

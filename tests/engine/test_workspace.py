@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.feed.readers import Reader, part_text
@@ -43,10 +44,42 @@ async def test_what_cannot_be_accepted_is_refused_before_anything_is_recorded(
             await post(PostPrompt(session_id="nobody", prompt="x"))
         assert unknown.value.code == "session_not_found"
         monkeypatch.setattr(engine.workspace.agent, "choice", lambda: None)
+        monkeypatch.setattr(engine.workspace, "reload", AsyncMock())
         with pytest.raises(BadRequest) as no_model:
             await engine.post("x")
         assert no_model.value.code == "no_model"
         assert engine.store.runs("w", "", "", 10) == []
+
+
+@pytest.mark.parametrize("meanwhile", ["found", "closed", "deleted"])
+async def test_a_model_that_is_looked_for_once_more_does_not_open_a_back_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """Reading the configuration takes a while: what was checked before it has to be checked again."""
+    async with running(tmp_path) as engine:
+        works = engine.workspace.agent.choice
+        monkeypatch.setattr(engine.workspace.agent, "choice", lambda: None)
+        reading = Gate()
+
+        async def reload() -> None:
+            await reading.pass_through()
+            monkeypatch.setattr(engine.workspace.agent, "choice", works)
+
+        monkeypatch.setattr(engine.workspace, "reload", reload)
+        posting = asyncio.create_task(engine.post("a", "a"))
+        await reading.reached()
+        if meanwhile == "closed":
+            await within(engine.workspace.close(5.0))
+        if meanwhile == "deleted":
+            await within(engine.workspace.delete_session(engine.session_id))
+        reading.open()
+        if meanwhile == "found":
+            await posting
+            assert (await engine.ended("a")).state == "completed"
+        else:
+            with pytest.raises((Conflict, NotFound)):
+                await posting
+            assert engine.store.runs("w", "", "", 10) == []
 
 
 async def test_a_text_file_is_enough_of_a_prompt(tmp_path: Path) -> None:
@@ -133,6 +166,7 @@ async def test_a_message_whose_end_the_disk_refuses_does_not_make_readers_spin(t
         engine.model.answer("half ", gate)
         await engine.post("a", "a")
         await gate.reached()
+        await within(engine.workspace._recorder.write(Batch()))
         engine.workspace.feed.live.clear()
         reads = 0
         read = engine.workspace._read_messages

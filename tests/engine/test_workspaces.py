@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,14 @@ class House:
         self.store = MemoryStore()
         self.idle = False
         self.load: Callable[[str], Awaitable[Config]] = self._load
-        monkeypatch.setattr(workspaces_module, "load_config", lambda shared, path: self.load(path))
+        monkeypatch.setattr(workspaces_module, "load_config", self._load_with_warnings)
         monkeypatch.setattr("covey.engine.agent.open_client", lambda provider_id, settings: SimModel())
 
     async def _load(self, path: str) -> Config:
         return CONFIG
+
+    async def _load_with_warnings(self, shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+        return await self.load(path), ()
 
     async def start(self, idle_exit_s: float = 0.0) -> Workspaces:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import contextlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,8 @@ class Site:
     def _stop(self) -> None:
         self.stopped = True
 
-    async def load(self, shared: Shared, path: str) -> Config:
-        return self.settings
+    async def load(self, shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+        return self.settings, ()
 
     async def request(
         self,

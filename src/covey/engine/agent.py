@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,18 +50,25 @@ class ReadyModel:
 class Agent:
     """The model and the tools of one workspace. Reloading never disturbs a turn that has them already."""
 
-    def __init__(self, root: Path, config: Config, env: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, config: Config, env: Mapping[str, str], warnings: Sequence[str] = ()) -> None:
         self.root = root
         self.config = config
+        self._warnings = warnings
         self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
         self.tools: dict[str, Tool[Any]] = make_tools()
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
 
-    def reload(self, config: Config) -> None:
+    def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.config = config
+        self._warnings = warnings
         self._retired.extend(self._clients.values())
         self._clients = {}
+
+    @property
+    def no_model(self) -> str:
+        """What to tell somebody who has no model: also what in their files was not taken, and why."""
+        return "\n".join((NO_MODEL, *self._warnings))
 
     def choice(self) -> Resolved | None:
         """The model that a prompt would go to now; None: nothing usable is configured."""
@@ -71,7 +78,7 @@ class Agent:
         """Raises ModelFailed or ConfigError if it cannot be built: the run fails with that."""
         choice = self.choice()
         if choice is None:
-            raise ModelFailed(NO_MODEL)
+            raise ModelFailed(self.no_model)
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from covey.config.defaults import with_defaults
 from covey.config.load import load
 from covey.config.probe import probe
 from covey.config.schema import Config, ConfigError
-from covey.engine.agent import NO_MODEL, Agent
+from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
 from covey.engine.permissions import PermissionDesk
 from covey.engine.recorder import Batch, Recorder
@@ -174,7 +174,11 @@ class Workspace:
         if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
             raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
         if self._model_missing():
-            raise BadRequest(NO_MODEL, "no_model")
+            await self.reload()  # perhaps somebody has followed the advice below
+            if self._model_missing():
+                raise BadRequest(self.agent.no_model, "no_model")
+            self._check_open()  # meanwhile it may have begun to close, or the session be gone
+            self.sessions.get(request.session_id)
         row = self._accepted(request)
         if cancelled := self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
@@ -309,7 +313,7 @@ class Workspace:
 
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
-        self.agent.reload(await load_config(self.shared, self.path))
+        self.agent.reload(*await load_config(self.shared, self.path))
         self.permissions.rules = _rules(self.agent.config)
 
     async def close(self, drain_s: float) -> None:
@@ -354,12 +358,12 @@ def _outcome(terminal: RunComplete) -> str:
     return "failed" if terminal.error else "completed"
 
 
-async def load_config(shared: Shared, path: str) -> Config:
-    """The configuration of a workspace: what its files say, or whatever model can be found without any."""
+async def load_config(shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+    """What the files of a workspace say, or whatever model can be found without any; with warnings for people."""
     loaded = await asyncio.to_thread(load, Path(path), shared.config_file, shared.environ)
     for warning in loaded.warnings:
         log.warning("%s", warning)
-    return await with_defaults(loaded.config, shared.environ, probe)
+    return await with_defaults(loaded.config, shared.environ, probe), loaded.warnings
 
 
 def _rules(config: Config) -> Rules:
@@ -370,6 +374,7 @@ async def open_workspace(
     row: WorkspaceRow,
     shared: Shared,
     config: Config,
+    warnings: Sequence[str] = (),
     *,
     yolo: bool = False,
     env: Mapping[str, str] | None = None,
@@ -386,7 +391,7 @@ async def open_workspace(
         shared,
         feed,
         journal,
-        Agent(Path(row.path), config, env or {}),
+        Agent(Path(row.path), config, env or {}, warnings),
         SessionBook(sessions, shared.world),
         yolo=yolo,
         on_quiet=on_quiet,

@@ -90,10 +90,10 @@ class Workspaces:
                 raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
             row = next((row for row in self._rows.values() if row.path == resolved), None)
             if row is None or row.id not in self._open:
-                config = await load_config(self._shared, resolved)
+                config, warnings = await load_config(self._shared, resolved)
                 row = row or await self._add_row(resolved)
                 self._open[row.id] = await open_workspace(
-                    row, self._shared, config, yolo=yolo, env=env, on_quiet=self._look.set
+                    row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set
                 )
             workspace = self._open[row.id]
             workspace.claims = workspace.claims.create(client_id, self._loop.time())
@@ -111,11 +111,11 @@ class Workspaces:
     async def _reopen(self, row: WorkspaceRow) -> Workspace:
         """Open without a client: a configuration that cannot be read must not keep its runs from ending."""
         try:
-            config = await load_config(self._shared, row.path)
+            config, warnings = await load_config(self._shared, row.path)
         except ConfigError as error:
             log.warning("%s: %s", row.path, error)
-            config = Config()
-        workspace = await open_workspace(row, self._shared, config, on_quiet=self._look.set)
+            config, warnings = Config(), (str(error),)
+        workspace = await open_workspace(row, self._shared, config, warnings, on_quiet=self._look.set)
         self._open[row.id] = workspace
         return workspace
 

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspace import Workspace
 from covey.feed.feed import Subscription
-from covey.protocol.errors import BadRequest
+from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.events import Gap, created, encode_event, updated
 from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
 from covey.server.line import Line, line_of
@@ -35,6 +35,8 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
+        if scope["method"] != "GET":  # the router lets HEAD through, for which there would be no end
+            raise MethodNotAllowed("the event stream can only be read with GET")
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         client_id = client_id_of(query.get("client_id", ""))
         workspace: Workspace = await state.workspaces.get(scope["path_params"]["id"])
