@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test check format bench explore clean
+.PHONY: install run test check format bench explore mutate clean
 
 install: $(STAMP)
 
@@ -19,7 +19,7 @@ run: install
 	@$(BIN)/python -m covey.cli.tour "$(PROMPT)"
 
 test: install
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2
 
 check: install
 	$(BIN)/ruff check .
@@ -38,6 +38,11 @@ bench: install
 SECONDS ?= 300
 explore: install
 	$(BIN)/python -m tests.sim.explore --seconds $(SECONDS)
+
+# Change the core in every small way and see whether a test notices.
+MUTATE ?= lifecycle/runs.py
+mutate: install
+	$(BIN)/python -m tests.mutation $(MUTATE)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

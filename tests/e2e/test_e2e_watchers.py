@@ -105,6 +105,22 @@ def test_r16_nothing_is_left_of_clients_that_came_and_went(server: Server, works
     assert after_memory <= memory + 16 * MIB
 
 
+def test_r16_resuming_through_large_events_costs_bounded_memory(server: Server, workspace: Workspace) -> None:
+    """Each event that tells of a run carries its prompt: all of them together are some 100 MiB."""
+    first = workspace.stream()
+    prompt = "x" * (2 * MIB)
+    run_ids = [workspace.prompt(workspace.session(), prompt)["run_id"] for _ in range(12)]
+    for run_id in run_ids:
+        first.terminal(run_id, timeout=30)
+    start = first.durable[0].id
+    first.close()
+    before = server.metric("process_resident_memory_peak_bytes")
+    resumed = workspace.stream(last_event_id=start)
+    for run_id in run_ids:
+        resumed.terminal(run_id, timeout=30)
+    assert server.metric("process_resident_memory_peak_bytes") - before < 50 * MIB
+
+
 def test_r16_fifty_watchers_all_see_the_end(workspace: Workspace, model: FakeModel) -> None:
     model.on(lambda request: Reply(text=LINE, chunks=500))
     session = workspace.session()

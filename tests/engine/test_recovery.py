@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from msgspec import structs
@@ -213,3 +214,22 @@ async def test_a_start_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path)
         disk.full = False
         await within(asyncio.shield(flushed))
         assert await settled(engine) == EXPECTED
+
+
+async def test_an_end_that_was_refused_for_good_is_made_up_for_by_the_next_start(tmp_path: Path) -> None:
+    engine = Engine(Disk(), Model(), tmp_path, config())
+    with mock.patch("covey.engine.agent.open_client", return_value=engine.model):
+        await engine.open()
+        gate = Gate()
+        engine.model.answer("half ", gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await within(engine.workspace._recorder.write(Batch()))
+        engine.disk.poison = engine.session_id
+        gate.open()
+        while engine.workspace.is_busy:
+            await asyncio.sleep(0)
+        await engine.close()
+        await within(engine.journal.aclose(5))
+    async with running(tmp_path, store=engine.disk.copy()) as again:
+        assert (await again.ended("a")).state == "interrupted"

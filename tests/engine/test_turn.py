@@ -164,6 +164,23 @@ async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
             await engine.until(lambda: engine.of_type(RunComplete))
 
 
+@pytest.mark.xfail(strict=True, reason="an end that the store refuses for good is told to nobody until the next start")
+async def test_an_end_that_can_never_be_written_as_it_is_still_ends_the_run(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.model.answer(gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        engine.disk.poison = engine.session_id
+        gate.open()
+        while engine.workspace.is_busy:
+            await asyncio.sleep(0)
+        await within(engine.workspace._recorder.write(Batch()))
+        engine.disk.poison = ""
+        async with asyncio.timeout(0.5):
+            await engine.until(lambda: engine.of_type(RunComplete))
+
+
 async def test_scenario_18_a_failed_turn_hands_over(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         gate = Gate()
@@ -247,7 +264,7 @@ async def test_a_body_that_ignores_the_cancel_is_abandoned(tmp_path: Path, then:
 async def test_a_stream_that_swallows_the_cancel_and_then_ends_does_not_go_on_to_its_tools(tmp_path: Path) -> None:
     async with running(tmp_path, settings=config(grace_s=0.01)) as engine:
         gate = Stubborn()
-        engine.model.answer(*call(), gate)
+        engine.model.answer(*call(), Stopped("tool_use"), gate)
         await engine.post("a", "a")
         await gate.reached()
         await engine.cancel()

@@ -251,11 +251,13 @@ def test_one_that_cannot_be_opened_again_does_not_keep_the_server_from_starting(
     async def scenario() -> None:
         paths = [tmp_path / "bad", tmp_path / "good"]
         await house.start()
+        prompts = []
         for path in paths:
             path.mkdir()
             workspace = await house.create(A, path)
             session = await workspace.create_session("")
-            await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
+            prompts.append(workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r")))
+        await asyncio.gather(*prompts)
 
         async def load(path: str) -> Config:
             if path.endswith("bad"):

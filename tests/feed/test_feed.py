@@ -133,7 +133,7 @@ async def test_each_event_is_encoded_once_however_many_read_it(monkeypatch: pyte
 
     monkeypatch.setattr(feed_module, "encode_event", counting)
     feed = Feed(1, 0)
-    readers = [Reader(feed) for _ in range(30)]
+    readers = [Reader(feed, session_id=session_id) for session_id in ("", "s") for _ in range(15)]
     publish(feed, created(message("m")))
     for number in range(400):
         feed.grow(delta("m", number, "x"))
@@ -151,8 +151,10 @@ async def test_without_readers_nothing_is_kept_and_nothing_is_encoded(monkeypatc
     feed = Feed(1, 0)
     reader = Reader(feed)
     stream(feed, ["a"])
+    await tick()
     reader.take_all()
     reader.subscription.close()
+    assert feed._batches == {}
     monkeypatch.setattr(feed_module, "encode_event", lambda event: pytest.fail("encoded for nobody"))
     feed.grow(delta("m", 1, "b"))
     feed.announce(updated(Presence(client_id="c", session_id="", attached=True)))

@@ -42,6 +42,7 @@ def test_r17_coming_back_in_time_holds_it_again() -> None:
 def test_r17_creating_again_while_an_old_stream_lingers_gives_the_full_time_to_attach() -> None:
     claims = Claims().create("a", now=0.0).attach("a")
     claims = claims.create("a", now=100.0)
+    assert claims.next_deadline() is None, "the stream is still open"
     claims = claims.detach("a", now=101.0)
     assert claims.next_deadline() == 130.0
 

@@ -98,7 +98,7 @@ def test_a_call_without_a_result_gets_one_that_says_why() -> None:
     assert first == history.closing_result(
         ToolCall(id="c1", name="view", input="{}", finished=True), history.INTERRUPTED
     )
-    assert first.is_error
+    assert (first.content, first.metadata, first.is_error) == (history.INTERRUPTED, "", True)
     assert second.content == "done"
 
 
@@ -165,8 +165,8 @@ def test_history_begins_with_the_last_summary_told_as_the_users_words() -> None:
         ASKED,
         message("a1", "assistant", call("c1")),
         message("sum", "assistant", text("so far")),
-        message("t1", "tool", result("c1")),
         message("u2", "user", text("go on")),
+        message("t1", "tool", result("c1")),
     ]
     assert told(history.for_model(messages, "sum")) == [("user", ["so far"]), ("user", ["go on"])]
     assert history.for_model(messages, "gone") == history.for_model(messages)

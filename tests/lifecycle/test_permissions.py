@@ -149,6 +149,19 @@ def test_a_word_is_not_a_command(command: str) -> None:
     assert verdict(bash(command), deny=("bash:rm *",), skip=True) is ALLOW
 
 
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("sudo git push", "bash:git push"),
+        ("curl -s -X POST a", "bash:curl -s -X POST*"),
+        ("a; curl  -X 'POST' b", "bash:curl -X POST *"),
+    ],
+)
+def test_a_deny_pattern_is_matched_against_the_whole_plain_command(command: str, pattern: str) -> None:
+    assert verdict(bash(command), deny=(pattern,), skip=True) is DENY
+    assert verdict(Wish("write", "write", command), deny=(pattern,), skip=True) is ALLOW, "another tool"
+
+
 def test_a_deny_pattern_may_name_what_else_stands_before_a_command() -> None:
     assert verdict(bash("ls && sudo -E make install"), deny=("bash:sudo *",), skip=True) is DENY
     assert verdict(bash("a | b"), deny=("bash:a | *",), skip=True) is DENY

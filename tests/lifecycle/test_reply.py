@@ -115,6 +115,14 @@ def test_empty_text_makes_no_part(fact: ModelFact) -> None:
     assert reply.message(now=101).parts == ()
 
 
+def test_a_reply_knows_whether_the_model_asked_for_anything() -> None:
+    reply = new_reply()
+    reply.take(TextDelta("I look"))
+    assert reply.has_calls is False
+    reply.take(ToolCallBegun(0, "c1", "view"))
+    assert reply.has_calls is True
+
+
 def test_empty_input_of_a_call_tells_nobody_anything() -> None:
     reply = new_reply()
     reply.take(ToolCallBegun(0, "c1", "view"))
@@ -123,7 +131,8 @@ def test_empty_input_of_a_call_tells_nobody_anything() -> None:
 
 def test_a_signature_belongs_to_the_thought_before_it() -> None:
     reply = new_reply()
-    reply.take(ReasoningDelta("first"))
+    reply.take(ReasoningDelta("fi"))
+    assert delta_of(reply.take(ReasoningDelta("rst"))).offset == 2
     assert reply.take(ReasoningDelta("", signature="si")) is None
     assert reply.take(ReasoningDelta("", signature="gned")) is None
     second = delta_of(reply.take(ReasoningDelta("second")))

@@ -87,7 +87,7 @@ class Site:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await within(self.app(_scope(method, path, headers or {}), _receive(chunks), send))
+        await within(self.app(scope(method, path, headers or {}), _receive(chunks), send))
         if not sent:
             return Answer(0, {}, b"")
         start, *bodies = sent
@@ -98,7 +98,7 @@ class Site:
         return await self.workspaces.create(str(self.directory), client_id, yolo=False, env={})
 
 
-def _scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:
+def scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:
     path, _, query = path.partition("?")
     return {
         "type": "http",
@@ -137,7 +137,7 @@ class Watcher:
         self._left = asyncio.Event()
         self._reading = asyncio.Event()
         self._reading.set()
-        self.task = asyncio.create_task(site.app(_scope("GET", path, headers or {}), self._receive, self._send))
+        self.task = asyncio.create_task(site.app(scope("GET", path, headers or {}), self._receive, self._send))
 
     async def _receive(self) -> Any:
         await self._left.wait()

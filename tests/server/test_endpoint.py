@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
@@ -11,6 +12,7 @@ from msgspec import structs
 from tests.server.site import CLIENT, Site, serving
 from tests.support.engine import Gate, config
 
+from covey.engine import dispatcher as dispatcher_module
 from covey.server import endpoint as endpoint_module
 from covey.server.routes import runs
 
@@ -229,6 +231,25 @@ async def test_a_store_that_cannot_write_is_told_as_such(tmp_path: Path) -> None
         path, sid = await session(site)
         site.store.full = True
         answer = await site.request("POST", f"{path}/agent", {"session_id": sid, "prompt": "x"})
+        assert (answer.status, answer.code) == (503, "store_unavailable")
+
+
+@pytest.mark.xfail(strict=True, reason="these wait for a full disk without a bound, instead of answering 503")
+@pytest.mark.parametrize("what", ["PUT session", "DELETE session", "POST skip"])
+async def test_a_full_disk_leaves_nobody_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(dispatcher_module, "STORE_WAIT_S", 0.01)
+    async with serving(tmp_path) as site:
+        path, sid = await session(site)
+        site.store.full = True
+        requests = {
+            "PUT session": ("PUT", f"{path}/sessions/{sid}", {"title": "new"}),
+            "DELETE session": ("DELETE", f"{path}/sessions/{sid}", None),
+            "POST skip": ("POST", f"{path}/permissions/skip", {"skip": True}),
+        }
+        async with asyncio.timeout(0.3):
+            answer = await site.request(*requests[what])
         assert (answer.status, answer.code) == (503, "store_unavailable")
 
 

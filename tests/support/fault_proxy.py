@@ -23,7 +23,7 @@ Fault = Literal["cut", "reset", "half_close", "stall", "garbage"]
 PIECE = 64 * 1024
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER with no time to linger: the kernel sends RST instead of FIN."""
-GARBAGE = bytes(range(256)) + b'\r\n\r\n{"state": "completed"}\n\ndata: [DONE]\n\n'
+GARBAGE = bytes(range(256)) + b'\r\n\r\ndata: {"state": "completed"}\n\n'
 """Every byte there is, and then something that could be taken for an end."""
 
 

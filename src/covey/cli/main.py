@@ -72,6 +72,14 @@ examples:
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 """
 
+DOCTOR_EXAMPLES = """\
+examples:
+  covey doctor                           look at everything, also while a server runs; changes nothing
+  covey stop && covey doctor --repair    repair it; the backup stays beside the store
+
+exit codes:
+  0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
+"""
 
 SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",
@@ -128,6 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_sessions(commands)
     _add_status(commands)
     _add_stop(commands)
+    _add_doctor(commands)
     _add_serve(commands)
     return parser
 
@@ -217,6 +226,13 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "stop", "end the server; open runs are cancelled")
     parser.add_argument("--if-idle", action="store_true", help="only if it has nothing to do (exit 1 otherwise)")
     _add_connection(parser)
+
+
+def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
+    parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
+    parser.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
 def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:

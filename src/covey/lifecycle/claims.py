@@ -23,7 +23,7 @@ class Claim:
     leaving: bool = False
     """It said goodbye while a stream was open: no grace when that stream ends."""
     session_id: str = ""
-    """The session this client looks at now."""
+    """The session this client looks at now; '' without streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Claims:
 
     def watching(self, session_id: str) -> int:
         """How many attached clients look at this session."""
-        return sum(claim.session_id == session_id for claim in self.by_client if claim.streams)
+        return sum(claim.session_id == session_id for claim in self.by_client)
 
     def expire(self, now: float) -> Claims:
         return Claims(tuple(c for c in self.by_client if c.streams or c.held_until > now))

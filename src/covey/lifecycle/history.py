@@ -60,7 +60,7 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
 def _since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
     """From the summary on. It is told as the user's words: many models refuse a conversation that they begin."""
     for index, message in enumerate(messages):
-        if summary_message_id and message.id == summary_message_id:
+        if message.id == summary_message_id:
             return (msgspec.structs.replace(message, role="user"), *messages[index + 1 :])
     return messages
 

@@ -7,6 +7,7 @@ nothing is told twice. A stream never waits for another, and one that does not t
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl
@@ -19,6 +20,8 @@ from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.events import Gap, created, encode_event, updated
 from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
 from covey.server.line import Line, line_of
+
+log = logging.getLogger(__name__)
 
 RETRY_MS = 1000
 """What a client is told to wait before it connects again."""
@@ -56,6 +59,8 @@ class EventStream:
         except (asyncio.CancelledError, OSError):
             if not stream.aborted:
                 raise
+        except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
+            log.exception("an event stream failed")
         finally:
             gone.cancel()
             state.streams.discard(stream)

@@ -165,7 +165,10 @@ class Store(Protocol):
     def log_bounds(self, workspace_id: str) -> LogBounds: ...
 
     def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
-        """Events with after < seq <= upto; of one session (and of none) if `session_id` is given."""
+        """Events with after < seq <= upto; of one session (and of none) if `session_id` is given.
+
+        At most `limit`, and fewer if they are large; none only if there are no more.
+        """
         ...
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:

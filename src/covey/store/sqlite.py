@@ -42,6 +42,8 @@ from covey.store.base import (
 
 WAL_RESET_FIXED = (3, 51, 3)
 """Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
+EVENTS_BYTES = 4 * 1024 * 1024
+"""Events are given out up to the one that reaches this: a client that comes back costs no more, however large they are."""
 
 _encode = msgspec.json.Encoder().encode
 _session = msgspec.json.Decoder(Session).decode
@@ -214,7 +216,17 @@ class SqliteStore:
         if session_id:
             query += " AND session_id IN ('', ?)"
             values.append(session_id)
-        return [StoredEvent(*row) for row in self._read(query + " ORDER BY seq LIMIT ?", *values, limit)]
+        page: list[StoredEvent] = []
+        size = 0
+        with _failures("cannot read"):
+            cursor = self._reader().cursor()
+            for seq, encoded in cursor.execute(query + " ORDER BY seq LIMIT ?", (*values, limit)):
+                page.append(StoredEvent(seq, encoded))
+                size += len(encoded)
+                if size >= EVENTS_BYTES:
+                    break
+            cursor.close()
+        return page
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         query = "SELECT value, mark FROM sessions WHERE workspace_id = ? ORDER BY updated_at DESC, id DESC"
@@ -265,10 +277,14 @@ class SqliteStore:
 
     def _read(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         with _failures("cannot read"):
-            connection = getattr(self._local, "connection", None)
-            if connection is None:
-                connection = self._local.connection = self._connect()
-            return iter(connection.cursor().execute(query, values).fetchall())
+            return iter(self._reader().cursor().execute(query, values).fetchall())
+
+    def _reader(self) -> apsw.Connection:
+        """The connection of this thread."""
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+        return connection
 
     # ── opening and closing ──
 

@@ -1,0 +1,236 @@
+"""`covey doctor`: is the store as it must be, and what to do if not. Needs no server; only looks, unless told to repair."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from covey import __version__
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.protocol.paths import default_data_dir
+from covey.store.oracle import Examination, examine, open_runs
+from covey.store.oracle_file import NoStore
+from covey.store.oracle_findings import Finding
+from covey.store.oracle_record import Record
+from covey.store.repair import Repaired, repair
+from covey.tools import process_table
+
+SHOWN = 10
+"""Findings of one kind that are written out: one cause mostly has many effects, and --json has them all."""
+
+
+def main(args: argparse.Namespace) -> int:
+    return common.run(_doctor(args))
+
+
+async def _doctor(args: argparse.Namespace) -> int:
+    data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else default_data_dir()
+    try:
+        return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
+    except NoStore as error:
+        common.complain(str(error))
+        if error.may_be_saved:
+            common.complain("`covey doctor --repair` makes a backup, then saves what can still be read.")
+        return exits.UNREACHABLE
+
+
+def _check(data_dir: Path, as_json: bool) -> int:
+    server = _server_of(data_dir)
+    found = examine(data_dir)
+    findings = found.findings + _left_behind(found.records)
+    if as_json:
+        print(json.dumps(_json(data_dir, server, found, findings)))
+    else:
+        _print_state(data_dir, server, found)
+        _print_findings(findings, found.records)
+        if any(finding.explanation.repair for finding in findings):
+            how = "Stop the server with `covey stop`, then run" if server else "Run"
+            _say(f"{how} `covey doctor --repair`: it makes a backup first.")
+    return exits.FAILED if findings else exits.OK
+
+
+def _repair(data_dir: Path, as_json: bool) -> int:
+    with _owned(data_dir):
+        try:
+            done = repair(data_dir)
+        except (OSError, apsw.Error) as error:
+            common.complain(f"The store could not be repaired: {error}")
+            return exits.FAILED
+    left = done.after.findings + _left_behind(done.after.records)
+    if as_json:
+        repaired = {"repaired": _list(done.before.findings, done.before.records), "saved_rows": done.saved}
+        backup = {"backup": str(done.backup) if done.backup else None}
+        print(json.dumps(_json(data_dir, "", done.after, left) | repaired | backup))
+    else:
+        _print_repair(data_dir, done)
+        _print_findings(left, done.after.records)
+    return exits.FAILED if left else exits.OK
+
+
+# ── the server, and what it left on the machine ──
+
+
+def _server_of(data_dir: Path) -> str:
+    """What the server that owns the data directory says about itself; '' if there is none."""
+    try:
+        descriptor = os.open(data_dir / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        said = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").strip()
+        if said:  # a server that left in order says nothing; one that was killed still seems to speak
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return ""
+    except BlockingIOError:
+        return said
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _owned(data_dir: Path) -> Iterator[None]:
+    """Own the data directory as a server does: none can start while it is being repaired."""
+    try:
+        descriptor = os.open(data_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise NoStore(f"nothing in {data_dir} can be repaired: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"a server uses {data_dir}, and must not while it is repaired: stop it with `covey stop`"
+            raise exits.UsageError(message) from None
+        owner = {"pid": os.getpid(), "address": "covey doctor --repair", "version": __version__}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _left_behind(records: list[Record]) -> list[Finding]:
+    """Processes of runs that have ended. Looked for after the store was read: a run ends after its processes."""
+    processes = _tagged()
+    what = "process {} of run {} is alive, although the run has ended"
+    return [
+        Finding("process", what.format(pid, run_id), record.workspace_id, run_id)
+        for record in records
+        for run_id, run in record.runs.items()
+        if "ended_at" in run
+        for pid in processes.get(f"covey-{record.workspace_id}-{run_id}", ())
+    ]
+
+
+def _tagged() -> dict[str, list[int]]:
+    """By the tag of a run: its processes. One look at the table, however many runs there are."""
+    found = defaultdict(list)
+    mark = f"{process_table.TAG}=".encode()
+    for name in os.listdir("/proc") if process_table.AVAILABLE else ():
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                environment = Path("/proc", name, "environ").read_bytes()
+                for entry in environment.split(b"\0"):
+                    if entry.startswith(mark):
+                        tag = entry.removeprefix(mark).decode("utf-8", "replace")
+                        found[tag.partition("/")[0]].append(int(name))
+    return found
+
+
+# ── telling people ──
+
+
+def _print_state(data_dir: Path, server: str, found: Examination) -> None:
+    _say(f"The store in {data_dir}:")
+    if found.records or not found.is_damaged:
+        counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
+        told = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
+        _say(f"  {told}")
+    if server:
+        _say(f"  a server is running: {server}")
+    waiting = [run for record in found.records for run in open_runs(record)]
+    if waiting:
+        _say(f"  {len(waiting)} open runs, {'as it should be' if server else 'to be taken up at the next start'}")
+
+
+_COUNTED = ("sessions", "runs", "messages", "events")
+
+
+def _print_findings(findings: list[Finding], records: list[Record]) -> None:
+    if not findings:
+        _say("Healthy: every promise is kept.")
+        return
+    paths = {record.workspace_id: record.path for record in records}
+    by_kind: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_kind[finding.kind].append(finding)
+    for same in by_kind.values():
+        print()
+        for finding in same[:SHOWN]:
+            where = paths.get(finding.workspace_id) or finding.workspace_id
+            _say(f"- {where}: {finding.what}" if where else f"- {finding.what}")
+        if len(same) > SHOWN:
+            _say(f"- and {len(same) - SHOWN} more like this")
+        means, mends = same[0].explanation
+        _say(f"  It means that {means}.")
+        _say(f"  Repair {mends}." if mends else "  Repair does not touch it: end it yourself if it is not needed.")
+    _say(f"\n{len(findings)} findings.")
+
+
+def _print_repair(data_dir: Path, done: Repaired) -> None:
+    if done.backup is None:
+        _say(f"The store in {data_dir}: there is nothing to repair.")
+        return
+    _say(f"The store in {data_dir} was copied to {done.backup}.")
+    _print_findings(done.before.findings, done.before.records)
+    if done.saved:
+        rows = ", ".join(f"{count} {table}" for table, count in done.saved.items() if count)
+        _say(f"The file was damaged. What could be read of it is in a new one: {rows or 'nothing'}.")
+    _say("\nThe store was repaired, and checked once more:")
+
+
+def _say(text: str) -> None:
+    print(plain(text))
+
+
+def _list(findings: list[Finding], records: list[Record]) -> list[dict[str, Any]]:
+    paths = {record.workspace_id: record.path for record in records}
+    return [
+        {
+            "kind": finding.kind,
+            "workspace_id": finding.workspace_id,
+            "path": paths.get(finding.workspace_id, ""),
+            "subject": finding.subject,
+            "what": finding.what,
+            "means": finding.explanation.means,
+            "repair": finding.explanation.repair,
+        }
+        for finding in findings
+    ]
+
+
+def _json(data_dir: Path, server: str, found: Examination, findings: list[Finding]) -> dict[str, Any]:
+    waiting = [
+        {"workspace_id": record.workspace_id, **{name: run[name] for name in ("run_id", "session_id", "state")}}
+        for record in found.records
+        for run in open_runs(record)
+    ]
+    return {
+        "data_dir": str(data_dir),
+        "healthy": not findings,
+        "server_runs": bool(server),
+        "workspaces": len(found.records),
+        **{name: sum(len(getattr(record, name)) for record in found.records) for name in _COUNTED},
+        "open_runs": waiting,
+        "findings": _list(findings, found.records),
+    }

@@ -1,0 +1,242 @@
+"""What a store holds of each workspace, read as one moment saw it, without trusting any byte of it. Writes nothing.
+
+Values stay as the JSON that clients see. What cannot be read as what it should be is left out and noted as a flaw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from covey.lifecycle.reply import TextPiece
+from covey.protocol.events import decode_event
+from covey.protocol.messages import Attachment, Message, ReasoningPart, Session, TextPart, ToolCallPart
+from covey.protocol.runs import Run
+
+TABLES: dict[str, dict[str, Any]] = {
+    "workspaces": {"id": str, "path": str, "epoch": int, "created_at": int},
+    "sessions": {"workspace_id": str, "id": str, "value": bytes, "updated_at": int, "mark": int},
+    "messages": {
+        "position": int,
+        "id": str,
+        "workspace_id": str,
+        "session_id": str,
+        "run_id": str | None,
+        "role": str,
+        "value": bytes,
+    },
+    "message_tails": {"message_id": str, "part": int, "offset": int, "kind": str, "text": str},
+    "runs": {
+        "workspace_id": str,
+        "run_id": str,
+        "session_id": str,
+        "seq": int,
+        "state": str,
+        "ended": int,
+        "cancelled": int,
+        "digest": str,
+        "value": bytes,
+        "attachments": bytes,
+    },
+    "events": {"workspace_id": str, "seq": int, "session_id": str, "encoded": bytes},
+    "early_cancels": {"workspace_id": str, "run_id": str, "until": float},
+}
+"""Every column, in the order of the table, and what it holds: a damaged file can hold anything anywhere."""
+KEYS: dict[str, str] = {
+    "workspaces": "id",
+    "sessions": "workspace_id, id",
+    "messages": "position",
+    "message_tails": "message_id, part, offset",
+    "runs": "workspace_id, run_id",
+    "events": "workspace_id, seq",
+    "early_cancels": "workspace_id, run_id",
+}
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    seq: int
+    type: str
+    change: str
+    payload: Any
+
+
+class Flaw(NamedTuple):
+    """Something that only shows in the file: a value that cannot be read, or that contradicts its own columns."""
+
+    kind: str
+    table: str
+    key: str
+
+
+@dataclass
+class Record:
+    """All that a store holds of one workspace, as of one moment."""
+
+    workspace_id: str
+    events: list[LogEvent] = field(default_factory=list)
+    runs: dict[str, Any] = field(default_factory=dict)
+    run_columns: dict[str, tuple[int, str, bool]] = field(default_factory=dict)
+    """By run: its seq, state and whether it has ended, as the columns say beside the value."""
+    messages: dict[str, Any] = field(default_factory=dict)
+    sessions: dict[str, Any] = field(default_factory=dict)
+    growing: set[str] = field(default_factory=set)
+    """Messages with text that was saved apart from them."""
+    tails: dict[str, list[TextPiece]] = field(default_factory=dict)
+    """That text."""
+    flaws: list[Flaw] = field(default_factory=list)
+    path: str = ""
+    epoch: int = 0
+
+
+class Reading(NamedTuple):
+    records: list[Record]
+    stray_tails: list[str]
+    """Messages that are not there, but of which text is."""
+
+
+def select(table: str) -> str:
+    """Texts are read as bytes: one that is not UTF-8 must not end the reading of the others."""
+    columns = (name if kind in (int, float) else f"CAST({name} AS BLOB)" for name, kind in TABLES[table].items())
+    return f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608 ours alone
+
+
+def typed(table: str, row: Sequence[Any]) -> tuple[Any, ...]:
+    """The row with values of the right types; ValueError if it cannot be one of this table."""
+    values = []
+    for (name, kind), value in zip(TABLES[table].items(), row, strict=True):
+        found = value.decode() if isinstance(value, bytes) and kind is not bytes else value
+        if not isinstance(found, kind):
+            raise ValueError(f"a row of {table} has {type(found).__name__} in {name}")
+        values.append(found)
+    return tuple(values)
+
+
+def read_records(connection: apsw.Connection) -> Reading:
+    """Everything, by workspace. Raises apsw.Error or ValueError if the file does not even hold rows."""
+    records: dict[str, Record] = {}
+    for workspace_id, path, epoch, _ in _rows(connection, "workspaces"):
+        records[workspace_id] = Record(workspace_id, path=path, epoch=epoch)
+
+    def of(workspace_id: str) -> Record:
+        if workspace_id not in records:
+            records[workspace_id] = Record(workspace_id, flaws=[Flaw("lost_workspace", "workspaces", workspace_id)])
+        return records[workspace_id]
+
+    for workspace_id, *event in _rows(connection, "events"):
+        _add_event(of(workspace_id), *event)
+    for workspace_id, *run in _rows(connection, "runs"):
+        _add_run(of(workspace_id), *run)
+    for workspace_id, *session in _rows(connection, "sessions"):
+        _add_session(of(workspace_id), *session)
+    owners = {}
+    for _, message_id, workspace_id, *message in _rows(connection, "messages"):
+        owners[message_id] = of(workspace_id)
+        _add_message(of(workspace_id), message_id, *message)
+    return Reading(list(records.values()), _add_tails(connection, owners))
+
+
+def _rows(connection: apsw.Connection, table: str) -> Iterator[tuple[Any, ...]]:
+    for row in connection.execute(f"{select(table)} ORDER BY {KEYS[table]}"):
+        yield typed(table, row)
+
+
+def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> None:
+    try:
+        event = decode_event(encoded)
+        value = msgspec.json.decode(encoded)
+        inner = value["payload"]
+        told = LogEvent(seq, value["type"], inner["type"], inner["payload"])
+        if not isinstance(told.payload, dict):
+            raise TypeError(told.payload)
+    except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, ValueError):
+        record.flaws.append(Flaw("unreadable_event", "events", str(seq)))
+        return
+    record.events.append(told)
+    if event and event.session_id != session_id:
+        record.flaws.append(Flaw("misfiled_row", "events", str(seq)))
+
+
+def _add_run(
+    record: Record, run_id: str, session_id: str, seq: int, state: str, ended: int, _: int, __: str, *blobs: bytes
+) -> None:
+    value = _decoded(record, "runs", run_id, blobs[0], msgspec.json.Decoder(Run).decode)
+    _decoded(record, "attachments", run_id, blobs[1], msgspec.json.Decoder(tuple[Attachment, ...]).decode)
+    if value is not None:
+        record.runs[run_id] = value
+        record.run_columns[run_id] = (seq, state, bool(ended))
+        if (value["run_id"], value["session_id"]) != (run_id, session_id):
+            record.flaws.append(Flaw("misfiled_row", "runs", run_id))
+
+
+def _add_session(record: Record, session_id: str, encoded: bytes, updated_at: int, _: int) -> None:
+    value = _decoded(record, "sessions", session_id, encoded, msgspec.json.Decoder(Session).decode)
+    if value is not None:
+        record.sessions[session_id] = value
+        if (value["id"], value["updated_at"]) != (session_id, updated_at):
+            record.flaws.append(Flaw("misfiled_row", "sessions", session_id))
+
+
+def _add_message(
+    record: Record, message_id: str, session_id: str, run_id: str | None, role: str, encoded: bytes
+) -> None:
+    value = _decoded(record, "messages", message_id, encoded, msgspec.json.Decoder(Message).decode)
+    if value is not None:
+        record.messages[message_id] = value
+        says = (value["id"], value["session_id"], value.get("run_id"), value["role"])
+        if says != (message_id, session_id, run_id, role):
+            record.flaws.append(Flaw("misfiled_row", "messages", message_id))
+
+
+def _decoded(record: Record, table: str, key: str, encoded: bytes, decode: Callable[[bytes], Any]) -> Any:
+    """The JSON of a value that the store itself could read too; None if it could not."""
+    try:
+        decode(encoded)
+        return msgspec.json.decode(encoded)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        record.flaws.append(Flaw("unreadable_row", table, key))
+        return None
+
+
+def _add_tails(connection: apsw.Connection, owners: dict[str, Record]) -> list[str]:
+    stray: dict[str, None] = {}
+    for message_id, part, offset, kind, text in _rows(connection, "message_tails"):
+        if record := owners.get(message_id):
+            record.growing.add(message_id)
+            record.tails.setdefault(message_id, []).append(TextPiece(part, kind, offset, text))
+        else:
+            stray[message_id] = None
+    for message_id, record in owners.items():
+        pieces, message = record.tails.get(message_id), record.messages.get(message_id)
+        if pieces and message and len(fitting(message, pieces)) < len(pieces):
+            record.flaws.append(Flaw("stale_text", "message_tails", message_id))
+    return list(stray)
+
+
+def fitting(message: Any, pieces: Iterable[TextPiece]) -> list[TextPiece]:
+    """The pieces, up to the first that does not continue the message where it, or the piece before, left off."""
+    ends = [_end(part) for part in msgspec.convert(message, Message).parts]
+    fit = []
+    for piece in pieces:
+        if piece.part == len(ends) and piece.kind in ("text", "reasoning"):
+            ends.append((piece.kind, 0))
+        if not 0 <= piece.part < len(ends) or ends[piece.part] != (piece.kind, piece.offset):
+            break
+        ends[piece.part] = (piece.kind, piece.offset + len(piece.text))
+        fit.append(piece)
+    return fit
+
+
+def _end(part: object) -> tuple[str, int]:
+    match part:
+        case TextPart(data=data):
+            return "text", len(data.text)
+        case ReasoningPart(data=data):
+            return "reasoning", len(data.thinking)
+        case ToolCallPart(data=data):
+            return "tool_input", len(data.input)
+    return "", 0

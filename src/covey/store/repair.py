@@ -1,0 +1,201 @@
+"""A damaged store → one that keeps its promises, in one transaction and behind a backup. No server may be running.
+
+What a workspace should hold is worked out by `oracle_mend`; here the difference is written. Nothing is renumbered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from covey.store import schema
+from covey.store.oracle import Examination, examine, judge
+from covey.store.oracle_file import BUSY_MS, NAME, NoStore, back_up, lost_version, salvage
+from covey.store.oracle_findings import Finding
+from covey.store.oracle_mend import mend
+from covey.store.oracle_record import LogEvent, Record, read_records
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    before: Examination
+    after: Examination
+    backup: Path | None
+    """None: there was nothing to repair, and nothing was touched."""
+    saved: dict[str, int]
+    """If the file itself was damaged: how many rows of each table could be read."""
+
+
+def repair(data_dir: Path, now: Callable[[], float] = time.time) -> Repaired:
+    """Make a backup, repair what can be repaired, and look again. Raises NoStore, OSError or apsw.Error.
+
+    The caller owns the data directory, so that no server starts meanwhile.
+    """
+    before = _look(data_dir)
+    if not any(finding.explanation.repair for finding in before.findings):
+        return Repaired(before, before, None, {})
+    backup = back_up(data_dir, is_damaged=before.is_damaged)
+    saved = salvage(data_dir) if before.is_damaged else {}
+    _mend_all(data_dir, now())
+    return Repaired(before, examine(data_dir), backup, saved)
+
+
+def _look(data_dir: Path) -> Examination:
+    try:
+        return examine(data_dir)
+    except NoStore as error:
+        if not error.may_be_saved:
+            raise
+        return Examination([Finding("damaged_file", str(error))])
+
+
+def _mend_all(data_dir: Path, now: float) -> None:
+    with contextlib.closing(apsw.Connection(str(data_dir / NAME))) as connection:
+        connection.set_busy_timeout(BUSY_MS)
+        connection.execute("BEGIN IMMEDIATE")
+        if lost_version(connection):
+            connection.pragma("user_version", len(schema.STEPS))
+        records, stray = read_records(connection)
+        for record in records:
+            if any(flaw.kind == "lost_workspace" for flaw in record.flaws):
+                _give_directory(connection, record, data_dir, int(now))
+            if judge(record):
+                _Writing(connection, record, mend(record, now)).write()
+        connection.executemany("DELETE FROM message_tails WHERE message_id = ?", ((i,) for i in stray))
+        connection.execute("COMMIT")
+
+
+def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path, now: int) -> None:
+    """A place from which clients can open sessions whose own directory nobody knows any more."""
+    directory = data_dir.resolve() / "recovered" / record.workspace_id.replace("/", "-")
+    directory.mkdir(parents=True, exist_ok=True)
+    record.epoch = now
+    connection.execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", (record.workspace_id, str(directory), now, now))
+
+
+class _Writing:
+    """The difference between a workspace as it was found and as it should be. Rows are replaced, others not touched."""
+
+    def __init__(self, connection: apsw.Connection, found: Record, mended: Record) -> None:
+        self._execute = connection.execute
+        self._found = found
+        self._mended = mended
+        self._id = found.workspace_id
+
+    def write(self) -> None:
+        self._write_sessions()
+        self._write_runs()
+        self._write_messages()
+        self._write_tails()
+        self._write_events()
+
+    def _outdated(self, table: str, found: dict[str, Any], mended: dict[str, Any]) -> tuple[set[str], set[str]]:
+        """The keys of rows that must go, and of those that must be written."""
+        flawed = {flaw.key for flaw in self._found.flaws if flaw.table == table}
+        written = {key for key, value in mended.items() if key in flawed or found.get(key) != value}
+        return (found.keys() | flawed) - mended.keys() | written, written
+
+    def _write_sessions(self) -> None:
+        mended = self._mended.sessions
+        gone, written = self._outdated("sessions", self._found.sessions, mended)
+        marks = {key: mark for key, mark in self._rows("id, mark", "sessions") if key in gone}
+        self._delete("sessions", "id", gone)
+        for key in written:
+            row = (self._id, key, _encode(mended[key]), mended[key]["updated_at"], marks.get(key, 0))
+            self._execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+    def _write_runs(self) -> None:
+        found, mended = self._found, self._mended
+        gone, written = self._outdated("runs", found.runs, mended.runs)
+        damaged = {flaw.key for flaw in found.flaws if flaw.table == "attachments"}
+        refiled = {i for i in found.runs if i in mended.runs and found.run_columns[i] != mended.run_columns[i]}
+        written |= refiled | (damaged & mended.runs.keys())
+        kept = {key: rest for key, *rest in self._rows("run_id, cancelled, digest, attachments", "runs")}
+        self._delete("runs", "run_id", gone | written)
+        for key in written:
+            run = mended.runs[key]
+            made = [bool(run.get("cancelled_by")), _digest(run), b"[]"]
+            cancelled, digest, attachments = kept.get(key, made)
+            columns = (self._id, key, run["session_id"], *mended.run_columns[key], cancelled, digest)
+            blobs = (_encode(run), b"[]" if key in damaged else attachments)
+            self._execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns + blobs)
+
+    def _write_messages(self) -> None:
+        mended = self._mended.messages
+        gone, written = self._outdated("messages", self._found.messages, mended)
+        positions = self._positions()
+        moved = {key for key in mended if positions[key] != self._position.get(key)}
+        self._delete("messages", "id", gone | moved)
+        for key in mended:
+            if key in written or key in moved:
+                message = mended[key]
+                filed = (key, self._id, message["session_id"], message.get("run_id"), message["role"])
+                row = (positions[key], *filed, _encode(message))
+                self._execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def _positions(self) -> dict[str, int]:
+        """Where each message stands: where it was, unless a new one has to stand before it."""
+        self._position = dict(self._rows("id, position", "messages"))
+        positions: dict[str, int] = {}
+        last = next(self._execute("SELECT coalesce(max(position), 0) FROM messages"))[0]
+        previous, all_moved = 0, False
+        for key in self._mended.messages:
+            known = self._position.get(key)
+            if all_moved or known is None or known <= previous:
+                all_moved = True  # whatever comes behind it has to move too
+                known = last = last + 1
+            positions[key] = previous = known
+        return positions
+
+    def _write_tails(self) -> None:
+        for message_id, pieces in self._found.tails.items():
+            kept = self._mended.tails.get(message_id, [])
+            for piece in pieces:
+                if piece not in kept:
+                    key = (message_id, piece.part, piece.offset)
+                    self._execute("DELETE FROM message_tails WHERE message_id = ? AND part = ? AND offset = ?", key)
+
+    def _write_events(self) -> None:
+        found, mended = self._found, self._mended
+        known = {event.seq for event in found.events}
+        if mended.epoch != found.epoch:
+            self._execute("DELETE FROM events WHERE workspace_id = ?", (self._id,))
+            self._execute("UPDATE workspaces SET epoch = ? WHERE id = ?", (mended.epoch, self._id))
+            known = set()
+        misfiled = {flaw.key for flaw in found.flaws if flaw[:2] == ("misfiled_row", "events")}
+        for event in mended.events:
+            if event.seq not in known:
+                value = {"type": event.type, "payload": {"type": event.change, "payload": event.payload}}
+                row = (self._id, event.seq, _session_of(event), _encode(value))
+                self._execute("INSERT INTO events VALUES (?, ?, ?, ?)", row)
+            elif str(event.seq) in misfiled:
+                filed = (_session_of(event), self._id, event.seq)
+                self._execute("UPDATE events SET session_id = ? WHERE workspace_id = ? AND seq = ?", filed)
+
+    def _rows(self, columns: str, table: str) -> list[tuple[Any, ...]]:
+        query = f"SELECT {columns} FROM {table} WHERE workspace_id = ?"  # noqa: S608 ours alone
+        return list(self._execute(query, (self._id,)))
+
+    def _delete(self, table: str, column: str, keys: set[str]) -> None:
+        for key in keys:
+            self._execute(f"DELETE FROM {table} WHERE workspace_id = ? AND {column} = ?", (self._id, key))  # noqa: S608
+
+
+def _session_of(event: LogEvent) -> str:
+    return str(event.payload.get("id" if event.type == "session" else "session_id") or "")
+
+
+def _digest(run: Any) -> str:
+    """As the engine makes it when a prompt is posted: the same prompt, posted again, is still this run (R14)."""
+    content = _encode((run["session_id"], run["prompt"], (), run["mode"]))
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,105 @@
+"""Clients behind a bad network, and what each of them has a right to: every event once, in order, and the true text."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.support.fault_proxy import FaultProxy, Link, Plan
+from tests.support.server import Server, Workspace
+
+from covey.client.client import Client
+from covey.client.event_stream import EventStream
+from covey.client.transcript import Transcript
+from covey.protocol.events import Event, Gap, MessageDelta, Presence
+from covey.protocol.messages import Message
+from covey.protocol.paths import Address
+from covey.protocol.runs import RunComplete
+from covey.protocol.sse import EventId
+
+FIRST_DELAY_S = 0.001
+"""Nobody waits for a server that is there: the cuts are what takes time."""
+
+
+def place(server: Server, directory: Path) -> Workspace:
+    """A workspace of its own: its event ids are nobody else's business."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return server.workspace(directory)
+
+
+def client_of(number: int) -> str:
+    """The id of a client, from which the proxy can read what is to happen to it."""
+    return str(uuid.UUID(int=number))
+
+
+def number_of(link: Link) -> int:
+    """Which client a connection belongs to; -1 if it does not say so."""
+    _, found, rest = link.head.partition(b"client_id=")
+    return uuid.UUID(rest[:36].decode()).int if found else -1
+
+
+def is_stream(link: Link) -> bool:
+    return b"/events?" in link.head.partition(b"\r\n")[0]
+
+
+def is_prompt(link: Link) -> bool:
+    return link.head.startswith(b"POST ") and link.head.partition(b"\r\n")[0].endswith(b"/agent HTTP/1.1")
+
+
+@dataclass
+class Script:
+    """For each client, the plans of its first, second, third stream; later ones are not disturbed."""
+
+    streams: dict[int, list[Plan]] = field(default_factory=dict)
+
+    def __call__(self, link: Link) -> Plan:
+        plans = self.streams.get(number_of(link)) if is_stream(link) else None
+        return plans.pop(0) if plans else Plan()
+
+
+def through(proxy: FaultProxy, server: Server, number: int = 0, **options: Any) -> Client:
+    address = Address(host="127.0.0.1", port=proxy.port)
+    return Client(address, token=server.token, client_id=client_of(number) if number else "", **options)
+
+
+class Watcher:
+    """Reads a stream as a terminal does. Whatever the network does, no durable event is missed or told twice."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self.transcript = Transcript()
+        self.durable: list[tuple[str, Event]] = []
+        self._stream = stream
+        self._known = EventId.parse(stream.last_event_id)
+        assert self._known, "a watcher starts at a known place"
+
+    async def until_end(self, run_id: str) -> RunComplete:
+        async for event in self._stream:
+            self._check_id(event)
+            change = self.transcript.apply(event)
+            assert change is None or change.kind not in ("hole", "reset"), f"{change} by {event}"
+            if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
+                return event.payload
+        raise AssertionError("an event stream has no end")
+
+    def _check_id(self, event: Event) -> None:
+        assert self._known
+        now = EventId.parse(self._stream.last_event_id)
+        following = EventId(self._known.epoch, self._known.seq + 1)
+        assert not isinstance(event.payload, Gap), event
+        if isinstance(event.payload, MessageDelta | Presence):
+            assert now == self._known, event
+        elif isinstance(event.payload, Message):  # one in progress is told again, without an id
+            assert now in (self._known, following), event
+        else:
+            assert now == following, f"{now} after {self._known}: {event}"
+        if now == following:
+            self._known = now
+            self.durable.append((str(now), event))
+
+
+def same_bytes(transcript: Transcript, stored: Any) -> None:
+    """The transcript is byte for byte what the server has."""
+    assert msgspec.json.encode(tuple(transcript)) == msgspec.json.encode(stored)
