@@ -95,4 +95,5 @@ def test_any_other_body_is_still_an_exception_of_ours(body: bytes, message: str)
 def test_a_status_that_is_not_in_the_table_is_a_plain_error(status: int) -> None:
     error = decode_error(status, b"Bad Gateway")
     assert type(error) is CoveyError
-    assert (error.code, error.message) == ("internal", f"the server answered {status}: Bad Gateway")
+    assert (error.status, error.code) == (500, "internal")
+    assert error.message == f"the server answered {status}: Bad Gateway"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 import pytest
 
+from covey.protocol.events import TYPES, ChangeKind, DeltaKind
 from covey.protocol.messages import (
     Attachment,
     Finish,
     FinishPart,
+    FinishReason,
     Message,
     Part,
+    Role,
     Text,
     TextPart,
     ToolCall,
@@ -49,13 +54,46 @@ def test_a_message_in_progress_has_no_finish() -> None:
     assert (message().text, message().tool_calls, message().tool_results) == ("", (), ())
 
 
+def test_the_words_of_the_protocol_are_those_that_v1_clients_know() -> None:
+    assert set(get_args(Role)) == {"user", "assistant", "tool", "system"}
+    reasons = "end_turn, max_tokens, tool_use, canceled, error, content_filter, unknown"
+    assert set(get_args(FinishReason)) == set(reasons.split(", "))
+    parts = "text, reasoning, tool_call, tool_result, image_url, binary, shell_command, finish"
+    assert [part.__struct_config__.tag for part in get_args(Part)] == parts.split(", ")
+    events = "message session run run_complete agent_event permission_request permission_notification config_changed"
+    assert set(TYPES) == {*events.split(), "message_delta", "presence", "gap"}
+    assert set(get_args(DeltaKind)) == {"text", "reasoning", "tool_input"}
+    assert set(get_args(ChangeKind)) == {"created", "updated", "deleted"}
+
+
 def test_a_part_is_its_type_and_its_data() -> None:
     assert msgspec.json.encode(TextPart(data=Text(text="a"))) == b'{"type":"text","data":{"text":"a"}}'
 
 
+def test_a_message_does_not_spell_out_what_it_is_not() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(message())).keys() == {
+        "id",
+        "role",
+        "session_id",
+        "parts",
+        "model",
+        "provider",
+        "created_at",
+        "updated_at",
+    }
+    assert not message().is_summary_message
+
+
 @pytest.mark.parametrize(
     ("mime_type", "is_text"),
-    [("text/plain", True), ("text/x-python", True), ("application/json", True), ("image/png", False), ("", False)],
+    [
+        ("text/plain", True),
+        ("text/x-python", True),
+        ("application/json", True),
+        ("application/toml", True),
+        ("image/png", False),
+        ("", False),
+    ],
 )
 def test_an_attachment_knows_whether_it_is_text(mime_type: str, is_text: bool) -> None:
     assert Attachment(file_path="a", file_name="a", mime_type=mime_type, content=b"x").is_text is is_text

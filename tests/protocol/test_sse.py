@@ -29,6 +29,12 @@ FRAMES = [
 ]
 
 
+def test_frames_as_bytes() -> None:
+    assert preamble(1000) == b"retry: 1000\n\n"
+    assert frame(b"{}", EventId(7, 1842)) == b"id: 7.1842\ndata: {}\n\n"
+    assert frame(b"{}") == b"data: {}\n\n"
+
+
 def decoded(*chunks: bytes) -> list[Frame]:
     decoder = Decoder()
     return [found for chunk in chunks for found in decoder.feed(chunk)]
@@ -94,7 +100,10 @@ def test_an_event_that_never_ends_is_never_told() -> None:
         (b"retry:", None),
         ("retry: ²".encode(), None),
         ("retry: ٣".encode(), None),
+        (b"retry: 999999999", 999_999_999),
+        (b"retry: 1000000000", None),
         (b"retry: " + b"9" * 10_000, None),
+        (b"event: 2500", None),
     ],
     ids=lambda value: repr(value)[:20],
 )
@@ -147,6 +156,7 @@ def test_an_event_id_comes_back_as_it_was(event_id: EventId) -> None:
         "a.b",
         "².3",
         "٣.٤",
+        "7.٣",
         "7.1\x00",
         "7." + "1" * 19,
         "1" * 19 + ".7",

@@ -1,4 +1,4 @@
-"""`covey doctor`: is the store as it must be, and what to do if not. Needs no server; only looks, unless told to repair."""
+"""`covey doctor`: is the store as it must be, and what to do if not. Needs no server. Only looks, unless told to repair."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SHOWN = 10
 
 
 def main(args: argparse.Namespace) -> int:
-    return common.run(_doctor(args))
-
-
-async def _doctor(args: argparse.Namespace) -> int:
     data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else default_data_dir()
+    return common.run(_doctor(data_dir, args))
+
+
+async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
     try:
         return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
     except NoStore as error:

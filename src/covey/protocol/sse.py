@@ -19,8 +19,8 @@ class EventId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> EventId | None:
         """The id in `text`, or None if it is not one of ours."""
-        epoch, dot, seq = text.strip().partition(".")
-        if not (dot and epoch.isascii() and epoch.isdigit() and seq.isascii() and seq.isdigit()):
+        epoch, _, seq = text.strip().partition(".")
+        if not (epoch.isascii() and epoch.isdigit() and seq.isascii() and seq.isdigit()):
             return None
         if len(epoch) > 18 or len(seq) > 18:
             return None
@@ -64,8 +64,7 @@ class Decoder:
             line = b"".join((*self._rest, end))
             self._rest = []
             self._line(line.removesuffix(b"\r"), frames)
-        if rest:
-            self._rest.append(rest)
+        self._rest.append(rest)
         return frames
 
     def _line(self, line: bytes, frames: list[Frame]) -> None:

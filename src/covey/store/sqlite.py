@@ -43,7 +43,7 @@ from covey.store.base import (
 WAL_RESET_FIXED = (3, 51, 3)
 """Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
 EVENTS_BYTES = 4 * 1024 * 1024
-"""Events are given out up to the one that reaches this: a client that comes back costs no more, however large they are."""
+"""Events are given out up to the one that reaches this: whoever comes back costs no more, however large they are."""
 
 _encode = msgspec.json.Encoder().encode
 _session = msgspec.json.Decoder(Session).decode

@@ -1,0 +1,198 @@
+"""Clients in crowds: whoever comes and goes leaves nothing behind, and whoever stops reading slows nobody (R16)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from tests.faults.watching import FIRST_DELAY_S, Watcher, client_of, place, same_bytes
+from tests.support.fake_model import FakeModel, Reply
+from tests.support.server import Server, Workspace, until
+
+from covey.client.client import Client
+from covey.client.event_stream import EventStream
+from covey.protocol.paths import Address
+
+MIB = 1024 * 1024
+CLIENTS = 50
+VISITS = 1000
+STALLED = 20
+DELTAS = 50_000
+LINE = "{n} sixty characters of text, as some models send at once... \n"
+
+
+@pytest.fixture
+def workspace(server: Server, tmp_path: Path) -> Iterator[Workspace]:
+    opened = place(server, tmp_path / "project")
+    yield opened
+    opened.close()
+
+
+class Visitor:
+    """A client that never says goodbye, and goes in another way each time."""
+
+    def __init__(self, workspace: Workspace, number: int) -> None:
+        self._workspace = workspace
+        self._client_id = client_of(number + 1)
+        self._session = workspace.session()
+
+    async def visit(self, number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._workspace.server.port)
+        stream = self._request("GET", f"/events?client_id={self._client_id}&deltas={number % 2}")
+        prompt = self._request("POST", "/agent", {"session_id": self._session, "prompt": "hello", "mode": "own_turn"})
+        match number % 5:
+            case 0:
+                writer.write(stream)
+                await reader.readuntil(b"retry:")
+            case 1:
+                writer.write(stream)
+                await reader.readuntil(b"retry:")
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            case 2:
+                writer.write(stream[:70])
+            case 3:
+                writer.write(prompt[:-10])
+            case 4:
+                writer.write(prompt)
+        await writer.drain()
+        writer.close()
+
+    def _request(self, method: str, path: str, body: object = None) -> bytes:
+        data = json.dumps(body).encode() if body else b""
+        head = f"{method} {self._workspace.path}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        head += f"Authorization: Bearer {self._workspace.server.token}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        return head.encode() + data
+
+
+def settled(server: Server) -> tuple[int, int]:
+    """Descriptors and memory once everybody has left and everything has run."""
+    until(lambda: server.metric("event_streams_open") == 0)
+    until(lambda: sum(server.open_runs(state) for state in ("accepted", "queued", "active")) == 0, 30)
+    return server.descriptors(), server.resident_bytes()
+
+
+def latency_s(workspace: Workspace) -> float:
+    """How long a prompt takes from the post to the known end, in the middle of many."""
+    session = workspace.session()
+    times = []
+    for _ in range(25):
+        start = time.perf_counter()
+        workspace.ended(workspace.prompt(session, "hello")["run_id"])
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+@pytest.mark.anyio
+async def test_r16_fifty_clients_come_and_go_a_thousand_times(
+    server: Server, workspace: Workspace, model: FakeModel
+) -> None:
+    """E11. The first visits are not counted: they fill caches and pools, once."""
+    model.on(lambda request: Reply(text="fine"))
+    visitors = [Visitor(workspace, number) for number in range(CLIENTS)]
+
+    async def come_and_go(first: int, count: int) -> None:
+        async def visits(number: int) -> None:
+            for visit in range(count // CLIENTS):
+                await visitors[number].visit(first + number + visit)
+
+        await asyncio.gather(*(visits(number) for number in range(CLIENTS)))
+
+    await come_and_go(0, 250)
+    descriptors, memory = await asyncio.to_thread(settled, server)
+    latency = await asyncio.to_thread(latency_s, workspace)
+    await come_and_go(1, VISITS)
+    await asyncio.to_thread(until, lambda: settled(server)[0] <= descriptors + 2)
+    after = await asyncio.to_thread(latency_s, workspace)
+    print(
+        "DESC",
+        descriptors,
+        server.descriptors(),
+        "MEM",
+        memory / MIB,
+        server.resident_bytes() / MIB,
+        "LAT",
+        latency,
+        after,
+    )
+    assert server.resident_bytes() <= memory + 24 * MIB
+    assert after <= 3 * latency + 0.05
+
+
+class Crowd:
+    """Clients on one workspace, some of which read."""
+
+    def __init__(self, workspace: Workspace, stack: AsyncExitStack) -> None:
+        self.lost: list[str] = []
+        """Why connections ended."""
+        self._workspace = workspace
+        self._stack = stack
+
+    async def open(self, start: str) -> EventStream:
+        address = Address(host="127.0.0.1", port=self._workspace.server.port)
+        client = await self._stack.enter_async_context(Client(address, token=self._workspace.server.token))
+        stream = EventStream(
+            client,
+            self._workspace.id,
+            last_event_id=start,
+            first_delay_s=FIRST_DELAY_S,
+            on_connection=lambda up, why: self.lost.extend([] if up else [why]),
+        )
+        return await self._stack.enter_async_context(stream)
+
+
+async def run_time_s(workspace: Workspace, session: str, readers: list[Watcher], run_id: str) -> float:
+    """From the post to the moment when all readers have seen the end."""
+    start = time.perf_counter()
+    await asyncio.to_thread(workspace.prompt, session, "hello", run_id=run_id)
+    await asyncio.gather(*(reader.until_end(run_id) for reader in readers))
+    return time.perf_counter() - start
+
+
+@pytest.mark.anyio
+async def test_scenario_22_twenty_clients_stop_reading_while_50000_deltas_stream(
+    server: Server, workspace: Workspace, model: FakeModel
+) -> None:
+    model.on(lambda request: Reply(text=LINE, chunks=DELTAS, delay_ms=0.02))
+    session = workspace.session()
+    reference = workspace.stream()
+    workspace.session()
+    start = reference.wait_for(lambda seen: [e.id for e in seen if e.id])[0]
+    reference.close()
+    async with AsyncExitStack() as stack, asyncio.timeout(100):
+        crowd = Crowd(workspace, stack)
+        readers = [Watcher(await crowd.open(start)) for _ in range(2)]
+        await run_time_s(workspace, session, readers, "warm-up")
+        alone = await run_time_s(workspace, session, readers, "alone")
+        memory = server.resident_bytes()
+        idle = [Watcher(await crowd.open(str(readers[0].known))) for _ in range(STALLED)]
+        together = await run_time_s(workspace, session, readers, "together")
+        print(
+            "ALONE", alone, "TOGETHER", together, "MEM", memory / MIB, server.resident_bytes() / MIB, peak(server) / MIB
+        )
+        assert together <= 2 * alone + 2
+        assert peak(server) <= memory + 100 * MIB
+        print("T0", time.perf_counter(), readers[0].deltas)
+        for watcher in idle:
+            await watcher.until_end("together")
+        async with Client(Address(host="127.0.0.1", port=server.port), token=server.token) as client:
+            stored = await client.messages(workspace.id, session)
+        print("LOST", crowd.lost, time.perf_counter())
+        for reader in readers:
+            same_bytes(reader.transcript, stored)
+        for watcher in idle:
+            same_bytes(watcher.transcript, stored[-2:])
+
+
+def peak(server: Server) -> int:
+    status = Path(f"/proc/{server.pid}/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmHWM:")))
