@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 from covey.feed.feed import Feed, Subscription
-from covey.protocol.events import Event, MessageDelta, decode_event
+from covey.protocol.events import Event, MessageDelta, created, decode_event, encode_event
 from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
 from covey.protocol.sse import Decoder
 
@@ -25,6 +29,43 @@ def delta(message_id: str, offset: int, value: str, *, part: int = 0, session_id
     return MessageDelta(
         message_id=message_id, session_id=session_id, run_id="r", part=part, kind="text", offset=offset, delta=value
     )
+
+
+def publish(feed: Feed, *events: Event) -> None:
+    for event in events:
+        feed.publish(feed.last_seq + 1, event, encode_event(event))
+
+
+def stream(feed: Feed, pieces: list[str], message_id: str = "m") -> None:
+    """A message that begins and grows."""
+    publish(feed, created(message(message_id)))
+    offset = 0
+    for piece in pieces:
+        feed.grow(delta(message_id, offset, piece))
+        offset += len(piece)
+
+
+async def tick() -> None:
+    """One turn of the loop: what was published is told to whoever waits."""
+    await asyncio.sleep(0)
+
+
+class Clock:
+    """In the place of the feed's loop: timers fire when the test says so."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.timers: list[tuple[float, Callable[[], Any]]] = []
+        self.call_soon = feed._loop.call_soon
+        feed._loop = self  # type: ignore[assignment] # all that the feed uses of it
+
+    def call_later(self, delay: float, call: Callable[[], Any]) -> object:
+        self.timers.append((delay, call))
+        return call
+
+    def fire(self) -> None:
+        timers, self.timers = self.timers, []
+        for _, call in timers:
+            call()
 
 
 class Reader:

@@ -184,13 +184,15 @@ def test_r4_a_cancel_of_one_run_may_overtake_its_prompt() -> None:
 
 
 def test_r4_early_cancels_are_bounded_and_renewed() -> None:
-    early = EarlyCancels(limit=2)
+    early = EarlyCancels(limit=3)
     for now, run_id in enumerate(("a", "b", "a")):
         early = early.remember(run_id, now=float(now), keep_s=60.0)
     assert early.until == (("b", 61.0), ("a", 62.0)), "each is there once, as last renewed"
-    early = early.remember("c", now=3.0, keep_s=60.0)
-    assert early.until == (("a", 62.0), ("c", 63.0)), "of too many the oldest has to go"
-    assert early.remember("d", now=62.0, keep_s=60.0).until == (("c", 63.0), ("d", 122.0)), "what is over is forgotten"
+    later = early.remember("c", now=61.0, keep_s=60.0)
+    assert later.until == (("a", 62.0), ("c", 121.0)), "what is over is forgotten"
+    for now, run_id in enumerate(("c", "d"), 3):
+        early = early.remember(run_id, now=float(now), keep_s=60.0)
+    assert early.until == (("a", 62.0), ("c", 63.0), ("d", 64.0)), "of too many the oldest has to go"
     assert EarlyCancels().limit == 1000
 
 

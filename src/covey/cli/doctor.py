@@ -1,4 +1,4 @@
-"""`covey doctor`: is the store as it must be, and what to do if not. Needs no server. Only looks, unless told to repair."""
+"""`covey doctor`: is the store as it must be, and what to do if it is not. Needs no server, and may run beside one."""
 
 from __future__ import annotations
 

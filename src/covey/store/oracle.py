@@ -151,10 +151,10 @@ def _runs(record: Record, story: Story) -> Iterator[Finding]:
         if told in (None, run) and is_impossible(run, record.runs):
             state = f"{run['state']}, {'but has ended' if 'ended_at' in run else 'but has not ended with it'}"
             yield Finding("impossible_state", f"run {run_id} is {state}", subject=run_id)
-    for run_id, told in story.runs.items():
-        if run_id not in record.runs:
-            yield Finding("row_missing", f"run {run_id} was told of, but has no row", subject=run_id)
-        if "ended_at" in told and run_id not in story.terminals:
+    for run_id in story.runs.keys() - record.runs.keys():
+        yield Finding("row_missing", f"run {run_id} was told of, but has no row", subject=run_id)
+    for run_id in sorted(story.mentioned - story.terminals.keys()):
+        if "ended_at" in (record.runs.get(run_id) or story.runs.get(run_id, {})):
             yield Finding("missing_terminal", f"run {run_id} has ended without a terminal event", subject=run_id)
 
 
@@ -201,31 +201,45 @@ def _lanes(record: Record) -> Iterator[Finding]:
 
 
 def _turns(record: Record, story: Story) -> Iterator[Finding]:
-    """Every turn that ended leaves its prompt, and an answer with a finish reason; a dropped prompt, nothing (R6)."""
+    """Every turn leaves its prompt, and in the end answers that are finished; a dropped prompt leaves nothing (R6)."""
     by_run: dict[str, list[Any]] = defaultdict(list)
     for message in record.messages.values():
         by_run[message.get("run_id", "")].append(message)
     for run_id, run in record.runs.items():
-        if "ended_at" in run and run["session_id"] in record.sessions:
-            for kind, what in _turn(run, by_run[run_id], was_dropped=story.was_dropped(run)):
-                yield Finding(kind, what, subject=run_id)
+        if run["session_id"] in record.sessions:
+            mine = by_run[run_id]
+            if not is_waiting(run) and not ("ended_at" in run and story.was_dropped(run)):
+                found = _turn(run, mine)
+            else:
+                found = _no_turn(run, mine)
+            yield from (Finding(kind, what, subject=run_id) for kind, what in found)
 
 
-def _turn(run: Any, mine: list[Any], *, was_dropped: bool) -> Iterator[tuple[str, str]]:
-    run_id = run["run_id"]
-    roles = Counter(message["role"] for message in mine)
-    left = ", ".join(f"{count} {role}" for role, count in roles.items()) or "no"
-    if was_dropped:
-        if mine:
-            yield "dropped_left_messages", f"run {run_id} was dropped from the queue, but left {left} messages"
-        return
-    if roles["user"] != 1 or (roles["assistant"] == 0 and not run.get("folded_into")):
-        yield "incomplete_turn", f"run {run_id} left {left} messages, not its prompt and an answer"
-    for message in mine:
-        if message["role"] == "assistant" and not is_finished(message):
-            yield "unfinished_answer", f"run {run_id} has ended, but its answer {message['id']} has no finish reason"
+def is_waiting(run: Any) -> bool:
+    """Its turn has not begun."""
+    return "ended_at" not in run and run["state"] in ("accepted", "queued")
+
+
+def _no_turn(run: Any, mine: list[Any]) -> Iterator[tuple[str, str]]:
+    if mine:
+        why = "has not begun" if is_waiting(run) else "was dropped from the queue"
+        yield "untimely_messages", f"run {run['run_id']} {why}, but has {len(mine)} messages"
+
+
+def _turn(run: Any, mine: list[Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a turn that has ended, or, while it goes on, with what can be told of it already."""
+    run_id, is_over = run["run_id"], "ended_at" in run
+    answers = [message for message in mine if message["role"] == "assistant"]
+    prompts = sum(message["role"] == "user" for message in mine)
+    if prompts != 1:
+        yield "incomplete_turn", f"run {run_id} has {prompts or 'no'} prompts among its messages, not one"
+    if is_over and not answers and not run.get("folded_into"):
+        yield "incomplete_turn", f"run {run_id} has ended, but there is no answer"
+    for message in answers if is_over else answers[:-1]:
+        if not is_finished(message):
+            yield "unfinished_answer", f"the answer {message['id']} of run {run_id} has no finish reason"
     loose = loose_ends(mine)
-    for message_id, _ in loose.calls:
+    for message_id, _ in loose.calls if is_over else ():
         yield "tool_call", f"a tool call of run {run_id}, in message {message_id}, has no result"
     for message_id, _ in loose.results:
         yield "tool_call", f"a tool result of run {run_id}, in message {message_id}, has no call, or is one too many"

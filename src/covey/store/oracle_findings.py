@@ -96,9 +96,9 @@ KINDS: dict[str, Kind] = {
     "unfinished_answer": Kind(
         "clients show it as if it were still being written", "gives it a finish reason that fits how its run ended"
     ),
-    "dropped_left_messages": Kind(
-        "a prompt that was dropped leaves nothing, so these messages have no beginning or no end",
-        "keeps them, and makes a whole turn of them",
+    "untimely_messages": Kind(
+        "a prompt whose turn never began leaves nothing, so these messages have no beginning or no end",
+        "keeps them: as a whole turn if the run has ended, else no longer as part of it",
     ),
     "tool_call": Kind(
         "models refuse a conversation in which a tool call and its result do not belong together",

@@ -31,13 +31,20 @@ from covey.protocol.messages import (
     ToolResultPart,
 )
 from covey.protocol.runs import RunComplete
-from covey.store.oracle import is_ahead, is_finished, is_impossible, judge, loose_ends, open_runs, wrong_orders
-from covey.store.oracle_record import LogEvent, Record, fitting
+from covey.store.oracle import (
+    is_ahead,
+    is_finished,
+    is_impossible,
+    is_waiting,
+    judge,
+    loose_ends,
+    open_runs,
+    wrong_orders,
+)
+from covey.store.oracle_record import LAST_NUMBER, LogEvent, Record, fitting
 from covey.store.oracle_story import Story, terminal_against_run
 
 INTERRUPTED = "The store was damaged while this run was open."
-LAST_SEQ = 2**53
-"""Larger numbers are not exact in JSON for everybody. A log whose damage has led it there starts again."""
 _WHY = {"cancelled": history.CANCELLED, "interrupted": history.INTERRUPTED}
 
 
@@ -79,7 +86,7 @@ class _Mending:
         for run_id in {**found.runs, **story.runs}:
             run = _better(found.runs.get(run_id), story.runs.get(run_id))
             if run_id not in story.runs:
-                run = {**run, "run_id": run_id, "seq": found.run_columns[run_id][0]}
+                run = {**run, "run_id": run_id}
             draft.runs[run_id] = run
         self._number_runs()
         for message_id in self._in_order():
@@ -158,18 +165,22 @@ class _Mending:
         self._ended.append(run_id)
 
     def complete_turns(self) -> None:
-        """Every run that has ended leaves its prompt, finished answers, and a result for each tool call (R6, R12)."""
+        """Every turn has its prompt and, once it has ended, finished answers and a result for each tool call (R6)."""
         draft = self._draft
         by_run: dict[str, list[Any]] = defaultdict(list)
         for message in draft.messages.values():
             by_run[message.get("run_id", "")].append(message)
         for run in sorted(draft.runs.values(), key=lambda run: run["seq"]):
             mine = by_run[run["run_id"]]
-            is_over = "ended_at" in run and run["session_id"] in draft.sessions
-            if is_over and (mine or not self._story.was_dropped(run)):
+            if is_waiting(run):
+                for message in mine:
+                    self._disown(message)
+            elif run["session_id"] in draft.sessions and (mine or not self._story.was_dropped(run)):
                 self._place(run, self._whole_turn(run, mine))
 
     def _whole_turn(self, run: Any, mine: list[Any]) -> list[Any]:
+        """The messages of a turn, with what is missing; of one that goes on a server will write the end."""
+        is_over = "ended_at" in run
         prompts = [message for message in mine if message["role"] == "user"]
         whole = [message for message in mine if message not in prompts[1:]]
         for extra in prompts[1:]:
@@ -178,14 +189,15 @@ class _Mending:
             text = (TextPart(data=Text(text=run["prompt"])),) if run["prompt"] else ()
             whole.insert(0, self._new(run, "user", text, "prompt"))
         answers = [message["id"] for message in whole if message["role"] == "assistant"]
-        if not answers and not run.get("folded_into"):
+        if is_over and not answers and not run.get("folded_into"):
             whole.append(self._new(run, "assistant", (), "answer"))
             answers.append(whole[-1]["id"])
-        if answers and not run.get("message_id"):
+        if is_over and answers and not run.get("message_id"):
             self._draft.runs[run["run_id"]] = {**run, "message_id": answers[-1]}
         for index, message in enumerate(whole):
-            if message["role"] == "assistant" and not is_finished(message):
-                whole[index] = self._finished(run, message, is_last=message["id"] == answers[-1])
+            is_last = message["id"] in answers[-1:]
+            if message["id"] in answers and not is_finished(message) and (is_over or not is_last):
+                whole[index] = self._finished(run, message, is_last=is_last)
         return self._with_results(run, whole)
 
     def _finished(self, run: Any, message: Any, *, is_last: bool) -> Any:
@@ -199,6 +211,7 @@ class _Mending:
     def _with_results(self, run: Any, whole: list[Any]) -> list[Any]:
         loose = loose_ends(whole)
         surplus = set(loose.results)
+        unanswered = loose.calls if "ended_at" in run else []
         result = []
         for message in whole:
             parts = [part for n, part in enumerate(message["parts"]) if (message["id"], n) not in surplus]
@@ -208,7 +221,7 @@ class _Mending:
                 result.append({**message, "parts": parts})
             else:
                 self._disown(message)
-            for message_id, number in loose.calls:
+            for message_id, number in unanswered:
                 part = _message(message).parts[number] if message_id == message["id"] else None
                 if isinstance(part, ToolCallPart):
                     closing = history.closing_result(part.data, _WHY.get(run["state"], history.FAILED))
@@ -283,7 +296,9 @@ class _Mending:
             draft.epoch = found.epoch + 1
             draft.flaws = []
             # A log that begins at 1 claims to tell everything; this one knows that it does not.
-            draft.events = _numbered([self._forgotten(), *last_words], max(2, last + 1) if last < LAST_SEQ else 2)
+            draft.events = _numbered(
+                [self._forgotten(), *last_words], max(2, last + 1) if last + 1 < LAST_NUMBER else 2
+            )
         return draft
 
     def _forgotten(self) -> LogEvent:
@@ -293,7 +308,7 @@ class _Mending:
     def _last_words(self) -> list[LogEvent]:
         """Of each run that was ended now, or whose end was never told: what says so. Folded runs follow their host."""
         draft, story = self._draft, self._story
-        untold = {i for i, run in story.runs.items() if "ended_at" in run} | set(self._ended)
+        untold = {i for i in story.mentioned if "ended_at" in draft.runs.get(i, ())} | set(self._ended)
         events: list[LogEvent] = []
         for run_id, host in sorted(draft.runs.items(), key=lambda item: item[1]["seq"]):
             if run_id in untold - story.terminals.keys() and not host.get("folded_into"):

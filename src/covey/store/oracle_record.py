@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import apsw
 import msgspec
@@ -55,6 +55,8 @@ KEYS: dict[str, str] = {
     "events": "workspace_id, seq",
     "early_cancels": "workspace_id, run_id",
 }
+LAST_NUMBER = 2**53
+"""Larger numbers are not exact in JSON for everybody, and no store ever counts so far: one that has them is damaged."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
         value = msgspec.json.decode(encoded)
         inner = value["payload"]
         told = LogEvent(seq, value["type"], inner["type"], inner["payload"])
-        if not isinstance(told.payload, dict):
-            raise TypeError(told.payload)
+        if not isinstance(told.payload, dict) or not 0 < seq < LAST_NUMBER:
+            raise ValueError(seq)
     except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, ValueError):
         record.flaws.append(Flaw("unreadable_event", "events", str(seq)))
         return
@@ -164,8 +166,8 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
 def _add_run(
     record: Record, run_id: str, session_id: str, seq: int, state: str, ended: int, _: int, __: str, *blobs: bytes
 ) -> None:
-    value = _decoded(record, "runs", run_id, blobs[0], msgspec.json.Decoder(Run).decode)
-    _decoded(record, "attachments", run_id, blobs[1], msgspec.json.Decoder(tuple[Attachment, ...]).decode)
+    value = _decoded(record, "runs", run_id, blobs[0], _run)
+    _decoded(record, "attachments", run_id, blobs[1], _attachments)
     if value is not None:
         record.runs[run_id] = value
         record.run_columns[run_id] = (seq, state, bool(ended))
@@ -174,7 +176,7 @@ def _add_run(
 
 
 def _add_session(record: Record, session_id: str, encoded: bytes, updated_at: int, _: int) -> None:
-    value = _decoded(record, "sessions", session_id, encoded, msgspec.json.Decoder(Session).decode)
+    value = _decoded(record, "sessions", session_id, encoded, _session)
     if value is not None:
         record.sessions[session_id] = value
         if (value["id"], value["updated_at"]) != (session_id, updated_at):
@@ -184,12 +186,26 @@ def _add_session(record: Record, session_id: str, encoded: bytes, updated_at: in
 def _add_message(
     record: Record, message_id: str, session_id: str, run_id: str | None, role: str, encoded: bytes
 ) -> None:
-    value = _decoded(record, "messages", message_id, encoded, msgspec.json.Decoder(Message).decode)
+    value = _decoded(record, "messages", message_id, encoded, _message)
     if value is not None:
         record.messages[message_id] = value
         says = (value["id"], value["session_id"], value.get("run_id"), value["role"])
         if says != (message_id, session_id, run_id, role):
             record.flaws.append(Flaw("misfiled_row", "messages", message_id))
+
+
+class _CountedRun(Run, frozen=True):
+    seq: Annotated[int, msgspec.Meta(ge=0, lt=LAST_NUMBER)]
+
+
+class _CountedSession(Session, frozen=True):
+    updated_at: Annotated[int, msgspec.Meta(ge=-LAST_NUMBER, lt=LAST_NUMBER)]
+
+
+_run = msgspec.json.Decoder(_CountedRun).decode
+_session = msgspec.json.Decoder(_CountedSession).decode
+_message = msgspec.json.Decoder(Message).decode
+_attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
 
 
 def _decoded(record: Record, table: str, key: str, encoded: bytes, decode: Callable[[bytes], Any]) -> Any:

@@ -25,6 +25,8 @@ class Story:
         """By run: what was told of it last."""
         self.announced: set[str] = set()
         """Runs whose first event is in the log, and so must all the others be."""
+        self.mentioned: set[str] = set()
+        """Runs of which any event is in the log: if one has ended, its end comes behind that."""
         self.states: dict[str, list[str]] = {}
         """By run: the states it went through, in order."""
         self.terminals: dict[str, Any] = {}
@@ -82,6 +84,7 @@ class Story:
         return self.runs.get(run_id) or (self._record.runs.get(run_id) if self.is_trimmed else None)
 
     def _check_owner(self, event: LogEvent, run_id: str) -> None:
+        self.mentioned.add(run_id)
         if run_id in self.terminals:
             kind = "two_terminals" if event.type == "run_complete" else "after_terminal"
             self._find(kind, event, f"run {run_id} has ended already")
