@@ -144,7 +144,6 @@ async def test_a_start_that_can_never_be_written_still_ends_the_run(tmp_path: Pa
         assert "too big" in await fails(engine)
 
 
-@pytest.mark.xfail(strict=True, reason="a run whose last words cannot be composed is stranded, and its lane with it")
 async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

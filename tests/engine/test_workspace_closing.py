@@ -8,7 +8,7 @@ import pytest
 from tests.feed.readers import Reader
 from tests.support.engine import Gate, Stubborn, call, config, running, within
 
-from covey.engine import dispatcher as dispatcher_module
+from covey.engine import recorder as recorder_module
 from covey.engine.recorder import Batch
 from covey.protocol.errors import Conflict, NotFound, Unavailable
 from covey.protocol.runs import RunComplete
@@ -160,7 +160,7 @@ async def test_closing_on_a_full_disk_comes_to_an_end(tmp_path: Path) -> None:
 async def test_a_cancel_that_cannot_be_written_yet_is_in_force_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher_module, "STORE_WAIT_S", 0.01)
+    monkeypatch.setattr(recorder_module, "STORE_WAIT_S", 0.01)
     async with running(tmp_path) as engine:
         gate = Gate()
         engine.model.answer(gate)

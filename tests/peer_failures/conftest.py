@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 from tests.support.fake_model import FakeModel
-from tests.support.server import Server, Workspace, provider_config, running
+from tests.support.server import Server, Workspace, running
 
-ALLOW = '[permissions]\nallow = ["bash"]\n'
-"""No tool call of these tests has to be approved, but for those that ask for a file outside the workspace."""
+CONFIG = """
+[providers.fake]
+type = "openai-compatible"
+base_url = "{url}"
+idle_timeout_s = 20
+models = [{{ id = "fake", price_prompt = 3.0, price_completion = 15.0 }}]
+[permissions]
+allow = ["bash"]
+"""
+"""The only provider has the only model, which a project may overrule. Commands need no approval, files do."""
 
 NewRunId = Callable[[], str]
 
@@ -39,7 +47,7 @@ def model() -> Iterator[FakeModel]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("peers"), provider_config(model.url, ALLOW)) as started:
+    with running(tmp_path_factory.mktemp("peers"), CONFIG.format(url=model.url)) as started:
         yield started
 
 

@@ -81,7 +81,7 @@ def test_the_last_id_is_kept_across_frames_without_one() -> None:
 def test_an_event_without_data_is_none() -> None:
     decoder = Decoder()
     assert decoder.feed(b"id: 1.5\n\n\n\n: only a comment\n\nevent: nothing\n\n") == []
-    assert decoder.last_id == ""
+    assert decoder.last_id == "1.5", "a place in the stream, though nothing happened there"
 
 
 def test_an_event_that_never_ends_is_never_told() -> None:

@@ -121,6 +121,8 @@ class SimLoop(asyncio.BaseEventLoop):
         done = self.create_future()
 
         def work() -> None:
+            if done.done():
+                return  # whoever asked has left
             try:
                 result = func(*args)
             except Exception as error:

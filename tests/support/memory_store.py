@@ -25,6 +25,7 @@ from covey.store.base import (
     UpdateRun,
     WorkspaceRow,
     Write,
+    unknown_message,
 )
 
 
@@ -115,7 +116,9 @@ class MemoryStore:
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
         mine = [m for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)]
         ids = [message.id for message in mine]
-        start = ids.index(after) + 1 if after in ids else 0
+        if after and after not in ids:
+            raise unknown_message(after)
+        start = ids.index(after) + 1 if after else 0
         chosen = mine[start : start + limit] if limit else mine[start:]
         return [self._with_tail(message) for message in chosen]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.cli import exits
-from covey.cli.screen import plain
+from covey.cli.screen import warning
 from covey.client.client import Client
 from covey.client.connect import Say, connect, environment, is_text, resolve_address
 from covey.client.errors import ServerUnreachable
@@ -22,7 +22,7 @@ from covey.protocol.requests import Workspace
 
 
 def complain(text: str) -> None:
-    print(f"covey: {plain(text)}", file=sys.stderr)
+    print(warning(text), file=sys.stderr)
 
 
 def connected(
@@ -63,8 +63,8 @@ def run(command: Coroutine[Any, Any, int]) -> int:
     except (ServerUnreachable, UnsafeDirectory) as error:
         complain(str(error))
         return exits.UNREACHABLE
-    except Unauthorized:
-        complain("The server wants a token: give it with --token-file FILE or in $COVEY_TOKEN.")
+    except Unauthorized as error:
+        complain(f"{error.message} Give the right one with --token-file FILE or in $COVEY_TOKEN.")
         return exits.UNREACHABLE
     except CoveyError as error:
         complain(error.message)

@@ -7,7 +7,7 @@ from typing import Protocol, TextIO
 import msgspec
 
 from covey.cli.screen import Screen, plain
-from covey.client.transcript import Change
+from covey.client.transcript import Change, Transcript
 from covey.protocol.events import Event, MessageDelta, created, encode_event
 from covey.protocol.messages import Message
 from covey.protocol.runs import RunComplete, Usage
@@ -25,7 +25,8 @@ class TextOutput:
     """The text of each assistant message of one run, as it grows, each exactly once.
 
     Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry began it
-    anew), it is written once more, whole, when it is finished.
+    anew), it is written once more, whole, when it is finished. If it is only shorter (a server that was killed had not
+    stored its end), there is nothing to add.
     """
 
     def __init__(self, stdout: TextIO, run_id: str, screen: Screen) -> None:
@@ -60,9 +61,10 @@ class TextOutput:
             self._write(message_id, text[len(written) :])
         elif finished:
             self._other.discard(message_id)
-            self._written[message_id] = []
-            self._current = ""
-            self._write(message_id, text)
+            if not written.startswith(text):
+                self._written[message_id] = []
+                self._current = ""
+                self._write(message_id, text)
         else:
             self._other.add(message_id)
 
@@ -70,6 +72,9 @@ class TextOutput:
         if not text:
             return
         self._screen.clear()
+        if not self._plain:
+            # Whoever reads the pipe may write to the same terminal, where a spinner would wipe it away.
+            self._screen.stop_spinning()
         if message_id != self._current:
             self._new_line()
             self._current = message_id
@@ -96,6 +101,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
     exit_code: int
     text: str | None
+    """The answer or, if the run did not complete, as much as there is of it."""
     error: str | None
     cancelled: bool
     interrupted: bool
@@ -108,14 +114,21 @@ class JsonOutput:
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
+        self._transcript = Transcript()
 
     def event(self, event: Event, change: Change | None) -> None:
-        """Only the end counts."""
+        self._transcript.apply(event)
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
+        if terminal.text is None:
+            fields["text"] = self._last_text(terminal.run_id)
         self._stdout.write(msgspec.json.encode(Result(exit_code=exit_code, **fields)).decode() + "\n")
         self._stdout.flush()
+
+    def _last_text(self, run_id: str) -> str | None:
+        texts = [m.text for m in self._transcript if m.run_id == run_id and m.role == "assistant" and m.text]
+        return texts[-1] if texts else None
 
 
 class StreamJsonOutput:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import termios
 from contextlib import suppress
 from typing import Literal
 
+from covey.cli.request_text import request_text
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -27,7 +29,12 @@ ANSWERS: dict[str, Action] = {
     "n": "deny",
     "no": "deny",
 }
-QUESTION = "Allow it? [y]es, [n]o, [a]lways in this session: "
+ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
+"""What an answer for the session covers, by the action that is asked for."""
+
+
+def question(request: PermissionRequest) -> str:
+    return f"Allow it? [y]es, [n]o, [a]lways {ALWAYS.get(request.action, 'exactly this')} in this session: "
 
 
 def find_terminal() -> int | None:
@@ -65,15 +72,24 @@ class Permissions:
         """Only where somebody can be asked: the requests that nobody has answered yet."""
         self._asked = ""
         """The id of the request that the person is looking at."""
+        self._stopped = False
         self._told: set[str] = set()
         self._answering: set[asyncio.Task[None]] = set()
 
     def event(self, event: Event) -> None:
         match event.payload:
-            case PermissionRequest() as request if request.run_id in (None, self._run_id):
+            case PermissionRequest() as request if request.run_id in (None, self._run_id) and not self._stopped:
                 self._requested(request)
             case PermissionNotification() as notification if notification.permission_id in self._open:
                 self._resolved(notification)
+
+    def stop(self) -> None:
+        """The run is being cancelled, which closes its requests: there is nothing to ask any more."""
+        if self._asked:
+            self._screen.clear()
+        self._stopped, self._asked = True, ""
+        self._open.clear()
+        self.close()
 
     def close(self) -> None:
         if self._terminal is not None:
@@ -96,7 +112,8 @@ class Permissions:
             self._told.add(request.id)
             self._screen.warn(
                 f"denied, because nobody is here to be asked: {request.tool_name}: {request.description}\n"
-                f'  Allow it with --yolo, or with permissions.allow = ["{request.tool_name}"] in covey.toml.'
+                f'Allow it with --yolo, or with permissions.allow = ["{request.tool_name}"] '
+                "in ~/.config/covey/config.toml."
             )
 
     def _resolved(self, notification: PermissionNotification) -> None:
@@ -116,7 +133,10 @@ class Permissions:
             loop.remove_reader(self._terminal)
             return
         self._asked = request.id
-        self._screen.ask(f"{request.tool_name}: {request.description}\n{QUESTION}")
+        # What was typed before the question was there is no answer to it.
+        with suppress(termios.error):
+            termios.tcflush(self._terminal, termios.TCIFLUSH)
+        self._screen.ask(f"{request_text(request)}\n{question(request)}")
         loop.add_reader(self._terminal, self._read)
 
     def _read(self) -> None:
@@ -124,8 +144,10 @@ class Permissions:
         assert self._terminal is not None
         line = os.read(self._terminal, 4096).decode("utf-8", "replace")
         action = ANSWERS.get(line.strip().lower()) if line else "deny"
+        if not line.endswith("\n"):
+            self._screen.clear()
         if action is None:
-            self._screen.ask(QUESTION)
+            self._screen.ask(question(self._open[self._asked]))
             return
         self._screen.answered()
         answered, self._asked = self._asked, ""

@@ -24,7 +24,7 @@ class Progress:
 
     def connection(self, connected: bool, why: str) -> None:
         if not connected:
-            self._screen.say(f"The connection was lost ({why}); reconnecting. The run goes on meanwhile.")
+            self._screen.say(f"The connection was lost ({why}); reconnecting.")
             self._screen.wait_for("reconnecting")
 
     def event(self, event: Event) -> None:

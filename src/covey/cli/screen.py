@@ -21,6 +21,11 @@ def plain(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def warning(text: str) -> str:
+    """Further lines belong to the first, and are indented below it."""
+    return f"covey: {plain(text)}".replace("\n", "\n  ")
+
+
 class Screen:
     """Stderr of one command. `at_line_start` is told by whoever writes the answer to the same terminal."""
 
@@ -43,7 +48,7 @@ class Screen:
 
     def warn(self, text: str) -> None:
         """Something that must be said, quiet or not."""
-        self._line(f"covey: {plain(text)}")
+        self._line(warning(text))
 
     def ask(self, text: str) -> None:
         """A question: the answer is typed behind it. Until then nothing else is written on its line."""
@@ -70,6 +75,10 @@ class Screen:
             self._stream.write("\n" if self._asking else "\r\x1b[K")
             self._stream.flush()
             self._drawn = self._asking = False
+
+    def stop_spinning(self) -> None:
+        self.clear()
+        self._spins = False
 
     async def spin(self) -> None:
         """Draw the spinner until cancelled."""

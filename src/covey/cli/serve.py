@@ -13,7 +13,8 @@ from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_d
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
-    from covey.server.daemon import CannotServe, Options, serve
+    from covey.server.daemon import Options, serve
+    from covey.server.listener import CannotServe
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

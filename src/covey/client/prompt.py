@@ -62,8 +62,9 @@ async def run_prompt(
     async with stream:
         receipt = await _post(client, stream, prompt)
         on_accepted(receipt)
-        if receipt.state in ("completed", "failed", "cancelled", "interrupted"):
-            return terminal_of(await client.run(stream.workspace_id, prompt.run_id))
+        may_have_ended = receipt.state not in ("accepted", "queued", "active")  # it was posted before
+        if may_have_ended and (terminal := await _end_of(client, stream.workspace_id, prompt.run_id)):
+            return terminal
         follow = asyncio.create_task(_follow(stream, prompt.run_id, on_event, trouble))
         ask = asyncio.create_task(_ask(client, stream, prompt.run_id, trouble))
         try:
@@ -119,7 +120,7 @@ async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asynci
     delay_s = FIRST_DELAY_S
     while True:
         try:
-            run = await client.run(stream.workspace_id, run_id, wait=LONG_POLL_S)
+            terminal = await _end_of(client, stream.workspace_id, run_id, wait_s=LONG_POLL_S)
         except (ServerUnreachable, CoveyError) as error:
             if getattr(error, "code", "") == "run_not_found":
                 raise
@@ -127,21 +128,30 @@ async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asynci
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, LONGEST_DELAY_S)
         else:
-            if run.ended:
-                return terminal_of(run)
+            if terminal:
+                return terminal
             delay_s = FIRST_DELAY_S
 
 
-def terminal_of(run: Run) -> RunComplete:
-    """The terminal event of a run that has ended, as far as its record tells it."""
+async def _end_of(client: Client, workspace_id: str, run_id: str, *, wait_s: float = 0) -> RunComplete | None:
+    """How the run has ended, by its record; None while it is open."""
+    run = await client.run(workspace_id, run_id, wait=wait_s)
+    if not run.ended:
+        return None
+    return terminal_of(run, await client.run(workspace_id, run.folded_into) if run.folded_into else None)
+
+
+def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
+    """The terminal event of a run that has ended, as far as records tell it. A folded one ended as its host did."""
     assert run.ended, f"{run.run_id} is {run.state}"
+    state = (host or run).state
     return RunComplete(
         session_id=run.session_id,
         run_id=run.run_id,
         message_id=run.message_id or "",
         text=run.text if run.state in ("completed", "folded") else None,
         error=run.error,
-        cancelled=run.state == "cancelled" or run.cancelled_by is not None,
-        interrupted=run.state == "interrupted",
+        cancelled=state == "cancelled",
+        interrupted=state == "interrupted",
         folded_into=run.folded_into,
     )

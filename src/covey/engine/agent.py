@@ -22,7 +22,7 @@ from covey.tools.registry import make_tools
 
 NO_MODEL = (
     "no usable model is configured. Set OPENAI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), "
-    "or name a provider in covey.toml; see docs/CONFIGURATION.md"
+    "or name a provider in ~/.config/covey/config.toml; see docs/CONFIGURATION.md"
 )
 
 NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN"})
@@ -60,8 +60,10 @@ class Agent:
         self._retired: list[ModelClient] = []
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
-        self.config = config
         self._warnings = warnings
+        if config == self.config:
+            return  # connections that are open stay so
+        self.config = config
         self._retired.extend(self._clients.values())
         self._clients = {}
 

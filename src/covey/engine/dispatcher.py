@@ -17,7 +17,7 @@ from msgspec import structs
 from covey.engine import last_words
 from covey.engine.last_words import Ending
 from covey.engine.messages import user_message
-from covey.engine.recorder import Batch
+from covey.engine.recorder import Batch, confirmed
 from covey.engine.turn import Turn, TurnParts
 from covey.lifecycle import history
 from covey.lifecycle.runs import (
@@ -37,16 +37,14 @@ from covey.lifecycle.runs import (
     StopTurn,
     TooLate,
 )
-from covey.protocol.errors import Conflict, QueueFull, Unavailable
+from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
 from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete
-from covey.store.base import InsertRun, RunRow, SetMark, StoreFailed
+from covey.store.base import InsertRun, RunRow, SetMark
 
 log = logging.getLogger(__name__)
 
-STORE_WAIT_S = 5.0
-"""How long a request waits for a change that will be written sooner or later, before it is told so."""
 QUEUE_RETRY_S = 5.0
 """What a client is told to wait when the queue is full: about one short turn."""
 
@@ -175,7 +173,7 @@ class Dispatcher:
         run = self._change(run_id, prompt=prompt)
         batch = Batch()
         batch.update_run(run)
-        await self._written(self._parts.recorder.write(batch))
+        await confirmed(self._parts.recorder.write(batch))
         return run
 
     def close(self, by: CancelledBy = "shutdown") -> None:
@@ -191,9 +189,9 @@ class Dispatcher:
 
     async def _cancelled(self, ruling: CancelRuling, by: CancelledBy) -> CancelReceipt:
         unrecorded = {run.run_id: waits for run in ruling.covered if (waits := self._open[run.run_id].recorded)}
-        await self._written(self._apply_cancel(ruling, by))
+        await confirmed(self._apply_cancel(ruling, by))
         if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:
-            await self._written(self._parts.recorder.write(Batch()))
+            await confirmed(self._parts.recorder.write(Batch()))
         refused = [run_id for run_id, recorded in unrecorded.items() if recorded.exception()]
         covered = tuple(
             Covered(run_id=run.run_id, state_found=run.phase.value)
@@ -224,13 +222,6 @@ class Dispatcher:
             entry.is_noted = True
         else:
             batch.update_run(run, cancelled=True)
-
-    async def _written(self, done: asyncio.Future[None]) -> None:
-        try:
-            await asyncio.wait_for(asyncio.shield(done), STORE_WAIT_S)
-        except (TimeoutError, StoreFailed):
-            message = "it is done, but could not be written yet; it will be as soon as the store can write again"
-            raise Unavailable(message, "store_unavailable") from None
 
     def _carry_out(self, decisions: Sequence[Decision], batch: Batch | None = None) -> asyncio.Future[None]:
         """Write a ruling as one change; then start and stop what it says."""
@@ -269,6 +260,8 @@ class Dispatcher:
         self._turn = Turn(run, self._parts, self)
         batch.update_run(run)
         self._open_turn(run_id, batch)
+        if session := self._parts.sessions.change(self._session_id):
+            batch.update_session(session)  # it is busy now
 
     def _open_turn(self, run_id: str, batch: Batch) -> Message:
         row = self._open[run_id].row
@@ -310,16 +303,28 @@ class Dispatcher:
 
     def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:
         """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
-        ending = Ending(self._run(run_id), outcome)
-        if self._turn and self._turn.run_id == run_id:
-            turn, self._turn = self._turn, None
+        turn = self._turn if self._turn and self._turn.run_id == run_id else None
+        if turn:
+            self._turn = None
+        try:
+            ending = self._ending(Ending(self._run(run_id), outcome), turn, batch)
+        except Exception as error:  # a bug of ours must not keep a run from ending
+            log.exception("the last words of run %s could not be composed", run_id)
+            outcome = outcome if outcome is Outcome.CANCELLED else Outcome.FAILED
+            answer = turn.reply.message(self._parts.world.now_s()) if turn and turn.reply else None
+            text = "" if outcome is Outcome.CANCELLED else f"internal error: {error!r}"
+            ending = Ending(self._run(run_id), outcome, error=text, answer=answer)
+        return last_words.close_turn(ending, batch, self._parts.world)
+
+    def _ending(self, ending: Ending, turn: Turn | None, batch: Batch) -> Ending:
+        if turn:
             ending = turn.ending(ending)
             if session := self._parts.sessions.spend(self._session_id, turn.last_usage, turn.usage):
-                ending = replace(ending, session_title=session.title)
                 batch.update_session(session)
+                ending = replace(ending, session_title=session.title)
         elif ending.run.state == "active":
             ending = _cut_off(ending, self._leftover)
-        return last_words.close_turn(ending, batch, self._parts.world)
+        return ending
 
     def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
         batch.end_run(*last)
@@ -352,6 +357,7 @@ class Dispatcher:
             if row.run.state == "accepted":
                 self.lane, decisions = self.lane.enter(row.run.run_id)
                 self._carry_out(decisions)
+        self._leftover = ()
 
 
 def _reopened(row: RunRow) -> OpenRun:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Literal
 
+from covey.engine.recorder import confirmed
 from covey.lifecycle.permissions import Rules, Verdict, Wish, decide
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.store.journal import WorkspaceJournal
@@ -57,14 +58,18 @@ class PermissionDesk:
         answer.set_result(action)
         return True
 
-    def set_skip(self, skip: bool) -> asyncio.Future[None]:
+    def forget(self, session_id: str) -> None:
+        """The session is gone, and with it what was granted for it."""
+        self._granted.pop(session_id, None)
+
+    async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
         self.skip = skip
         if skip:
             for request_id in list(self._pending):
                 self.answer(request_id, "allow")
         change = ConfigChanged(workspace_id=self._workspace_id, skip_permissions=skip)
-        return self._journal.write((), (updated(change),))
+        await confirmed(self._journal.write((), (updated(change),)))
 
     def _notify(self, request: PermissionRequest, *, granted: bool) -> None:
         notification = PermissionNotification(

@@ -8,11 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from covey.engine.sessions import SessionBook
+from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event, MessageDelta, created, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.runs import Run, RunComplete
-from covey.store.base import PutMessage, PutSession, UpdateRun, Write
+from covey.store.base import PutMessage, PutSession, StoreFailed, UpdateRun, Write
 from covey.store.journal import WorkspaceJournal
+
+STORE_WAIT_S = 5.0
+"""How long a request waits for a change that will be written sooner or later, before it is told so."""
 
 
 @dataclass(slots=True)
@@ -48,9 +52,16 @@ class Batch:
 class Recorder:
     """Writes batches for one workspace, and keeps each session's message count true."""
 
-    def __init__(self, journal: WorkspaceJournal, sessions: SessionBook) -> None:
+    def __init__(
+        self,
+        journal: WorkspaceJournal,
+        sessions: SessionBook,
+        view: Callable[[Session], Session] = lambda session: session,
+    ) -> None:
         self._journal = journal
         self._sessions = sessions
+        self._view = view
+        """Adds to a session what is true at the moment: whether it is busy, and who looks at it."""
 
     def write(
         self,
@@ -68,7 +79,22 @@ class Recorder:
         for session_id, count in added.items():
             if session := self._sessions.change(session_id, added_messages=count):
                 batch.writes.append(PutSession(session))
-        return self._journal.write(batch.writes, batch.events, patient=patient, durable=durable, then=then)
+        events = [self._as_seen(event) for event in batch.events]
+        return self._journal.write(batch.writes, events, patient=patient, durable=durable, then=then)
+
+    def _as_seen(self, event: Event) -> Event:
+        if isinstance(event.payload, Session):
+            return Event(event.change, self._view(event.payload), event.session_id)
+        return event
 
     def grow(self, delta: MessageDelta) -> None:
         self._journal.grow(delta)
+
+
+async def confirmed(done: asyncio.Future[None]) -> None:
+    """Wait until a patient change is written, but not for ever: whoever asked for it gets an answer."""
+    try:
+        await asyncio.wait_for(asyncio.shield(done), STORE_WAIT_S)
+    except (TimeoutError, StoreFailed):
+        message = "it is done, but could not be written yet; it will be as soon as the store can write again"
+        raise Unavailable(message, "store_unavailable") from None

@@ -151,6 +151,7 @@ class Turn:
         messages = await self._parts.read_messages(self._run.session_id)
         guard = LoopGuard()
         for _ in range(self._parts.steps_per_run):
+            self._go_on()
             messages += await self._opener.begin_step(self)
             answer = await self._step(messages)
             messages.append(answer)
@@ -229,7 +230,7 @@ class Turn:
             await self._written
         results = []
         for call in answer.tool_calls:
-            self._live()
+            self._go_on()
             self._wait_on(f"tool:{call.name}")
             result = await self._parts.tool_calls.run(call, self._run, self._wait_on)
             self._live()
@@ -259,6 +260,11 @@ class Turn:
     def _wait_on(self, what: str) -> None:
         self.waiting_on = what
         self.last_progress_at = self._parts.world.now()
+
+    def _go_on(self) -> None:
+        """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
+        if self._stop.done():
+            raise asyncio.CancelledError
 
     def _live(self) -> None:
         """Nothing that an abandoned body still does may be told: the run has ended."""

@@ -19,7 +19,7 @@ from covey.config.schema import Config, ConfigError
 from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
 from covey.engine.permissions import PermissionDesk
-from covey.engine.recorder import Batch, Recorder
+from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.turn import TurnParts
@@ -95,7 +95,7 @@ class Workspace:
         self.sessions = sessions
         self._world = shared.world
         self._on_quiet = on_quiet
-        self._recorder = Recorder(journal, sessions)
+        self._recorder = Recorder(journal, sessions, self.view)
         self._early = EarlyCancels()
         self._last_run_seq = 0
         self._waiters: dict[str, asyncio.Future[None]] = {}
@@ -138,7 +138,7 @@ class Workspace:
         fields = {key: value for key in ("title", "todos") if (value := getattr(update, key)) is not msgspec.UNSET}
         session = self.sessions.change(session_id, **fields)
         assert session is not None
-        await self._recorder.write(Batch([PutSession(session)], [updated(session)]))
+        await confirmed(self._recorder.write(Batch([PutSession(session)], [updated(session)])))
         return self.view(session)
 
     async def delete_session(self, session_id: str) -> None:
@@ -148,7 +148,8 @@ class Workspace:
             dispatcher.close("session_delete")
             await dispatcher.drained()
         self._dispatchers.pop(session_id, None)
-        await self._recorder.write(Batch([DropSession(session_id)], [deleted(session)]))
+        self.permissions.forget(session_id)
+        await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has told them so far."""

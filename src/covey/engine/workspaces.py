@@ -86,8 +86,7 @@ class Workspaces:
         resolved = _resolve(path)
         async with self._lock(resolved):
             self._check_serving()
-            if client_id in self._retired:
-                raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
+            self._check_not_retired(client_id)
             row = next((row for row in self._rows.values() if row.path == resolved), None)
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved)
@@ -123,6 +122,7 @@ class Workspaces:
 
     def attach(self, workspace: Workspace, client_id: str) -> None:
         """A client opened an event stream."""
+        self._check_not_retired(client_id)
         if workspace.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
         workspace.claims = workspace.claims.attach(client_id)
@@ -200,6 +200,10 @@ class Workspaces:
 
     def _lock(self, path: str) -> asyncio.Lock:
         return self._locks.setdefault(path, asyncio.Lock())
+
+    def _check_not_retired(self, client_id: str) -> None:
+        if client_id in self._retired:
+            raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
 
     def _check_serving(self) -> None:
         if self.closing:

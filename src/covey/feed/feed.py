@@ -10,6 +10,7 @@ Nothing is published here that the journal has not written, except growth of mes
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from covey.feed.live import LiveMessage
 from covey.protocol.events import Event, MessageDelta, encode_event, updated
 from covey.protocol.messages import Message
 from covey.protocol.sse import EventId, frame
+
+log = logging.getLogger(__name__)
 
 LOG_BYTES = 16 * 1024 * 1024
 """What a workspace keeps for clients that have not read it: some seconds of a hundred fast models."""
@@ -107,8 +110,15 @@ class Subscription:
     def wake(self) -> None:
         if self._waiter is None or self._waiter.done():
             return
-        if self._push is None or not self._push():
+        if self._push is None or not self._pushed(self._push):
             self._waiter.set_result(None)
+
+    def _pushed(self, push: Callable[[], bool]) -> bool:
+        try:
+            return push()
+        except Exception:  # one client must not keep the others from being woken; its own task will see for itself
+            log.exception("a client could not be written to")
+            return False
 
     def close(self) -> None:
         self._closed = True

@@ -4,7 +4,7 @@
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin
-    ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found
+    ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found, message_not_found
     ├── MethodNotAllowed 405  method_not_allowed
     ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
     ├── TooLarge 413          body_too_large

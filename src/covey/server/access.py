@@ -36,7 +36,7 @@ class Access:
         host = names[0].decode("latin-1") if len(names) == 1 else ""  # of two, a proxy may have believed the other
         if not self._is_ours(host):
             raise Forbidden(
-                f"this server is not {host or 'without a name'!r}: use 127.0.0.1 or localhost, "
+                f"this server does not go by {host!r}: use 127.0.0.1 or localhost, "
                 "or add the name to server.allowed_hosts",
                 "forbidden_host",
             )

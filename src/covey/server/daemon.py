@@ -23,24 +23,21 @@ from covey.config.load import load
 from covey.engine.workspace import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
-from covey.protocol.paths import Address, make_private, token_file
+from covey.protocol.paths import Address, token_file
 from covey.server.access import Access, hosts
 from covey.server.app import App
 from covey.server.http_protocol import HttpProtocol
+from covey.server.listener import CannotServe, bound_address, listening
 from covey.store.base import Store
 from covey.store.journal import Journal
 from covey.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
-"""Connections that may wait while the loop is busy: a hundred terminals may come back at once."""
+LOCK_NAME = "server.lock"
+"""Held by the server that owns a data directory; says who that is."""
 FLUSH_S = 1.5
 """How long the journal may take to write its last changes; draining has had its own time before."""
-
-
-class CannotServe(Exception):
-    """The server cannot start; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +54,12 @@ OpenStore = Callable[[Path], Store]
 
 def serve(options: Options, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
-    options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _owned(options.data_dir, options.address), _listening(options.address) as listener:
+    try:
+        options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CannotServe(f"{options.data_dir} cannot be the data directory: {error.strerror}") from None
+    with _owned(options.data_dir) as announce, listening(options.address) as listener:
+        announce(bound_address(options.address, listener))
         token = "" if options.address.is_unix else _token(options)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, listener, token, open_store))
@@ -109,7 +110,7 @@ async def _serve(options: Options, listener: socket.socket, token: str, open_sto
     await workspaces.start()
     serving = asyncio.create_task(server.serve([listener]))
     beating = asyncio.create_task(app.beat())
-    _say_listening(options.address, listener)
+    _say_listening(bound_address(options.address, listener))
     await stopping.wait()
     await workspaces.close()
     beating.cancel()
@@ -126,36 +127,47 @@ def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
     stopping.set()
 
 
-def _say_listening(address: Address, listener: socket.socket) -> None:
-    where = f"unix://{address.path}"
-    if not address.is_unix:
-        host, port = listener.getsockname()[:2]
-        where = Address(host=host, port=port).url
+def _say_listening(address: Address) -> None:
+    where = str(address) if address.is_unix else address.url
     sys.stdout.write(f"covey: listening on {where}\n")
     sys.stdout.flush()
 
 
 @contextlib.contextmanager
-def _owned(data_dir: Path, address: Address) -> Iterator[None]:
-    """Own the data directory while we run. The lock dies with the process, so a stale one cannot keep anybody out."""
-    path = data_dir / "server.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _owned(data_dir: Path) -> Iterator[Callable[[Address], None]]:
+    """Own the data directory while we run. The lock dies with the process, so a stale one cannot keep anybody out.
+
+    Gives a function that writes down where we listen, for whoever finds the directory taken.
+    """
+    descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def announce(address: Address) -> None:
+        owner = {"pid": os.getpid(), "boot_id": _boot_id(), "address": str(address), "version": __version__}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            owner = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").strip()
-            raise CannotServe(
-                f"another server owns {data_dir}: {owner or 'it has just started'}. "
-                "Use it, stop it with `covey stop`, or choose another --data-dir."
-            ) from None
-        owner = json.dumps({"pid": os.getpid(), "boot_id": _boot_id(), "address": str(address), "version": __version__})
+            raise CannotServe(_taken(data_dir, os.pread(descriptor, 4096, 0))) from None
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, owner.encode(), 0)
-        yield
+        yield announce
         os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _taken(data_dir: Path, owner: bytes) -> str:
+    try:
+        known = json.loads(owner)
+        address, who = known["address"], f"the server at {known['address']} (pid {known['pid']})"
+    except (ValueError, KeyError, TypeError):
+        return f"another server has just started on {data_dir}; use it, or choose another --data-dir"
+    return (
+        f"{who} uses {data_dir} already. Use it with --host {address}, stop it with `covey stop --host {address}`, "
+        "or choose another --data-dir."
+    )
 
 
 def _boot_id() -> str:
@@ -163,58 +175,6 @@ def _boot_id() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
-
-
-@contextlib.contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
-    listener = _bind_unix(address.path) if address.is_unix else _bind_tcp(address)
-    try:
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-        yield listener
-    finally:
-        listener.close()
-        if address.is_unix:
-            with contextlib.suppress(OSError):
-                os.unlink(address.path)
-
-
-def _bind_tcp(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((address.host, address.port))
-    except OSError as error:
-        listener.close()
-        raise CannotServe(f"cannot listen on {address}: {error.strerror}. Is the port taken?") from None
-    return listener
-
-
-def _bind_unix(path: str) -> socket.socket:
-    """A socket that only this user can open. One that a crash left behind is removed; one that answers is not."""
-    parent = Path(path).parent
-    if not parent.exists():
-        make_private(parent)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(path)
-        except OSError:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-        else:
-            raise CannotServe(f"a server answers on unix://{path} already; use it, or stop it with `covey stop`")
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    mask = os.umask(0o177)
-    try:
-        listener.bind(path)
-    except OSError as error:
-        listener.close()
-        raise CannotServe(f"cannot listen on unix://{path}: {error.strerror or error}") from None
-    finally:
-        os.umask(mask)
-    return listener
 
 
 def _token(options: Options) -> str:

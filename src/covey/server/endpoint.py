@@ -40,7 +40,7 @@ class Call:
     async def workspace(self) -> Workspace:
         return await self.workspaces.get(self.path["id"])
 
-    def number(self, name: str, *, at_most: float) -> float:
+    def number(self, name: str, *, at_most: float = 1e9) -> float:
         """A number of the query, 0 if it is not there."""
         text = self.query.get(name, "")
         try:

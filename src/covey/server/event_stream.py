@@ -115,7 +115,8 @@ class Stream:
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         self._line = line_of(self._send)
-        await self._write(preamble(RETRY_MS))
+        here = EventId(self._workspace.feed.epoch, upto)
+        await self._write(preamble(RETRY_MS, None if last_id else here))
         if last_id:
             async for data in self._replay(last_id, upto):
                 await self._write(data)
@@ -188,7 +189,8 @@ class Stream:
 
 
 def _gap(reason: str, resume_from: EventId) -> bytes:
-    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
+    """It has the id from which to go on: a client that does nothing else about it will not meet the same gap again."""
+    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))), resume_from)
 
 
 def client_id_of(text: str) -> str:

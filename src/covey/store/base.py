@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from covey.lifecycle.reply import TextPiece
-from covey.protocol.errors import Unavailable
+from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
@@ -27,6 +27,11 @@ class StoreFailed(Unavailable):
     def __init__(self, message: str, *, passing: bool) -> None:
         super().__init__(message)
         self.passing = passing
+
+
+def unknown_message(message_id: str) -> NotFound:
+    """Nothing can come after a message that is not there; all messages would be the wrong answer."""
+    return NotFound(f"there is no message {message_id!r} in this session", "message_not_found")
 
 
 class RunExists(Exception):
@@ -176,7 +181,10 @@ class Store(Protocol):
         ...
 
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
-        """In order, with the text that was saved of those in progress. `limit` 0: all."""
+        """In order, with the text that was saved of those in progress. `limit` 0: all.
+
+        Those behind the message `after`, if it is given: NotFound if there is no such message.
+        """
         ...
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None: ...

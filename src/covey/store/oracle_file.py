@@ -20,6 +20,7 @@ from covey.store.oracle_record import KEYS, TABLES, select, typed
 
 NAME = "covey.db"
 HEADER = b"SQLite format 3\0"
+PAGE_SIZES = [2**power for power in range(9, 16)]
 COMPLAINTS = 5
 """How many of SQLite's complaints are shown: one damaged page can cause thousands."""
 BUSY_MS = 5000
@@ -93,9 +94,10 @@ def _size(path: Path) -> str:
     with open(path, "rb") as file:
         header = file.read(100)
     page_size = int.from_bytes(header[16:18], "big")
-    wanted = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
-    found = path.stat().st_size
-    return f"it is truncated, {found} of {wanted} bytes are there" if found < wanted else ""
+    wanted, found = page_size * int.from_bytes(header[28:32], "big"), path.stat().st_size
+    if page_size not in PAGE_SIZES or found >= wanted:
+        return ""
+    return f"it is truncated, {found} of {wanted} bytes are there"
 
 
 def _has_rows(path: Path) -> bool:

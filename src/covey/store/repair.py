@@ -23,6 +23,9 @@ from covey.store.oracle_findings import Finding
 from covey.store.oracle_mend import mend
 from covey.store.oracle_record import LogEvent, Record, read_records
 
+ROUNDS = 4
+"""What one workspace gets back may be missing from another: those whose directory is known come first."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,13 +68,14 @@ def _mend_all(data_dir: Path, now: float) -> None:
         connection.execute("BEGIN IMMEDIATE")
         if lost_version(connection):
             connection.pragma("user_version", len(schema.STEPS))
-        records, stray = read_records(connection)
-        for record in records:
-            if any(flaw.kind == "lost_workspace" for flaw in record.flaws):
-                _give_directory(connection, record, data_dir, int(now))
-            if judge(record):
+        for _ in range(ROUNDS):
+            records, stray = read_records(connection)
+            connection.executemany("DELETE FROM message_tails WHERE message_id = ?", ((i,) for i in stray))
+            wrong = [record for record in records if judge(record)]
+            for record in [record for record in wrong if record.path] or wrong:
+                if not record.path:
+                    _give_directory(connection, record, data_dir, int(now))
                 _Writing(connection, record, mend(record, now)).write()
-        connection.executemany("DELETE FROM message_tails WHERE message_id = ?", ((i,) for i in stray))
         connection.execute("COMMIT")
 
 
@@ -135,7 +139,8 @@ class _Writing:
         gone, written = self._outdated("messages", self._found.messages, mended)
         positions = self._positions()
         moved = {key for key in mended if positions[key] != self._position.get(key)}
-        self._delete("messages", "id", gone | moved)
+        for key in gone | moved:  # also if it is filed under another workspace: ids of messages are unique in a store
+            self._execute("DELETE FROM messages WHERE id = ?", (key,))
         for key in mended:
             if key in written or key in moved:
                 message = mended[key]

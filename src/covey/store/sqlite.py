@@ -38,6 +38,7 @@ from covey.store.base import (
     UpdateRun,
     WorkspaceRow,
     Write,
+    unknown_message,
 )
 
 WAL_RESET_FIXED = (3, 51, 3)
@@ -75,6 +76,8 @@ class SqliteStore:
         self._last_seq: dict[str, int] = {}
         self._synchronous = ""
         with _failures(f"cannot open {path}"):
+            path.touch(mode=0o600)
+            path.chmod(0o600)  # conversations are nobody else's business, whatever the directory's mode
             self._writer = self._connect()
             self._migrate()
 
@@ -233,12 +236,18 @@ class SqliteStore:
         return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id)]
 
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
+        start = 0
+        if after:
+            query = "SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND id = ?"
+            found = list(self._read(query, workspace_id, session_id, after))
+            if not found:
+                raise unknown_message(after)
+            start = found[0][0]
         query = (
             "SELECT value, id IN (SELECT message_id FROM message_tails) FROM messages"
-            " WHERE workspace_id = ? AND session_id = ?"
-            " AND position > coalesce((SELECT position FROM messages WHERE id = ?), 0) ORDER BY position LIMIT ?"
+            " WHERE workspace_id = ? AND session_id = ? AND position > ? ORDER BY position LIMIT ?"
         )
-        rows = list(self._read(query, workspace_id, session_id, after, limit or -1))
+        rows = list(self._read(query, workspace_id, session_id, start, limit or -1))
         return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
 
     def _with_tail(self, message: Message) -> Message:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
-from covey.protocol.runs import CancelReceipt, PromptReceipt, Run
+from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
 from covey.server.endpoint import Call, Endpoint
 
 WAIT_MAX_S = 60
+"""A client that wants to wait longer asks again."""
 RUNS_MAX = 1000
 """Runs in one answer when `limit` is not given; the newest first."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -72,13 +74,16 @@ async def list_runs(call: Call, _body: None) -> list[Run]:
     session_id = call.query.get("session_id", "")
     if session_id:
         workspace.sessions.get(session_id)
+    state = call.query.get("state", "")
+    if state and state not in get_args(RunState):
+        raise BadRequest(f"state must be one of {', '.join(get_args(RunState))}, not {state!r}")
     limit = int(call.number("limit", at_most=RUNS_MAX)) or RUNS_MAX
-    return await workspace.runs(session_id, call.query.get("state", ""), limit)
+    return await workspace.runs(session_id, state, limit)
 
 
 async def get_run(call: Call, _body: None) -> Run:
     workspace = await call.workspace()
-    return await workspace.run(call.path["run_id"], call.number("wait", at_most=WAIT_MAX_S))
+    return await workspace.run(call.path["run_id"], min(call.number("wait"), WAIT_MAX_S))
 
 
 async def cancel_run(call: Call, _body: None) -> CancelReceipt:

@@ -1,0 +1,55 @@
+"""A permission request as the person who is asked must see it: what will really happen, and nothing hidden in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from covey.protocol.events import PermissionRequest
+
+LINES_SHOWN = 40
+"""As many as fit on a screen together with the question."""
+COLUMNS_SHOWN = 1000
+"""Of one line: a dozen lines of a terminal. What is left out is counted, so that nothing can hide behind it."""
+
+
+def request_text(request: PermissionRequest) -> str:
+    """A headline, and below it the command or the change, indented."""
+    params = request.params
+    headline, body = request.description, ""
+    if isinstance(command := params.get("command"), str):
+        where = params.get("working_dir")
+        headline, body = f"in {where}" if where else "", command
+    elif isinstance(diff := params.get("diff"), str):
+        headline += f" (+{params.get('additions', '?')} -{params.get('removals', '?')} lines)"
+        body = diff
+    elif isinstance(content := params.get("content"), str):
+        headline += f" ({len(content.encode('utf-8', 'replace'))} bytes)"
+        body = content
+    elif "old_string" in params and "new_string" in params:
+        headline += " (wherever it occurs)" if params.get("replace_all") else ""
+        body = "\n".join((*_marked("-", params["old_string"]), *_marked("+", params["new_string"])))
+    head = f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
+    return "\n".join((_visible(head), *_indented(body)))
+
+
+def _marked(mark: str, text: Any) -> list[str]:
+    return [f"{mark}{line}" for line in str(text).split("\n")]
+
+
+def _indented(text: str) -> list[str]:
+    lines = text.rstrip("\n").split("\n") if text else []
+    shown = [f"    {_cut(line)}" for line in lines[:LINES_SHOWN]]
+    if more := len(lines) - len(shown):
+        shown.append(f"    … {more} more line{'s' if more > 1 else ''}")
+    return shown
+
+
+def _cut(line: str) -> str:
+    if len(line) <= COLUMNS_SHOWN:
+        return _visible(line)
+    return f"{_visible(line[:COLUMNS_SHOWN])} … {len(line) - COLUMNS_SHOWN} more characters"
+
+
+def _visible(text: str) -> str:
+    """Characters that move the cursor, turn the direction of writing or take no room, written as escapes."""
+    return "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)
