@@ -28,12 +28,25 @@ SCRIPT = {
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {"when": "fail", "steps": [[{"text": "half an answer"}, {"error": "the model broke"}]]},
         {
+            "when": "use two tools",
+            "steps": [
+                [{"tool": "bash", "input": {"command": "touch first"}}],
+                [{"tool": "bash", "input": {"command": "touch second"}}],
+                [{"text": "Done."}],
+            ],
+        },
+        {
             "when": "tool",
             "steps": [
                 [{"text": "I make a file."}, {"tool": "bash", "input": {"command": "touch made"}}],
                 [{"text": "Done."}],
             ],
         },
+        {
+            "when": "many lines",
+            "steps": [[{"tool": "bash", "input": {"command": "# harmless\ntouch made"}}], [{"text": "Done."}]],
+        },
+        {"when": "pause", "steps": [[{"text": "one "}, {"text": "two", "delay_ms": 1000}]]},
         {"when": "endless", "steps": [[{"text": "0123456789" * 20, "repeat": 100_000, "delay_ms": 1}]]},
         {"when": "long", "steps": [[{"text": "word é😀 ", "repeat": 5000}]]},
         {"steps": [[{"text": "You said: ${prompt}"}, {"usage": [10, 5]}]]},

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import json
 import os
+import socket
 import stat
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Home, finish
+from tests.cli.conftest import Home, finish, read_until
 from tests.support.stub_server import Connection, Request, StubServer, answer
 
 from covey.cli import exits
-from covey.client.connect import connect
+from covey.client.connect import connect, owner_address
 from covey.client.errors import ServerUnreachable
 from covey.protocol.build import current_build
+from covey.protocol.errors import Unauthorized
 from covey.protocol.paths import Address, UnsafeDirectory
 
 VERSION = {"version": "0.0.1", "commit": "", "build_id": "other", "python_version": "3", "platform": "linux"}
@@ -23,6 +27,12 @@ BUSY = {"message": "the server has work", "code": "busy"}
 
 def starts(home: Home) -> int:
     return (home.data_dir / "server.log").read_text().count("covey: listening on unix://")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_many_commands_at_once_start_one_server(own_home: Home) -> None:
@@ -56,6 +66,33 @@ def test_another_data_directory_is_another_server(own_home: Home, tmp_path: Path
     assert (first.returncode, second.returncode) == (0, 0)
     assert own_home.covey("stop", "--data-dir", str(tmp_path / "other")).returncode == 0
     assert own_home.covey("status").returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_a_server_that_listens_elsewhere_is_found_by_its_data(own_home: Home, kind: str) -> None:
+    address = f"unix://{own_home.runtime}/elsewhere.sock" if kind == "unix" else f"tcp://127.0.0.1:{free_port()}"
+    server = own_home.spawn("serve", "--host", address)
+    read_until(server, b"listening")
+    done = own_home.covey("run", "-q", "hello")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
+    assert own_home.status()["address"] == address
+    assert own_home.covey("stop").stdout == "The server has ended.\n"
+    assert finish(server)[0] == 0
+    assert own_home.covey("status").returncode == exits.UNREACHABLE
+    assert not own_home.socket.exists()
+
+
+@pytest.mark.parametrize("said", ["", "{", "[]", '{"pid": 1}', "alive", "dead"])
+def test_only_a_server_that_holds_the_lock_is_believed(tmp_path: Path, said: str) -> None:
+    pid = {"alive": os.getpid(), "dead": 2**22 + 1}.get(said)
+    owner = json.dumps({"pid": pid, "address": "tcp://127.0.0.1:1"}) if pid else said
+    assert owner_address(tmp_path) is None
+    lock = tmp_path / "server.lock"
+    lock.write_text(owner)
+    assert owner_address(tmp_path) is None
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert owner_address(tmp_path) == (Address(host="127.0.0.1", port=1) if said == "alive" else None)
 
 
 def test_a_project_cannot_put_a_module_in_the_way(own_home: Home) -> None:
@@ -113,6 +150,30 @@ async def test_somebody_elses_server_is_never_replaced() -> None:
             pass
         assert server.asked("POST", "/v1/control") == []
     assert said == [f"The server is Covey 0.0.1, this is {current_build().version}."]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("status", [200, 404, 501])
+async def test_another_program_at_that_address(status: int) -> None:
+    async with StubServer() as server:
+        server.on("GET", "/v1/version", answer(status, b"<html>Hello</html>", "text/html"))
+        with pytest.raises(ServerUnreachable, match="No Covey server answers at tcp://[^<]*$"):
+            async with connect(str(server.address)):
+                pass
+
+
+@pytest.mark.anyio
+async def test_a_wrong_token_and_none_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COVEY_TOKEN", raising=False)
+    async with StubServer() as server:
+        server.on("GET", "/v1/version", answer(401, {"message": "no", "code": "unauthorized"}))
+        with pytest.raises(Unauthorized, match="wants a token"):
+            async with connect(str(server.address), data_dir=tmp_path):
+                pass
+        monkeypatch.setenv("COVEY_TOKEN", "wrong")
+        with pytest.raises(Unauthorized, match="refused the token"):
+            async with connect(str(server.address), data_dir=tmp_path):
+                pass
 
 
 @pytest.mark.anyio

@@ -10,7 +10,8 @@ import pytest
 
 from covey import __version__
 from covey.cli import exits
-from covey.cli.main import build_parser, main
+from covey.cli.main import RUN_ID, build_parser, main
+from covey.server.routes import runs as routes
 
 HEAVY = ("asyncio", "msgspec", "httpx2", "covey.client", "covey.protocol", "covey.server", "ssl")
 
@@ -58,6 +59,8 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         ["dance"],
         ["run", "--timeout", "soon", "x"],
         ["run", "--timeout", "-1", "x"],
+        ["run", "--timeout", "0", "x"],
+        ["run", "--run-id", "a b", "x"],
         ["run", "--json", "--stream-json", "x"],
         ["run", "-C", "-s", "s1", "x"],
         ["sessions", "burn"],
@@ -73,6 +76,25 @@ def test_wrong_usage_exits_2(args: list[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(args)
     assert left.value.code == exits.USAGE
+
+
+def test_an_unknown_option_shows_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in (["run", "--frob"], ["status", "--frob"], ["sessions", "show", "s1", "--frob"]):
+        with pytest.raises(SystemExit):
+            main(args)
+        said = capsys.readouterr().err
+        assert said.startswith(f"usage: covey {args[0]} ")
+        assert "unrecognized arguments: --frob" in said
+
+
+@pytest.mark.parametrize("name", ["models", "web"])
+def test_commands_that_are_not_there_yet(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--json"]) == exits.USAGE
+    assert f"`covey {name}` is not there yet" in capsys.readouterr().err
+
+
+def test_run_ids_are_those_of_the_server() -> None:
+    assert RUN_ID == routes.RUN_ID
 
 
 @pytest.mark.parametrize(

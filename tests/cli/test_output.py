@@ -88,6 +88,12 @@ def test_a_text_that_turned_out_differently_is_written_whole_once() -> None:
     assert written(*begun_anew, finished("Good day"), text="Good day") == "Hel\nGood day\n"
 
 
+def test_a_text_of_which_less_was_stored_than_streamed_is_not_repeated() -> None:
+    cut_off = updated(text_message("m1", "Hel", finish="error"))
+    assert written(BEGUN, grows(0, "Hello"), cut_off) == "Hello\n"
+    assert written(BEGUN, grows(0, "Hello"), updated(text_message("m1", finish="error"))) == "Hello\n"
+
+
 def test_a_text_that_began_anew_and_came_out_the_same_is_not_repeated() -> None:
     begun_anew = [BEGUN, grows(0, "Hel"), updated(text_message("m1")), grows(0, "Hello")]
     assert written(*begun_anew, finished("Hello"), text="Hello") == "Hello\n"
@@ -145,6 +151,16 @@ def test_json_has_the_usage() -> None:
     stdout = io.StringIO()
     JsonOutput(stdout).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
     assert json.loads(stdout.getvalue())["usage"]["prompt_tokens"] == 3
+
+
+def test_json_of_a_run_that_did_not_complete_has_the_text_so_far() -> None:
+    stdout = io.StringIO()
+    output = JsonOutput(stdout)
+    other = [created(text_message("m0", run_id="r0")), grows(0, "no", "m0", "r0")]
+    for event in (BEGUN, grows(0, "Hel"), grows(3, "lo"), *other, created(text_message("m2"))):
+        output.event(event, None)
+    output.end(run_complete(cancelled=True), 124)
+    assert json.loads(stdout.getvalue())["text"] == "Hello"
 
 
 def test_stream_json_is_a_line_for_each_event_and_ends_with_the_run() -> None:

@@ -57,5 +57,5 @@ def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.S
     progress.connection(False, "the server closed it")
     assert stream.getvalue().splitlines() == [
         "The model is busy; trying again (attempt 2).",
-        "The connection was lost (the server closed it); reconnecting. The run goes on meanwhile.",
+        "The connection was lost (the server closed it); reconnecting.",
     ]

@@ -103,11 +103,17 @@ def test_another_model_is_refused(home: Home) -> None:
         assert home.covey("run", "-q", "-m", name, "hello").returncode == 0
 
 
-def test_a_refused_prompt_leaves_no_session_behind(home: Home) -> None:
-    done = home.covey("run", "--run-id", "not an id", "hello")
+def test_a_refused_prompt_leaves_no_session_behind(own_home: Home) -> None:
+    """And what was not taken of the configuration is told line by line."""
+    (own_home.project / "covey.toml").write_text(own_home.config.read_text())
+    own_home.config.unlink()
+    done = own_home.covey("run", "hello")
     assert done.returncode == exits.FAILED
-    assert "run_id" in done.stderr
-    assert home.sessions() == []
+    first, *more = done.stderr.splitlines()
+    assert first.startswith("covey: no usable model")
+    assert any("covey.toml" in line for line in more)
+    assert all(line.startswith("  ") for line in more)
+    assert own_home.sessions() == []
 
 
 def test_files_can_be_attached(home: Home) -> None:
@@ -120,11 +126,21 @@ def test_files_can_be_attached(home: Home) -> None:
 
 def test_the_same_run_id_is_the_same_run(home: Home) -> None:
     session = json.loads(home.covey("run", "--json", "--run-id", "mine", "hello").stdout)["session_id"]
-    again = home.covey("run", "-q", "--run-id", "mine", "-s", session, "hello")
-    assert (again.returncode, again.stdout) == (0, "You said: hello\n")
     assert len(home.messages(session)) == 2
-    other = home.covey("run", "-q", "--run-id", "mine", "-s", session, "something else")
+    for where in ((), ("-C",), ("-s", session)):
+        again = home.covey("run", "-q", "--run-id", "mine", *where, "hello")
+        assert (again.returncode, again.stdout) == (0, "You said: hello\n")
+    other = home.covey("run", "-q", "--run-id", "mine", "something else")
     assert other.returncode == exits.FAILED
+    assert "was used for another prompt" in other.stderr
+    assert [found["id"] for found in home.sessions()] == [session]
+
+
+def test_a_detached_run_can_be_waited_for(home: Home) -> None:
+    run_id = home.covey("run", "--detach", "hello").stdout.strip()
+    done = home.covey("run", "-q", "--run-id", run_id, "hello")
+    assert (done.returncode, done.stdout) == (0, "You said: hello\n")
+    assert len(home.sessions()) == 1
 
 
 def test_a_directory_that_is_not_there(home: Home) -> None:
@@ -209,6 +225,30 @@ def test_timeout(home: Home) -> None:
     assert not any(session["is_busy"] for session in home.sessions())
 
 
+def test_a_timeout_in_json_has_what_was_said(home: Home) -> None:
+    home.covey("run", "hello")
+    done = home.covey("run", "--json", "--timeout", "1", "hang")
+    result = json.loads(done.stdout)
+    assert (result["text"], result["exit_code"], result["cancelled"]) == ("one two ", exits.TIMEOUT, True)
+
+
+def test_a_timeout_before_there_is_a_run(home: Home) -> None:
+    done = home.covey("run", "--json", "--timeout", "1e-6", "hello")
+    assert done.returncode == exits.TIMEOUT
+    assert "the timeout of 1e-06 s has passed" in done.stderr
+    result = json.loads(done.stdout)
+    assert (result["text"], result["exit_code"]) == (None, exits.TIMEOUT)
+    assert result["error"] in done.stderr
+
+
+def test_a_server_that_is_stopped_is_named(own_home: Home) -> None:
+    run = own_home.spawn("run", "-q", "hang")
+    read_until(run, b"one two ")
+    assert own_home.covey("stop").returncode == 0
+    code, _, err = finish(run)
+    assert (code, err) == (exits.CANCELLED, "covey: the server was stopped, and the run was cancelled with it.\n")
+
+
 def test_a_cancel_by_somebody_else_exits_4(home: Home) -> None:
     run = home.spawn("run", "-q", "hang")
     read_until(run, b"one two ")
@@ -224,8 +264,9 @@ def test_a_killed_server_is_started_again_and_the_run_is_interrupted(own_home: H
     read_until(run, b"one two ")
     killed = own_home.pid()
     os.kill(killed, signal.SIGKILL)
-    code, _, err = finish(run)
+    code, out, err = finish(run)
     assert code == exits.INTERRUPTED
+    assert out.strip() == ""
     assert "reconnecting" in err
     assert own_home.pid() != killed
 

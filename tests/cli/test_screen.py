@@ -6,9 +6,12 @@ import asyncio
 import io
 
 import pytest
+from tests.client.values import text_message
 
 from covey.cli import screen as module
+from covey.cli.output import TextOutput
 from covey.cli.screen import Screen, plain
+from covey.protocol.events import created
 
 
 class Terminal(io.StringIO):
@@ -28,6 +31,12 @@ def test_notes_can_be_silenced_and_warnings_cannot() -> None:
     screen.say("note")
     screen.warn("warning")
     assert stream.getvalue() == "covey: warning\n"
+
+
+def test_further_lines_of_a_warning_are_indented() -> None:
+    stream = io.StringIO()
+    Screen(stream, quiet=True, shares_terminal=False).warn("no model\ncovey.toml: not trusted")
+    assert stream.getvalue() == "covey: no model\n  covey.toml: not trusted\n"
 
 
 def test_colors_only_on_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +97,18 @@ async def test_no_spinner_in_the_middle_of_a_line_of_the_answer() -> None:
     screen.at_line_start = False
     await spin(screen)
     assert stream.getvalue() == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(("stdout", "spins"), [(io.StringIO(), False), (Terminal(), True)])
+async def test_no_spinner_any_more_once_text_went_into_a_pipe(stdout: io.StringIO, spins: bool) -> None:
+    stream = Terminal()
+    screen = Screen(stream, quiet=False, shares_terminal=spins)
+    TextOutput(stdout, "r1", screen).event(created(text_message("m1", "Hello\n")), None)
+    screen.wait_for("thinking")
+    await spin(screen)
+    assert ("thinking" in stream.getvalue()) == spins
 
 
 @pytest.mark.anyio

@@ -20,7 +20,7 @@ from covey.cli.screen import FRAMES
 from covey.client.client import Client
 from covey.protocol.paths import Address
 
-QUESTION = "Allow it? [y]es, [n]o, [a]lways in this session: "
+QUESTION = "Allow it? [y]es, [n]o, [a]lways this very command in this session: "
 
 
 class Terminal:
@@ -129,7 +129,7 @@ def test_ctrl_c_before_there_is_a_run(terminals: Terminals, home: Home) -> None:
 def test_the_person_at_the_terminal_is_asked(terminals: Terminals, home: Home, typed: str, is_made: bool) -> None:
     terminal = terminals.run("use the tool")
     terminal.wait_for(QUESTION)
-    assert "bash: touch made" in terminal.shown
+    assert "bash:\n    touch made\n" in terminal.shown
     assert not (home.project / "made").exists()
     terminal.type(typed)
     assert terminal.finish() == 0
@@ -159,6 +159,43 @@ def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
     terminal.type("\x03")
     assert terminal.finish() == exits.STOPPED
     assert not (home.project / "made").exists()
+    assert "answered elsewhere" not in terminal.shown
+    assert f"{QUESTION}^C\nCancelling" in terminal.shown
+
+
+def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals) -> None:
+    terminal = terminals.run("-q", "use the tool")
+    terminal.wait_for(QUESTION)
+    terminal.type("\x04")
+    assert terminal.finish() == 0
+    assert f"{QUESTION}\n" in terminal.shown
+
+
+def test_what_was_typed_before_the_question_is_no_answer(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.run("use two tools")
+    terminal.type("y\ny\n")
+    terminal.wait_for(QUESTION)
+    assert not (home.project / "first").exists()
+    terminal.type("y\ny\n")
+    terminal.wait_for(QUESTION, count=2)
+    assert (home.project / "first").exists()
+    terminal.type("n\n")
+    assert terminal.finish() == 0
+    assert not (home.project / "second").exists()
+
+
+def test_the_command_is_shown_as_it_runs(terminals: Terminals) -> None:
+    terminal = terminals.run("-q", "many lines")
+    terminal.wait_for(QUESTION)
+    terminal.type("n\n")
+    assert terminal.finish() == 0
+    assert f"bash:\n    # harmless\n    touch made\n{QUESTION}" in terminal.shown
+
+
+def test_the_spinner_leaves_alone_what_a_pipe_writes_to_the_terminal(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.start("sh", "-c", '"$@" | cat', "sh", *home.command("run", "pause"))
+    assert terminal.finish() == 0
+    assert "\x1b[K" not in terminal.shown.partition("one")[2]
 
 
 def test_somebody_else_may_answer(terminals: Terminals, home: Home) -> None:

@@ -132,7 +132,8 @@ class Spec:
                 worlds = self.reachable(next for world in worlds for next in request.step(world, answer))
             after.update(world for world in worlds if self._is_over(world, answered))
         told = [f"{r.method} {r.path} {r.body} -> {a.status} {a.body}" for r, a in answered]
-        assert after, "\n".join(["no order of these explains the answers:", *told, "from:", *map(str, before)])
+        worlds_told = [f"{len(before)} possible worlds before, such as:", *map(str, list(before)[:5])]
+        assert after, "\n".join(["nothing explains these answers:", *told, *worlds_told])
         self.possible = frozenset(after)
 
     def _is_over(self, world: World, answered: Sequence[tuple[Request, Answer]]) -> bool:

@@ -62,7 +62,7 @@ class Clients:
     def requests(self, command: Command, elsewhere: Clients) -> list[Request]:
         """What to send; nothing if there is nothing yet that the command could be about."""
         if command.kind == "elsewhere":
-            return elsewhere.posted_here_too(command, self)
+            return self._taken(command, elsewhere)
         build: Callable[[Command], list[Request]] = getattr(self, f"_{command.kind}")
         return build(command)
 
@@ -111,7 +111,7 @@ class Clients:
             return []
         return [self._posting(self._new_prompt(command, run_id), run_id, command.mode, same=False)]
 
-    def posted_here_too(self, command: Command, owner: Clients) -> list[Request]:
+    def _taken(self, command: Command, owner: Clients) -> list[Request]:
         """A run id of another session, with the same text: it is the other session's all the same."""
         if not (run_id := owner._chosen(command)):
             return []

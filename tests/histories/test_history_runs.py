@@ -10,18 +10,17 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from tests.histories.lane_spec import Request
 from tests.histories.session_clients import COMMANDS, TOKEN, Clients, Command
 from tests.support import oracle
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Server, provider_config, running, text_of
+from tests.support.server import Server, provider_config, running
 
 MORE = int(os.environ.get("COVEY_HISTORIES", "0"))
 HISTORIES, STEPS = MORE or 40, 20
@@ -59,7 +58,6 @@ class Histories(RuleBasedStateMachine):
         self.workspace = server.workspace(directory)
         self.stream = self.workspace.stream()
         self.sessions = [Clients(self.workspace.session(), name, numbers) for name in "AB"]
-        self.last_seq = 0
         self.is_broken = False
 
     # ── what happens ──
@@ -95,13 +93,9 @@ class Histories(RuleBasedStateMachine):
                 clients.spec.observe(answered)
             for request, told in answered:
                 clients.remember(request, told, alone=len(answered) == 1)
-            new = [told.body["seq"] for request, told in answered if request.posted(told) and len(answered) == 1]
-            self.check_seq(clients, new)
         except BaseException:
             self.is_broken = True
             raise
-
-    def check_seq(self, clients: Clients, seqs: list[int]) -> None: ...
 
     # ── the end ──
 
@@ -127,7 +121,6 @@ class Histories(RuleBasedStateMachine):
         assert ends in possible, f"{sorted(ends)} is none of {[sorted(end) for end in possible]}"
         for run_id, run in runs.items():
             assert run["prompt"] in clients.texts[run_id]
-            assert run["seq"] > 0
 
     def check_record(self) -> None:
         """What the store and the stream tell of the history."""
@@ -165,13 +158,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterat
 def test_every_answer_and_every_end_is_one_that_the_rules_allow(server: Server, model: FakeModel) -> None:
     numbers = itertools.count()
     run_state_machine_as_test(
-        lambda: Histories(server, model, numbers),
+        lambda: Histories(server, model, numbers),  # type: ignore[arg-type] # whatever makes a machine will do
         settings=settings(
             max_examples=HISTORIES,
             stateful_step_count=STEPS,
             derandomize=not MORE,
             deadline=None,
             database=None,
+            phases=(Phase.generate, Phase.shrink) if MORE else (Phase.generate,),
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -13,9 +13,9 @@ EXIT_S = 20.0
 """How long a command may take to be gone, on a busy machine."""
 
 
-def covey(server: Server, *args: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+def covey(server: Server, *args: str, cwd: Path | None = None, port: int = 0) -> subprocess.Popen[str]:
     """Start a command in the project, or elsewhere. It has no terminal and nothing to read."""
-    host = ["--host", f"tcp://127.0.0.1:{server.port}", "--data-dir", str(server.data_dir)]
+    host = ["--host", f"tcp://127.0.0.1:{port or server.port}", "--data-dir", str(server.data_dir)]
     home = {"HOME": str(server.directory), "XDG_CONFIG_HOME": str(server.directory / "config")}
     env = {name: value for name, value in os.environ.items() if name != "COVEY_TOKEN"} | home
     return subprocess.Popen(

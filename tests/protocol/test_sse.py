@@ -31,6 +31,7 @@ FRAMES = [
 
 def test_frames_as_bytes() -> None:
     assert preamble(1000) == b"retry: 1000\n\n"
+    assert preamble(1000, EventId(7, 1841)) == b"retry: 1000\nid: 7.1841\n\n"
     assert frame(b"{}", EventId(7, 1842)) == b"id: 7.1842\ndata: {}\n\n"
     assert frame(b"{}") == b"data: {}\n\n"
 

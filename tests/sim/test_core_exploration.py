@@ -34,7 +34,7 @@ next_run = Lane._next
     "bounds",
     [
         Bounds(prompts=3, crashes=2, resends=0, backlog=1),
-        Bounds(prompts=2, crashes=1, resends=1, backlog=3),
+        Bounds(prompts=2, crashes=1, resends=1, backlog=2),
         Bounds(prompts=2, crashes=1, resends=0, backlog=9),
     ],
     ids=str,

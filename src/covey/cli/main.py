@@ -9,6 +9,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +29,9 @@ examples:
   covey run --json "..." | jq -r .text          for scripts
   covey sessions                                what was talked about in this directory
   covey status                                  which server runs, and what it is doing
+
+Providers, models and permissions belong in ~/.config/covey/config.toml. A covey.toml in a project counts in full
+only once you have trusted its directory.
 
 A server is started when it is needed and leaves when nobody needs it any more.
 `covey COMMAND --help` tells more about each command.
@@ -90,13 +94,23 @@ SESSIONS_ACTIONS = {
 }
 
 
+NOT_YET = ("models", "web")
+"""Commands that are planned: whoever reads of them somewhere should not have to wonder."""
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+"""What the server takes; a test compares the two."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     # Bytes that are no text would come as half characters, which cannot be sent.
     words = [os.fsencode(word).decode("utf-8", "replace") for word in (sys.argv[1:] if argv is None else argv)]
+    if words and words[0] in NOT_YET:
+        print(f"covey: `covey {words[0]}` is not there yet; `covey --help` says what is.", file=sys.stderr)
+        return exits.USAGE
     args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
+        (args.parser if args.command else parser).error(f"unrecognized arguments: {' '.join(more)}")
     if more:
         # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
         args.prompt += more
@@ -147,13 +161,15 @@ Commands = argparse._SubParsersAction
 def _add(
     commands: Commands[argparse.ArgumentParser], name: str, help: str, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    return commands.add_parser(
+    parser = commands.add_parser(
         name,
         help=help,
         description=help[0].upper() + help[1:] + ".",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(parser=parser)  # for complaints that show the usage of this command
+    return parser
 
 
 def _add_connection(parser: argparse.ArgumentParser) -> None:
@@ -185,13 +201,15 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         help="allow this run whatever it asks for; with --detach that is set for the whole workspace, "
         "because nobody stays to answer",
     )
-    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="cancel the run after this long (exit 124)")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="cancel the run after this long (exit 124)")
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
     shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
     parser.add_argument("--detach", action="store_true", help="print the run's id and leave; the run goes on")
-    parser.add_argument("--run-id", metavar="ID", help="an id of your own: the same id twice is the same run")
+    parser.add_argument(
+        "--run-id", metavar="ID", type=_run_id, help="an id of your own: the same id twice is the same run"
+    )
     _add_cwd(parser)
     _add_connection(parser)
 
@@ -262,3 +280,21 @@ def _seconds(text: str) -> float:
 
 
 _seconds.__name__ = "number of seconds"  # argparse puts it into its complaint
+
+
+def _timeout(text: str) -> float:
+    if not (seconds := _seconds(text)):
+        raise ValueError(text)
+    return seconds
+
+
+_timeout.__name__ = "number of seconds above 0"
+
+
+def _run_id(text: str) -> str:
+    if not RUN_ID.fullmatch(text):
+        raise ValueError(text)
+    return text
+
+
+_run_id.__name__ = "run id (letters, digits and . _ : -, at most 128)"

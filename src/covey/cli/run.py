@@ -27,7 +27,7 @@ from covey.client.transcript import Change
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt, Workspace
-from covey.protocol.runs import PromptReceipt, RunComplete
+from covey.protocol.runs import CancelledBy, PromptReceipt, Run, RunComplete
 
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
@@ -53,6 +53,9 @@ class _Command:
         self._args = args
         self._request = request
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._output = _output(args, sys.stdout, request.run_id, self._screen)
+        self._permissions: Permissions | None = None
+        self._cancelled_by: CancelledBy | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
         self._posting: tuple[Client, str] | None = None
@@ -73,7 +76,7 @@ class _Command:
             except asyncio.CancelledError:
                 if not self._stop_code:
                     raise
-                return self._stop_code
+                return self._leave()
             finally:
                 self._screen.wait_for("")
 
@@ -102,12 +105,23 @@ class _Command:
                 raise exits.UsageError(
                     f"there is no session {self._args.session} in this directory; see `covey sessions`"
                 ) from None
+        if self._args.run_id and (known := await self._known_session(client, workspace_id)):
+            return known
         if self._args.resume:
             if latest := await _latest_session(client, workspace_id):
                 return latest
             self._screen.say("There is nothing to continue in this directory, so this is a new session.")
         self._unused_session = (await client.create_session(workspace_id)).id
         return self._unused_session
+
+    async def _known_session(self, client: Client, workspace_id: str) -> str:
+        """The session in which a run with this id was posted before, or ''."""
+        try:
+            return (await client.run(workspace_id, self._args.run_id)).session_id
+        except NotFound as error:
+            if error.code != "run_not_found":
+                raise
+            return ""
 
     async def _tidy(self, client: Client, workspace_id: str) -> None:
         """A session that was made for a prompt which was then refused is nothing that anybody wants to find."""
@@ -121,7 +135,10 @@ class _Command:
     async def _detach(self, client: Client, workspace_id: str) -> int:
         if self._args.yolo:
             await client.skip_permissions(workspace_id, True)
-            self._screen.warn("--yolo with --detach: permissions are now skipped for everybody in this workspace.")
+            self._screen.warn(
+                "--yolo with --detach: permissions are now skipped for everybody in this workspace, "
+                "until everybody has left."
+            )
         receipt = await client.post_prompt(workspace_id, self._request)
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
@@ -130,12 +147,13 @@ class _Command:
 
     async def _follow(self, client: Client, workspace_id: str) -> int:
         run_id = self._request.run_id
-        output = _output(self._args, sys.stdout, run_id, self._screen)
-        permissions = Permissions(client, workspace_id, run_id, self._screen, yolo=self._args.yolo)
+        permissions = self._permissions = Permissions(client, workspace_id, run_id, self._screen, yolo=self._args.yolo)
         progress = Progress(self._screen, run_id)
 
         def on_event(event: Event, change: Change | None) -> None:
-            output.event(event, change)
+            self._output.event(event, change)
+            if isinstance(event.payload, Run) and event.payload.run_id == run_id:
+                self._cancelled_by = event.payload.cancelled_by
             progress.event(event)
             permissions.event(event)
 
@@ -157,7 +175,7 @@ class _Command:
             permissions.close()
         self._screen.wait_for("")
         exit_code = self._exit_code(terminal)
-        output.end(terminal, exit_code)
+        self._output.end(terminal, exit_code)
         self._tell(terminal, exit_code)
         return exit_code
 
@@ -172,7 +190,9 @@ class _Command:
 
     def _tell(self, terminal: RunComplete, exit_code: int) -> None:
         """What cannot be seen from the answer itself."""
-        if exit_code == exits.CANCELLED:
+        if exit_code == exits.CANCELLED and self._cancelled_by == "shutdown":
+            self._screen.warn("the server was stopped, and the run was cancelled with it.")
+        elif exit_code == exits.CANCELLED:
             self._screen.warn("the run was cancelled by somebody else.")
         elif exit_code == exits.TIMEOUT:
             self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
@@ -183,6 +203,21 @@ class _Command:
 
     # ── stopping ──
 
+    def _leave(self) -> int:
+        """We stop without a terminal event: the prompt was not accepted yet, or the server does not answer any more."""
+        if self._posting is None:
+            error = "stopped before the prompt was accepted."
+        else:
+            error = f"the server does not answer; the run {self._request.run_id} may go on."
+        if self._stop_code == exits.TIMEOUT:
+            error = f"the timeout of {self._args.timeout:g} s has passed: {error}"
+        self._screen.warn(error)
+        if self._args.json and not self._args.detach:
+            request = self._request
+            end = RunComplete(session_id=request.session_id, run_id=request.run_id, message_id="", error=error)
+            self._output.end(end, self._stop_code)
+        return self._stop_code
+
     def _stop(self, exit_code: int, work: asyncio.Task[int]) -> None:
         """Ctrl-C or the timeout: cancel this run and wait for its end; before it was posted, just leave."""
         if self._stop_code or work.done():
@@ -191,6 +226,8 @@ class _Command:
         if self._posting is None:
             work.cancel()
             return
+        if self._permissions:
+            self._permissions.stop()
         if exit_code == exits.STOPPED:
             self._screen.say("Cancelling the run; press Ctrl-C again to leave at once.")
         else:
@@ -239,7 +276,7 @@ def _check_model(wanted: str | None, workspace: Workspace) -> None:
     if wanted and (large is None or wanted not in (configured, large.model)):
         raise exits.UsageError(
             f"a model cannot be chosen for a single run yet; the configured one is {configured}. "
-            f'Set models.large = "{wanted}" in covey.toml.'
+            f'Set models.large = "{wanted}" in ~/.config/covey/config.toml.'
         )
 
 

@@ -64,6 +64,7 @@ class Client:
     def __init__(self, address: Address, *, token: str = "", client_id: str = "", answer_s: float = ANSWER_S) -> None:
         self.address = address
         self.client_id = client_id or str(uuid.uuid4())
+        self.has_token = bool(token)
         self.revive: Callable[[], Awaitable[None]] = _cannot_revive
         """Starts the server again if it is gone and was ours to start: called before a connection is tried again."""
         self._answer_s = answer_s

@@ -10,8 +10,11 @@ wait: a lock on a file beside the socket decides which.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
+import json
 import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -22,8 +25,9 @@ from typing import TYPE_CHECKING
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.protocol.build import current_build
-from covey.protocol.errors import CoveyError, Unavailable
+from covey.protocol.errors import CoveyError, Forbidden, Unauthorized, Unavailable
 from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
+from covey.protocol.requests import Version
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -50,6 +54,43 @@ _started: list[Popen[bytes]] = []
 def resolve_address(host: str | None, data_dir: Path | None) -> Address:
     """Where the server is: as asked for, or the default socket of the data directory."""
     return Address.parse(host) if host else Address(path=str(default_socket(data_dir)))
+
+
+def owner_address(data_dir: Path) -> Address | None:
+    """Where the server that owns the data directory listens, as it says itself; None if there is none."""
+    try:
+        descriptor = os.open(data_dir / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        owner = json.loads(os.pread(descriptor, 4096, 0))
+        address = Address.parse(str(owner["address"]))
+        # A server that was killed still seems to speak. Its pid is looked at first: our trying the lock would be in
+        # the way of one that starts in its place.
+        os.kill(int(owner["pid"]), 0)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return address if address.is_unix or address.port else None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _own_address(data_dir: Path | None) -> Address:
+    """The default socket or, if nobody listens there, where the server of the data directory says that it is."""
+    default = resolve_address(None, data_dir)
+    # Whoever owns the socket's directory could listen there in place of our server.
+    make_private(Path(default.path).parent)
+    owner = owner_address(data_dir or default_data_dir())
+    return default if owner is None or _listens(default) else owner
+
+
+def _listens(address: Address) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        return probe.connect_ex(address.path) in (0, errno.EAGAIN)  # EAGAIN: it has more to accept than it can
 
 
 def find_token(token_path: Path | None, data_dir: Path | None) -> str:
@@ -88,10 +129,7 @@ async def connect(
     say: Say = lambda sentence: None,
 ) -> AsyncIterator[Client]:
     """A client of the server at `host`, or of the user's own. Says goodbye at the end."""
-    address = resolve_address(host, data_dir)
-    if not host:
-        # Whoever owns the socket's directory could listen there in place of our server.
-        make_private(Path(address.path).parent)
+    address = resolve_address(host, data_dir) if host else _own_address(data_dir)
     token = "" if address.is_unix else find_token(token_path, data_dir)
     async with Client(address, token=token) as client:
         server = _Server(client, (data_dir or default_data_dir()).absolute(), say)
@@ -130,7 +168,7 @@ class _Server:
 
     async def compare(self) -> None:
         """Say so if somebody else's server is of another version."""
-        version = (await self._client.version()).version
+        version = (await self._version()).version
         if version != current_build().version:
             self._say(f"The server is Covey {version}, this is {current_build().version}.")
 
@@ -150,13 +188,27 @@ class _Server:
             if not await self._answers():
                 await self._start()
 
+    async def _version(self) -> Version:
+        """The first that is asked of a server, so whatever is wrong with the address or the token is told here."""
+        try:
+            return await self._client.version()
+        except Unauthorized:
+            said = "refused the token" if self._client.has_token else "wants a token"
+            raise Unauthorized(f"The server at {self._client.address} {said}.") from None
+        except (Forbidden, Unavailable):
+            raise
+        except (BadAnswer, CoveyError):
+            raise BadAnswer(
+                f"No Covey server answers at {self._client.address}: something else does. Check the address."
+            ) from None
+
     async def _answers(self) -> bool:
         """Whether a server answers there. One that is shutting down is waited for; one that hangs raises."""
         deadline = time.monotonic() + START_S
         while True:
             try:
                 async with asyncio.timeout(START_S):
-                    self._build_id = (await self._client.version()).build_id
+                    self._build_id = (await self._version()).build_id
                 return True
             except (ConnectionLost, Unavailable, TimeoutError):
                 if time.monotonic() > deadline:

@@ -184,13 +184,13 @@ class Lane:
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
         run = self._open(run_id)
-        assert run.phase is Phase.ACCEPTED and not run.entered, f"retract of {run}"
+        assert not run.entered, f"retract of {run}"
         return self._without(run_id)
 
     def enter(self, run_id: str) -> Ruling:
         """The run is recorded and reaches the lane (R3). Runs enter in the order in which they were accepted."""
         run = self._open(run_id)
-        assert run.phase is Phase.ACCEPTED and not run.entered, f"enter of {run}"
+        assert not run.entered, f"enter of {run}"
         older = [r.run_id for r in self.runs if r.seq < run.seq and not r.entered]
         assert not older, f"{run_id} entered before {older}"
         lane = self._with(replace(run, entered=True))
@@ -273,9 +273,8 @@ class Lane:
         for run in orphans + active + dropped:  # nothing may come between a host's end and those of its folded runs
             lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
             decisions += ended
-        lane, recorded = lane._record_cancelled()
         lane, started = lane._next()
-        return Ruling(lane, decisions + recorded + started)
+        return Ruling(lane, decisions + started)
 
     # ── inside ──
 

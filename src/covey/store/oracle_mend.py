@@ -67,6 +67,8 @@ class _Mending:
         self._story = Story(found)
         self._ended: list[str] = []
         """Runs that were open until now."""
+        self._order: dict[str, list[str]] = defaultdict(list)
+        """By session: its messages in their order."""
         self._made: set[str] = set()
         unreadable = [flaw for flaw in found.flaws if flaw.kind == "unreadable_event"]
         self._draft = replace(
@@ -168,15 +170,19 @@ class _Mending:
         """Every turn has its prompt and, once it has ended, finished answers and a result for each tool call (R6)."""
         draft = self._draft
         by_run: dict[str, list[Any]] = defaultdict(list)
-        for message in draft.messages.values():
+        for message_id, message in draft.messages.items():
             by_run[message.get("run_id", "")].append(message)
+            self._order[message["session_id"]].append(message_id)
         for run in sorted(draft.runs.values(), key=lambda run: run["seq"]):
             mine = by_run[run["run_id"]]
             if is_waiting(run):
                 for message in mine:
                     self._disown(message)
             elif run["session_id"] in draft.sessions and (mine or not self._story.was_dropped(run)):
-                self._place(run, self._whole_turn(run, mine))
+                turn = self._whole_turn(run, mine)
+                if turn != mine:
+                    self._place(run, turn)
+        draft.messages = {i: draft.messages[i] for order in self._order.values() for i in order}
 
     def _whole_turn(self, run: Any, mine: list[Any]) -> list[Any]:
         """The messages of a turn, with what is missing; of one that goes on a server will write the end."""
@@ -255,26 +261,21 @@ class _Mending:
 
     def _place(self, run: Any, turn: list[Any]) -> None:
         """Put the messages of a turn back: known ones where they stood, new ones right behind the one before them."""
-        draft = self._draft
-        known = list(draft.messages)
-        before = next((message["id"] for message in turn if message["id"] in draft.messages), None)
-        if before is None:
-            older = [i for i, message in draft.messages.items() if self._is_older(message, run)]
-            place = known.index(older[-1]) + 1 if older else 0
-        else:
-            place = known.index(before)
+        known, order = self._draft.messages, self._order[run["session_id"]]
+        first = next((message["id"] for message in turn if message["id"] in known), None)
+        older = [place for place, message_id in enumerate(order, 1) if self._is_older(known[message_id], run)]
+        place = order.index(first) if first is not None else max(older, default=0)
         for message in turn:
-            if message["id"] in draft.messages:
-                place = known.index(message["id"]) + 1
+            if message["id"] in known:
+                place = order.index(message["id"])
             else:
-                known.insert(place, message["id"])
-                place += 1
-        changed = {message["id"]: message for message in turn}
-        draft.messages = {i: changed.get(i) or draft.messages[i] for i in known}
+                order.insert(place, message["id"])
+            known[message["id"]] = message
+            place += 1
 
     def _is_older(self, message: Any, run: Any) -> bool:
         other = self._draft.runs.get(message.get("run_id", ""))
-        return other is not None and message["session_id"] == run["session_id"] and other["seq"] < run["seq"]
+        return other is not None and other["seq"] < run["seq"]
 
     # ── the end ──
 

@@ -149,17 +149,17 @@ class _Writing:
                 self._execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def _positions(self) -> dict[str, int]:
-        """Where each message stands: where it was, unless a new one has to stand before it."""
+        """Where each message stands: where it was, unless a new one of its session has to stand before it."""
         self._position = dict(self._rows("id, position", "messages"))
-        positions: dict[str, int] = {}
         last = next(self._execute("SELECT coalesce(max(position), 0) FROM messages"))[0]
-        previous, all_moved = 0, False
-        for key in self._mended.messages:
-            known = self._position.get(key)
-            if all_moved or known is None or known <= previous:
-                all_moved = True  # whatever comes behind it has to move too
-                known = last = last + 1
-            positions[key] = previous = known
+        positions: dict[str, int] = {}
+        previous: dict[str, float] = {}
+        for key, message in self._mended.messages.items():
+            session_id, known = message["session_id"], self._position.get(key)
+            if known is None or known <= previous.get(session_id, 0):
+                last += 1
+                known = last  # so everything behind it gets a place at the end, too
+            positions[key] = previous[session_id] = known
         return positions
 
     def _write_tails(self) -> None:

@@ -1,0 +1,53 @@
+"""What the shell may not tell a lane: each is a bug of the shell, and raises instead of being believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from covey.lifecycle.runs import Lane, Outcome
+
+
+def accepted(*run_ids: str) -> Lane:
+    lane = Lane()
+    for seq, run_id in enumerate(run_ids, 1):
+        lane = lane.accept(run_id, seq, folds=False)
+    return lane
+
+
+def entered_but_cancelled() -> Lane:
+    """`a` is active; `b` has entered and waits to be recorded as cancelled: it is still `accepted`."""
+    lane = accepted("a").enter("a").lane.accept("b", 2, folds=False).cancel_run("b").lane
+    return lane.enter("b").lane
+
+
+@pytest.mark.parametrize("word", ["enter", "retract"])
+def test_a_run_that_has_entered_neither_enters_again_nor_is_retracted(word: str) -> None:
+    active = accepted("a").enter("a").lane
+    with pytest.raises(AssertionError):
+        getattr(active, word)("a")
+    with pytest.raises(AssertionError):
+        getattr(entered_but_cancelled(), word)("b")
+
+
+def test_a_queued_run_that_was_restored_without_having_entered_is_not_retracted() -> None:
+    lane = accepted("a", "b").enter("a").lane.enter("b").lane
+    with pytest.raises(AssertionError):
+        lane.retract("b")
+
+
+def test_nobody_overtakes_an_older_run_on_the_way_in() -> None:
+    with pytest.raises(AssertionError, match="entered before"):
+        accepted("a", "b").enter("b")
+
+
+def test_only_the_active_run_makes_steps_and_finishes() -> None:
+    lane = accepted("a", "b").enter("a").lane.enter("b").lane
+    with pytest.raises(AssertionError):
+        lane.begin_step("b")
+    with pytest.raises(AssertionError):
+        lane.finish("b", Outcome.COMPLETED)
+
+
+def test_a_seq_is_given_out_once() -> None:
+    with pytest.raises(AssertionError):
+        accepted("a").accept("b", 1, folds=False)

@@ -1,0 +1,345 @@
+"""E: event streams that break, fall behind, come back, or are never read."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.feed.readers import Reader, delta, message, text
+from tests.peer_failures.command import covey, finish
+from tests.peer_failures.conftest import SILENCE, NewRunId, ask
+from tests.server.site import CLIENT, Watcher, serving
+from tests.support.fake_model import FakeModel
+from tests.support.fault_proxy import FaultProxy, Link, Plan, Way
+from tests.support.server import Server, Workspace, until
+from tests.support.stream import Stream
+
+from covey.cli import exits
+from covey.client import prompt
+from covey.client.client import Client
+from covey.client.event_stream import EventStream
+from covey.client.transcript import Transcript
+from covey.feed import feed as feed_module
+from covey.feed.feed import Feed
+from covey.protocol.events import Event, Gap, MessageDelta, created, encode_event
+from covey.protocol.messages import Message
+from covey.protocol.paths import Address
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import RunComplete
+from covey.server import event_stream
+
+
+def numbers(ids: list[str]) -> list[int]:
+    return [int(event_id.partition(".")[2]) for event_id in ids]
+
+
+def is_gapless(ids: list[str]) -> bool:
+    found = numbers(ids)
+    return found == list(range(found[0], found[0] + len(found)))
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    async with Client(Address(host="127.0.0.1", port=server.port), token=server.token) as made:
+        yield made
+
+
+async def until_end(stream: EventStream, run_id: str) -> list[Event]:
+    """All that the stream gives, up to the end of the run."""
+    seen = []
+    async with asyncio.timeout(20):
+        async for event in stream:
+            seen.append(event)
+            if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
+                break
+    return seen
+
+
+# ── connecting, and connecting again ──
+
+
+def test_e1_what_happens_while_a_client_subscribes_is_told_to_it_once(
+    workspace: Workspace, new_run_id: NewRunId
+) -> None:
+    first = workspace.stream()
+    run_ids = [new_run_id() for _ in range(12)]
+    joined: list[tuple[str, Stream]] = []
+
+    def run(run_id: str) -> None:
+        workspace.prompt(workspace.session(), "hello", run_id=run_id)
+
+    with ThreadPoolExecutor(3) as pool:
+        work = pool.map(run, run_ids)
+        for _ in range(8):
+            first.wait_for(lambda seen, known=len(first.durable): len([e for e in seen if e.id]) > known)
+            joined.append((last_id := first.last_id, workspace.stream(last_event_id=last_id)))
+        list(work)
+    for run_id in run_ids:
+        first.terminal(run_id)
+    for last_id, stream in joined:
+        stream.wait_for(lambda seen, last=first.last_id: seen and last in [e.id for e in seen])
+        assert is_gapless([last_id, *(event.id for event in stream.durable)])
+
+
+@pytest.mark.anyio
+async def test_e2_a_client_whose_connection_breaks_misses_and_repeats_nothing(
+    server: Server, workspace: Workspace, new_run_id: NewRunId
+) -> None:
+    session, run_id = workspace.session(), new_run_id()
+    watching = workspace.stream()
+
+    def decide(link: Link) -> Plan:
+        return Plan(down=Way(after=300 + 400 * link.number, fault="cut"))
+
+    with FaultProxy(server.port, decide) as proxy:
+        async with Client(Address(host="127.0.0.1", port=proxy.port), token=server.token) as far:
+            events = EventStream(far, workspace.id, last_event_id=watching.last_id, first_delay_s=0.001)
+            async with events:
+                workspace.prompt(session, ask("hello", {"text": "word ", "chunks": 40, "delay_ms": 1}), run_id=run_id)
+                ids: dict[str, None] = {}
+                transcript = Transcript()
+                async for event in events:
+                    ids[events.last_event_id] = None
+                    transcript.apply(event)
+                    if isinstance(event.payload, RunComplete):
+                        break
+        assert proxy.struck > 3
+    watching.terminal(run_id)
+    known = [event.id for event in watching.durable]
+    assert [event_id for event_id in ids if event_id] == known[known.index(next(filter(None, ids))) :]
+    mine = [msgspec.to_builtins(m) for m in transcript if m.session_id == session]
+    assert mine == workspace.messages(session)
+
+
+@pytest.mark.anyio
+async def test_e3_a_cursor_that_is_too_old_is_told_so_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        workspace = await site.workspace()
+        for title in "abcdef":
+            await workspace.create_session(title)
+        site.store.trim_events(workspace.id, 2)
+        path = f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}"
+        watcher = Watcher(site, path, {"last-event-id": f"{workspace.feed.epoch}.1"})
+        await watcher.until(lambda: watcher.frames)
+        await workspace.create_session("g")
+        await watcher.until(lambda: watcher.ids)
+        assert watcher.types == ["gap", "session"]
+        (gap,) = watcher.of_type("gap")
+        assert is_gapless([gap["resume_from"], *watcher.ids])
+
+
+@pytest.mark.anyio
+async def test_e3_the_client_then_gets_everything_as_it_is_now(
+    workspace: Workspace, client: Client, new_run_id: NewRunId
+) -> None:
+    session, run_id = workspace.session(), new_run_id()
+    workspace.prompt(session, "hello", run_id=run_id)
+    workspace.ended(run_id)
+    async with EventStream(client, workspace.id, session_id=session, last_event_id="1.1") as stream:
+        seen = [await anext(stream) for _ in range(4)]
+    assert isinstance(seen[0].payload, Gap)
+    told = [msgspec.to_builtins(event.payload) for event in seen if isinstance(event.payload, Message)]
+    assert told == workspace.messages(session)
+
+
+@pytest.mark.anyio
+async def test_e5_events_of_one_instant_have_ids_of_their_own_in_order() -> None:
+    feed = Feed(epoch=7, last_seq=0)
+    reader = Reader(feed)
+    event = created(message("m", text("x"), finished=True))
+    for seq in range(1, 2001):
+        feed.publish(seq, event, encode_event(event))
+    await asyncio.sleep(0)
+    reader.take_all()
+    assert numbers(reader.ids) == list(range(1, 2001))
+
+
+@pytest.mark.anyio
+async def test_e6_a_new_connection_has_the_options_of_the_first(
+    workspace: Workspace, client: Client, new_run_id: NewRunId
+) -> None:
+    session, other = workspace.session(), workspace.session()
+    async with EventStream(client, workspace.id, session_id=session) as stream:
+        for _ in range(3):
+            run_id = new_run_id()
+            workspace.prompt(other, "not for everybody")
+            workspace.prompt(session, "hello", run_id=run_id)
+            seen = await until_end(stream, run_id)
+            assert {event.session_id for event in seen} <= {session, ""}
+            assert any(isinstance(event.payload, MessageDelta) for event in seen)
+            stream.reconnect()
+
+
+@pytest.mark.anyio
+async def test_e7_who_comes_back_in_the_middle_of_an_answer_has_the_whole_of_it(
+    workspace: Workspace, client: Client, model: FakeModel, new_run_id: NewRunId
+) -> None:
+    session, run_id = workspace.session(), new_run_id()
+    transcript = Transcript()
+    async with EventStream(client, workspace.id, session_id=session) as stream:
+        reply = {"text": "{n} wörd 🐦 ", "chunks": 30, "gates": {"10": run_id, "20": f"{run_id}.more"}}
+        workspace.prompt(session, ask("hello", reply), run_id=run_id)
+        for gate in (run_id, f"{run_id}.more"):
+            async for event in stream:
+                transcript.apply(event)
+                if isinstance(event.payload, MessageDelta):
+                    break
+            stream.reconnect()
+            model.release(gate)
+        for event in await until_end(stream, run_id):
+            assert (change := transcript.apply(event)) is None or change.kind != "hole"
+    assert [msgspec.to_builtins(m) for m in transcript] == workspace.messages(session)
+
+
+# ── readers that are slow, or gone ──
+
+
+@pytest.mark.anyio
+async def test_e8_a_client_that_does_not_read_costs_neither_others_nor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "LOG_BYTES", 100_000)
+    feed = Feed(epoch=7, last_seq=0)
+    begun = created(message("m", text("")))
+    feed.publish(1, begun, encode_event(begun))
+    idle, reader = Reader(feed), Reader(feed)
+    for offset in range(0, 100_000, 10):
+        feed.grow(delta("m", offset, "0123456789"))
+        if offset % 1000 == 0:
+            await asyncio.sleep(0)
+            reader.take_all()
+            assert feed._bytes < 200_000
+    await asyncio.sleep(0)
+    reader.take_all()
+    assert reader.messages["m"] == ["0123456789" * 10_000]
+    assert (idle.subscription.closed, reader.subscription.closed) == (True, False)
+
+
+@pytest.mark.anyio
+async def test_e9_a_slow_client_gets_all_of_the_text_in_fewer_pieces_and_the_end(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        workspace = await site.workspace()
+        session = (await workspace.create_session("")).id
+        path = f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}&deltas=1"
+        slow = Watcher(site, path)
+        await slow.until(lambda: slow.data)
+        slow.hold()
+        site.model.answer(*(f"{number} " for number in range(3000)))
+        await workspace.post_prompt(PostPrompt(session_id=session, prompt="hello", run_id="a"))
+        run = await workspace.run("a", wait_s=10)
+        slow._reading.set()
+        await slow.until(lambda: slow.of_type("run_complete"))
+        pieces = slow.of_type("message_delta")
+        assert 0 < len(pieces) < 1000
+        assert "".join(piece["delta"] for piece in pieces) == run.text == slow.of_type("run_complete")[0]["text"]
+
+
+@pytest.mark.anyio
+async def test_e10_a_client_that_takes_nothing_for_too_long_is_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        workspace = await site.workspace()
+        watcher = Watcher(site, f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}")
+        await watcher.until(lambda: watcher.data)
+        watcher.hold()
+        await workspace.create_session("nobody reads this")
+        (stream,) = site.app.streams
+        while not stream.sending:
+            await asyncio.sleep(0)
+        stream.beat(stream.sent_at + event_stream.STALLED_S + 1)
+        await watcher.until_end()
+        assert (site.app.streams, workspace.feed.readers) == (set(), 0)
+
+
+def test_e11_nothing_is_left_of_a_thousand_clients_that_came_and_went(server: Server, workspace: Workspace) -> None:
+    request = (
+        f"GET {workspace.path}/events?client_id={{}} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {server.token}\r\n\r\n"
+    )
+
+    def fifty_come_and_go() -> None:
+        sockets = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
+        for connection in sockets:
+            connection.sendall(request.format(uuid.uuid4()).encode())
+        for connection in sockets:
+            assert connection.recv(1024).startswith(b"HTTP/1.1 200")
+            connection.close()
+
+    def settled() -> tuple[int, int]:
+        until(lambda: server.metric("event_streams_open") == 0)
+        return server.descriptors(), server.resident_bytes()
+
+    fifty_come_and_go()
+    descriptors, memory = settled()
+    for _ in range(20):
+        fifty_come_and_go()
+    after_descriptors, after_memory = settled()
+    assert after_descriptors <= descriptors + 2
+    assert after_memory <= memory + 8 * 1024 * 1024
+
+
+def test_e12_each_of_several_tabs_gets_every_event(workspace: Workspace, new_run_id: NewRunId) -> None:
+    session, run_id = workspace.session(), new_run_id()
+    tabs = [workspace.stream(session_id=session) for _ in range(3)]
+    workspace.prompt(session, "hello", run_id=run_id)
+    for tab in tabs:
+        tab.terminal(run_id)
+    assert tabs[0].durable == tabs[1].durable == tabs[2].durable
+
+
+# ── nobody there ──
+
+
+@pytest.mark.anyio
+async def test_e13_a_client_that_cannot_connect_goes_on_trying_and_makes_up_no_end(
+    server: Server, workspace: Workspace, new_run_id: NewRunId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "EventStream", partial(EventStream, first_delay_s=0.001))
+    monkeypatch.setattr(prompt, "FIRST_DELAY_S", 0.001)
+    session, run_id = workspace.session(), new_run_id()
+    is_down = False
+
+    def decide(link: Link) -> Plan:
+        return Plan(down=Way(fault="cut")) if is_down else Plan(down=Way(after=3000, fault="cut"))
+
+    request = PostPrompt(session_id=session, prompt=ask("hello", {**SILENCE, "chunks": 500}), run_id=run_id)
+    accepted = asyncio.Event()
+    with FaultProxy(server.port, decide) as proxy:
+        async with Client(Address(host="127.0.0.1", port=proxy.port), token=server.token) as far:
+            running = prompt.run_prompt(far, workspace.id, request, on_accepted=lambda receipt: accepted.set())
+            answering = asyncio.create_task(running)
+            await asyncio.wait_for(accepted.wait(), 10)
+            is_down = True
+            await asyncio.to_thread(proxy.wait_for, lambda: proxy.struck > 8)
+            assert not answering.done()
+            workspace.cancel(session)
+            workspace.ended(run_id)
+            is_down = False
+            assert (await asyncio.wait_for(answering, 20)).cancelled
+
+
+def test_e14_without_a_server_a_command_creates_nothing(server: Server, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    code, out, err = finish(covey(server, "run", "hello", cwd=tmp_path, port=port))
+    assert (code, out) == (exits.UNREACHABLE, "")
+    assert "Start one with" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_e15_what_a_run_cost_is_known_to_who_was_away(workspace: Workspace, new_run_id: NewRunId) -> None:
+    session, run_id = workspace.session(), new_run_id()
+    before = workspace.stream(session_id=session)
+    workspace.prompt(session, ask("hello", {"usage": [1_000_000, 100_000]}), run_id=run_id)
+    before.close()
+    workspace.ended(run_id)
+    after = workspace.stream(session_id=session, last_event_id=before.last_id or "1.1")
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "cost": 4.5}
+    found = workspace.get(f"/sessions/{session}")
+    assert {name: found[name] for name in usage} == usage
+    if before.last_id:
+        assert after.terminal(run_id)["usage"] == usage
