@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Home, finish, read_until
+from tests.cli.conftest import WAIT_S, Home, finish, read_until
 from tests.support.stub_server import Connection, Request, StubServer, answer
 
 from covey.cli import exits
@@ -72,12 +72,17 @@ def test_another_data_directory_is_another_server(own_home: Home, tmp_path: Path
 def test_a_server_that_listens_elsewhere_is_found_by_its_data(own_home: Home, kind: str) -> None:
     address = f"unix://{own_home.runtime}/elsewhere.sock" if kind == "unix" else f"tcp://127.0.0.1:{free_port()}"
     server = own_home.spawn("serve", "--host", address)
-    read_until(server, b"listening")
-    done = own_home.covey("run", "-q", "hello")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
-    assert own_home.status()["address"] == address
-    assert own_home.covey("stop").stdout == "The server has ended.\n"
-    assert finish(server)[0] == 0
+    try:
+        read_until(server, b"listening")
+        done = own_home.covey("run", "-q", "hello")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
+        assert own_home.status()["address"] == address
+        stop = own_home.spawn("stop")
+        server.wait(WAIT_S)  # it is our child, and gone only once we have heard of its end
+        assert finish(stop)[:2] == (0, "The server has ended.\n")
+    finally:
+        server.kill()
+        assert finish(server)[0] == 0
     assert own_home.covey("status").returncode == exits.UNREACHABLE
     assert not own_home.socket.exists()
 
@@ -157,7 +162,7 @@ async def test_somebody_elses_server_is_never_replaced() -> None:
 async def test_another_program_at_that_address(status: int) -> None:
     async with StubServer() as server:
         server.on("GET", "/v1/version", answer(status, b"<html>Hello</html>", "text/html"))
-        with pytest.raises(ServerUnreachable, match="No Covey server answers at tcp://[^<]*$"):
+        with pytest.raises(ServerUnreachable, match=r"No Covey server answers at tcp://[^<]*$"):
             async with connect(str(server.address)):
                 pass
 

@@ -283,18 +283,18 @@ _seconds.__name__ = "number of seconds"  # argparse puts it into its complaint
 
 
 def _timeout(text: str) -> float:
-    if not (seconds := _seconds(text)):
-        raise ValueError(text)
+    try:
+        seconds = _seconds(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
-
-
-_timeout.__name__ = "number of seconds above 0"
 
 
 def _run_id(text: str) -> str:
     if not RUN_ID.fullmatch(text):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a run id: a letter or digit, then also . _ : and -, at most 128 in all"
+        )
     return text
-
-
-_run_id.__name__ = "run id (letters, digits and . _ : -, at most 128)"

@@ -120,8 +120,8 @@ class EventStream:
         exchange = self._exchange or await self._connect_again()
         try:
             if self._reload_due:
-                await self._reload()
-            if not self._frames:
+                await self._reload()  # what it brings is told at once, not with whatever is received next
+            elif not self._frames:
                 chunk = await exchange.read(self._silence_s)
                 if not chunk:
                     raise HttpFailed("the server ended it")

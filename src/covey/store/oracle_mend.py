@@ -310,9 +310,10 @@ class _Mending:
         """Of each run that was ended now, or whose end was never told: what says so. Folded runs follow their host."""
         draft, story = self._draft, self._story
         untold = {i for i in story.mentioned if "ended_at" in draft.runs.get(i, ())} | set(self._ended)
+        untold -= story.terminals.keys()
         events: list[LogEvent] = []
         for run_id, host in sorted(draft.runs.items(), key=lambda item: item[1]["seq"]):
-            if run_id in untold - story.terminals.keys() and not host.get("folded_into"):
+            if run_id in untold and not host.get("folded_into"):
                 events += self._end(run_id, host)
                 for folded in self._ended:
                     if draft.runs[folded].get("folded_into") == run_id:

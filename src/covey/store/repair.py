@@ -72,6 +72,8 @@ def _mend_all(data_dir: Path, now: float) -> None:
             records, stray = read_records(connection)
             connection.executemany("DELETE FROM message_tails WHERE message_id = ?", ((i,) for i in stray))
             wrong = [record for record in records if judge(record)]
+            if not wrong:
+                break
             for record in [record for record in wrong if record.path] or wrong:
                 if not record.path:
                     _give_directory(connection, record, data_dir, int(now))
@@ -153,7 +155,7 @@ class _Writing:
         self._position = dict(self._rows("id, position", "messages"))
         last = next(self._execute("SELECT coalesce(max(position), 0) FROM messages"))[0]
         positions: dict[str, int] = {}
-        previous: dict[str, float] = {}
+        previous: dict[str, int] = {}
         for key, message in self._mended.messages.items():
             session_id, known = message["session_id"], self._position.get(key)
             if known is None or known <= previous.get(session_id, 0):
