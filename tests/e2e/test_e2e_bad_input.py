@@ -89,7 +89,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("GET", "{W}/runs/%F0%9F%90%A6", None, 404, "run_not_found"),
     ("GET", "{W}/runs/unknown?wait=60", None, 404, "run_not_found"),
     *(("GET", f"{{W}}/runs/done?wait={bad}", None, 400, "invalid_request") for bad in (
-        "-1", "61", "1e9", "nan", "inf", "soon", "1,5", "%00",
+        "-1", "nan", "inf", "soon", "1,5", "%00",
     )),
     ("GET", "{W}/runs?limit=-1", None, 400, "invalid_request"),
     ("GET", "{W}/runs?session_id=nowhere", None, 404, "session_not_found"),

@@ -304,6 +304,7 @@ async def test_e13_a_client_that_cannot_connect_goes_on_trying_and_makes_up_no_e
 ) -> None:
     monkeypatch.setattr(prompt, "EventStream", partial(EventStream, first_delay_s=0.001))
     monkeypatch.setattr(prompt, "FIRST_DELAY_S", 0.001)
+    monkeypatch.setattr(prompt, "TAIL_S", 0.1)
     session, run_id = workspace.session(), new_run_id()
     is_down = False
 
@@ -336,14 +337,13 @@ def test_e14_without_a_server_a_command_creates_nothing(server: Server, tmp_path
 
 
 def test_e15_what_a_run_cost_is_known_to_who_was_away(workspace: Workspace, new_run_id: NewRunId) -> None:
-    session, run_id = workspace.session(), new_run_id()
-    before = workspace.stream(session_id=session)
-    workspace.prompt(session, ask("hello", {"usage": [1_000_000, 100_000]}), run_id=run_id)
+    before, run_id = workspace.stream(), new_run_id()
+    session = workspace.session()
+    before.wait_for(lambda seen: before.last_id)
     before.close()
+    workspace.prompt(session, ask("hello", {"usage": [1_000_000, 100_000]}), run_id=run_id)
     workspace.ended(run_id)
-    after = workspace.stream(session_id=session, last_event_id=before.last_id or "1.1")
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "cost": 4.5}
+    assert workspace.stream(last_event_id=before.last_id).terminal(run_id)["usage"] == usage
     found = workspace.get(f"/sessions/{session}")
     assert {name: found[name] for name in usage} == usage
-    if before.last_id:
-        assert after.terminal(run_id)["usage"] == usage

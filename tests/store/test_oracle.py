@@ -1,4 +1,4 @@
-"""The oracle over a store: content with whatever the engine writes, and finds each kind of damage that is done to it."""
+"""The oracle over a store: content with what the engine writes, and finds each kind of damage that is done to it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_a_model_may_use_the_ids_of_its_calls_again() -> None:
 
 def test_saved_text_fits_only_where_the_message_left_off() -> None:
     message = {
-        "id": "m", "role": "assistant", "session_id": "s", "model": "", "provider": "", "created_at": 1, "updated_at": 1,
+        "id": "m", "role": "assistant", "session_id": "s", "model": "", "provider": "",
+        "created_at": 1, "updated_at": 1,
         "parts": [{"type": "text", "data": {"text": "ab"}},
                   {"type": "tool_call", "data": {"id": "c", "name": "n", "input": "{", "finished": False}}],
     }  # fmt: skip

@@ -27,14 +27,9 @@ class EventId(NamedTuple):
         return cls(int(epoch), int(seq))
 
 
-def preamble(retry_ms: int, event_id: EventId | None = None) -> bytes:
-    """The first bytes of a stream: how long to wait before reconnecting and, for who comes anew, where it begins.
-
-    So a client that loses the connection before its first event knows all the same from where to resume.
-    """
-    if event_id is None:
-        return b"retry: %d\n\n" % retry_ms
-    return b"retry: %d\nid: %d.%d\n\n" % (retry_ms, event_id.epoch, event_id.seq)
+def preamble(retry_ms: int) -> bytes:
+    """The first bytes of a stream: how long a client waits before it reconnects."""
+    return b"retry: %d\n\n" % retry_ms
 
 
 def frame(data: bytes, event_id: EventId | None = None) -> bytes:
@@ -74,9 +69,9 @@ class Decoder:
 
     def _line(self, line: bytes, frames: list[Frame]) -> None:
         if not line:
-            if self._id:
-                self.last_id = self._id
             if self._data:
+                if self._id:
+                    self.last_id = self._id
                 frames.append(Frame(self._id, "\n".join(self._data)))
             self._id, self._data = "", []
             return

@@ -115,8 +115,7 @@ class Stream:
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         self._line = line_of(self._send)
-        here = EventId(self._workspace.feed.epoch, upto)
-        await self._write(preamble(RETRY_MS, None if last_id else here))
+        await self._write(preamble(RETRY_MS))
         if last_id:
             async for data in self._replay(last_id, upto):
                 await self._write(data)
@@ -189,8 +188,7 @@ class Stream:
 
 
 def _gap(reason: str, resume_from: EventId) -> bytes:
-    """It has the id from which to go on: a client that does nothing else about it will not meet the same gap again."""
-    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))), resume_from)
+    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
 
 
 def client_id_of(text: str) -> str:
