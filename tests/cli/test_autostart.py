@@ -11,8 +11,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import WAIT_S, Home, finish, read_until
-from tests.support.stub_server import Connection, Request, StubServer, answer
 
 from covey.cli import exits
 from covey.client.connect import connect, owner_address
@@ -20,6 +18,8 @@ from covey.client.errors import ServerUnreachable
 from covey.protocol.build import current_build
 from covey.protocol.errors import Unauthorized
 from covey.protocol.paths import Address, UnsafeDirectory
+from tests.cli.conftest import WAIT_S, Home, finish, read_until
+from tests.support.stub_server import Connection, Request, StubServer, answer
 
 VERSION = {"version": "0.0.1", "commit": "", "build_id": "other", "python_version": "3", "platform": "linux"}
 BUSY = {"message": "the server has work", "code": "busy"}

@@ -6,9 +6,8 @@ import json
 import os
 import signal
 
-from tests.cli.conftest import Home, finish, read_until
-
 from covey.cli import exits
+from tests.cli.conftest import Home, finish, read_until
 
 
 def ask(home: Home, *args: str) -> str:

@@ -6,7 +6,6 @@ import io
 import json
 
 import msgspec
-from tests.client.values import run_complete, some_session, text_delta, text_message
 
 from covey.cli.output import JsonOutput, StreamJsonOutput, TextOutput
 from covey.cli.screen import Screen
@@ -14,6 +13,7 @@ from covey.client.transcript import Transcript
 from covey.protocol.events import Event, Gap, created, decode_event, deleted, updated
 from covey.protocol.messages import Message, Text, TextPart, ToolCall, ToolCallPart
 from covey.protocol.runs import Usage
+from tests.client.values import run_complete, some_session, text_delta, text_message
 
 
 class Terminal(io.StringIO):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 
 import pytest
-from tests.client.values import some_run, text_message
 
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen
 from covey.protocol.events import AgentEvent, created, updated
 from covey.protocol.messages import Message, ToolCall, ToolCallPart
+from tests.client.values import some_run, text_message
 
 
 def calling(tool: str, given: str, *, finished: bool = True, run_id: str = "r1") -> Message:

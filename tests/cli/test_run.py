@@ -8,9 +8,9 @@ import signal
 import subprocess
 
 import pytest
-from tests.cli.conftest import Home, finish, read_until, until
 
 from covey.cli import exits
+from tests.cli.conftest import Home, finish, read_until, until
 
 
 def test_the_answer_is_on_stdout_and_nothing_else_is(home: Home) -> None:

@@ -6,12 +6,12 @@ import asyncio
 import io
 
 import pytest
-from tests.client.values import text_message
 
 from covey.cli import screen as module
 from covey.cli.output import TextOutput
 from covey.cli.screen import Screen, plain
 from covey.protocol.events import created
+from tests.client.values import text_message
 
 
 class Terminal(io.StringIO):

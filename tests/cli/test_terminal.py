@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.cli.conftest import WAIT_S, Home
 
 from covey.cli import exits
 from covey.cli.screen import FRAMES
 from covey.client.client import Client
 from covey.protocol.paths import Address
+from tests.cli.conftest import WAIT_S, Home
 
 QUESTION = "Allow it? [y]es, [n]o, [a]lways this very command in this session: "
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.values import some_run, some_session, some_workspace, text_message
-from tests.support.stub_server import StubServer, answer, cut, stall
 
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.protocol.errors import Conflict, CoveyError, NotFound, QueueFull, Unauthorized
 from covey.protocol.paths import Address
 from covey.protocol.requests import PostPrompt, UpdateSession
+from tests.client.values import some_run, some_session, some_workspace, text_message
+from tests.support.stub_server import StubServer, answer, cut, stall
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.values import run_complete, some_session, some_workspace, text_delta, text_message
-from tests.support.stub_server import Connection, Handler, Request, StubServer, answer, cut, in_turn, stall
 
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ServerUnreachable
@@ -16,6 +14,8 @@ from covey.client.transcript import Transcript
 from covey.protocol.errors import Conflict, NotFound, Unauthorized
 from covey.protocol.events import Event, Gap, created, updated
 from covey.protocol.runs import RunComplete
+from tests.client.values import run_complete, some_session, some_workspace, text_delta, text_message
+from tests.support.stub_server import Connection, Handler, Request, StubServer, answer, cut, in_turn, stall
 
 pytestmark = pytest.mark.anyio
 

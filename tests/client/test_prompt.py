@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.values import run_complete, some_run, some_session, some_workspace, text_delta, text_message
-from tests.support.stub_server import Connection, Handler, Request, StubServer, answer, cut, in_turn, stall
 
 from covey.client import prompt as module
 from covey.client.client import Client
@@ -18,6 +16,8 @@ from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import Event, Gap, created, updated
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, RunComplete
+from tests.client.values import run_complete, some_run, some_session, some_workspace, text_delta, text_message
+from tests.support.stub_server import Connection, Handler, Request, StubServer, answer, cut, in_turn, stall
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.fake_model import FakeModel, Reply
-from tests.support.server import Server, provider_config, running
 
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
@@ -23,6 +21,8 @@ from covey.protocol.errors import Conflict, NotFound, Unauthorized
 from covey.protocol.paths import Address
 from covey.protocol.requests import PostPrompt, UpdateSession
 from covey.protocol.runs import RunComplete
+from tests.support.fake_model import FakeModel, Reply
+from tests.support.server import Server, provider_config, running
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.values import run_complete, text_delta, text_message
 
 from covey.client.transcript import Change, Transcript
 from covey.lifecycle.reply import ReasoningDelta, Reply, Structure, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.protocol.events import Event, Gap, MessageDelta, created, decode_event, deleted, encode_event, updated
 from covey.protocol.messages import Message, ToolCall, ToolCallPart
+from tests.client.values import run_complete, text_delta, text_message
 
 
 def told(transcript: Transcript, message_id: str = "m1") -> str:

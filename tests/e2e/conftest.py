@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.fake_model import FakeModel
 from tests.support.server import Server, Workspace, provider_config, running
 

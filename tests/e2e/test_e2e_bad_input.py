@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
 from tests.support import oracle
 from tests.support.fake_model import FakeModel
 from tests.support.server import Answer, Server, Workspace, outline, provider_config, running, text_of

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+
 from tests.support import oracle
 from tests.support.fake_model import Call, FakeModel, Reply
 from tests.support.server import Answer, Server, Workspace, outline, text_of, until

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.fake_model import Call, FakeModel, Reply
 from tests.support.oracle import LogEvent, Record, judge, read
 from tests.support.server import provider_config, running

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, Workspace, outline, provider_config, running, until
 

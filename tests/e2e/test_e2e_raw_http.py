@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+
 from tests.support import oracle
 from tests.support.fake_model import FakeModel
 from tests.support.server import Server, Workspace, provider_config, running, until

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.fake_model import FakeModel
 from tests.support.server import Server, Workspace, provider_config, running
 

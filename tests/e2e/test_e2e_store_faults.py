@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, Workspace, outline, provider_config, running, until
 

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+
+from covey.protocol.sse import Decoder
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, outline, text_of, until
 from tests.support.stream import Seen, Stream, transcript
-
-from covey.protocol.sse import Decoder
 
 MIB = 1024 * 1024
 LINE = "{n} sixty characters of text, as many models send at once.. \n"

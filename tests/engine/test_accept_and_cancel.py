@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Gate, call, config, running, within
 
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import Message
 from covey.protocol.runs import CancelReceipt, Run
 from covey.store.base import StoreFailed
+from tests.support.engine import Gate, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 

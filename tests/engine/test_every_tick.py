@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
+
 from tests.sim.loop import run_schedule
 from tests.sim.shell import Shell
 

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Engine, call, config, running, within
 
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest
 from covey.tools.base import ToolContext
+from tests.support.engine import Engine, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 

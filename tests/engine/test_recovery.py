@@ -8,9 +8,6 @@ from unittest import mock
 
 import pytest
 from msgspec import structs
-from tests.store.test_store_conformance import change
-from tests.support.disk import Disk
-from tests.support.engine import Engine, Gate, Model, call, config, running, within
 
 from covey.engine.recorder import Batch
 from covey.protocol.errors import Conflict
@@ -18,6 +15,9 @@ from covey.protocol.events import AgentEvent, created
 from covey.protocol.runs import RunComplete
 from covey.store.base import InsertRun, RunRow, UpdateRun
 from covey.tools.base import ToolOutput
+from tests.store.test_store_conformance import change
+from tests.support.disk import Disk
+from tests.support.engine import Engine, Gate, Model, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 

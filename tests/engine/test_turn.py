@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Engine, Gate, call, running, within
 
 from covey.config.schema import ConfigError
 from covey.engine import turn as turn_module
@@ -21,6 +20,7 @@ from covey.protocol.messages import Message, ToolCallPart
 from covey.protocol.runs import RunComplete
 from covey.store.base import StoreFailed
 from covey.tools.base import ToolOutput
+from tests.support.engine import Engine, Gate, call, running, within
 
 pytestmark = pytest.mark.anyio
 

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Gate, Stubborn, call, config, running, within
 
 from covey.engine.recorder import Batch
 from covey.lifecycle.reply import Stopped, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelFailed
 from covey.tools.base import ToolFailed, ToolOutput
+from tests.support.engine import Gate, Stubborn, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 

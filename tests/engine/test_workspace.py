@@ -7,14 +7,14 @@ from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
-from tests.feed.readers import Reader, part_text
-from tests.support.engine import Gate, call, running, within
 
 from covey.engine.recorder import Batch
 from covey.protocol.errors import BadRequest, Conflict, NotFound
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.requests import PostPrompt, UpdateSession
 from covey.store.base import StoreFailed
+from tests.feed.readers import Reader, part_text
+from tests.support.engine import Gate, call, running, within
 
 pytestmark = pytest.mark.anyio
 

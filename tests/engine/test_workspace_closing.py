@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.feed.readers import Reader
-from tests.support.engine import Gate, Stubborn, call, config, running, within
 
 from covey.engine import recorder as recorder_module
 from covey.engine.recorder import Batch
@@ -14,6 +12,8 @@ from covey.protocol.errors import Conflict, NotFound, Unavailable
 from covey.protocol.runs import RunComplete
 from covey.store.sqlite import SqliteStore
 from covey.tools.base import ToolOutput
+from tests.feed.readers import Reader
+from tests.support.engine import Gate, Stubborn, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sim.loop import run_schedule
-from tests.sim.shell import SimJournal, SimModel
-from tests.support.memory_store import MemoryStore
 
 from covey.config.schema import Config, ConfigError, ModelSettings, ProviderSettings
 from covey.engine import workspaces as workspaces_module
@@ -20,6 +17,9 @@ from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.requests import PostPrompt
+from tests.sim.loop import run_schedule
+from tests.sim.shell import SimJournal, SimModel
+from tests.support.memory_store import MemoryStore
 
 CONFIG = Config(providers={"sim": ProviderSettings(type="scripted", models=(ModelSettings(id="m"),))})
 A, B = "client-a", "client-b"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.support.fake_model import FakeModel
 from tests.support.server import Server, provider_config, running
 

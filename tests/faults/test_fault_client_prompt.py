@@ -10,10 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.faults.watching import is_prompt, is_stream, place, through
-from tests.support.fake_model import FakeModel, Recorded, Reply
-from tests.support.fault_proxy import Fault, FaultProxy, Link, Plan, Way
-from tests.support.server import Server, Workspace, outline, text_of
 
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -23,6 +19,10 @@ from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import RunComplete
+from tests.faults.watching import is_prompt, is_stream, place, through
+from tests.support.fake_model import FakeModel, Recorded, Reply
+from tests.support.fault_proxy import Fault, FaultProxy, Link, Plan, Way
+from tests.support.server import Server, Workspace, outline, text_of
 
 FAULTS: tuple[Fault, ...] = ("cut", "reset", "half_close")
 TEXT_GARBAGE = "\N{SNOWMAN}garbage".encode()[1:]

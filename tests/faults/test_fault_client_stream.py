@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from covey.client.client import Client
+from covey.client.event_stream import EventStream
+from covey.protocol.paths import Address
 from tests.faults.watching import FIRST_DELAY_S, Script, Watcher, place, same_bytes, through
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.fault_proxy import Fault, FaultProxy, Link, Plan, Way
 from tests.support.server import Server, Workspace
 from tests.support.stream import Stream
-
-from covey.client.client import Client
-from covey.client.event_stream import EventStream
-from covey.protocol.paths import Address
 
 ENDS: tuple[Fault, ...] = ("cut", "reset", "half_close")
 """Faults that the client is told of."""

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.watching import FIRST_DELAY_S, Watcher, client_of, place, same_bytes
-from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.fault_proxy import FaultProxy, Plan, Way
-from tests.support.server import Server, Workspace, until
 
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
 from covey.protocol.paths import Address
+from tests.faults.watching import FIRST_DELAY_S, Watcher, client_of, place, same_bytes
+from tests.support.fake_model import Call, FakeModel, Recorded, Reply
+from tests.support.fault_proxy import FaultProxy, Plan, Way
+from tests.support.server import Server, Workspace, until
 
 MIB = 1024 * 1024
 CLIENTS = 50

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.faults.watching import place
 from tests.support.fake_model import FakeModel, Recorded, Reply
 from tests.support.fault_proxy import Fault, FaultProxy, Link, Plan, Way

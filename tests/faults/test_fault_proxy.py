@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 from tests.support.fault_proxy import FaultProxy, Plan, Way
 
 TEXT = bytes(range(256)) * 40

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.support.fault_proxy import FaultProxy, Link, Plan
-from tests.support.server import Server, Workspace
 
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
@@ -19,6 +17,8 @@ from covey.protocol.messages import Message
 from covey.protocol.paths import Address
 from covey.protocol.runs import RunComplete
 from covey.protocol.sse import EventId
+from tests.support.fault_proxy import FaultProxy, Link, Plan
+from tests.support.server import Server, Workspace
 
 FIRST_DELAY_S = 0.001
 """Nobody waits for a server that is there: the cuts are what takes time."""

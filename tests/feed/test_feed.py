@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.feed.readers import Reader, delta, message, publish, stream, text, tick
 
 from covey.feed import feed as feed_module
 from covey.feed.feed import Feed
 from covey.protocol.events import Event, Presence, created, encode_event, updated
+from tests.feed.readers import Reader, delta, message, publish, stream, text, tick
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,12 @@ import itertools
 import random
 
 import pytest
-from tests.feed.readers import Clock, Reader, delta, message, publish, stream, text, tick
 
 from covey.feed import feed as feed_module
 from covey.feed.feed import Feed
 from covey.protocol.events import Presence, created, updated
 from covey.protocol.messages import Message, ToolCall, ToolCallPart
+from tests.feed.readers import Clock, Reader, delta, message, publish, stream, text, tick
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
-from tests.support.server import Answer
-
 from covey.lifecycle.runs import (
     CancelRuling,
     Decisions,
@@ -28,6 +26,7 @@ from covey.lifecycle.runs import (
     Start,
     TooLate,
 )
+from tests.support.server import Answer
 
 
 @dataclass(frozen=True)

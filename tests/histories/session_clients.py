@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
+
 from tests.histories import lane_spec
 from tests.histories.lane_spec import Prompt, Request, Spec, World, in_session
 from tests.support.server import Answer

@@ -17,6 +17,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
 from tests.histories.lane_spec import Request
 from tests.histories.session_clients import COMMANDS, TOKEN, Clients, Command
 from tests.support import oracle

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.lifecycle.lanes import Told
 
 from covey.lifecycle.runs import End, Outcome, Phase, Queue, RecordCancelled, Start
+from tests.lifecycle.lanes import Told
 
 
 def test_r15_the_run_that_was_active_is_interrupted_and_the_others_go_on_in_order() -> None:

@@ -6,7 +6,6 @@ What clients see of them (messages, events, status codes) is told again from out
 from __future__ import annotations
 
 import pytest
-from tests.lifecycle.lanes import Told
 
 from covey.lifecycle.runs import (
     DuplicateRun,
@@ -20,6 +19,7 @@ from covey.lifecycle.runs import (
     Start,
     StopTurn,
 )
+from tests.lifecycle.lanes import Told
 
 COMPLETED, FAILED, CANCELLED, INTERRUPTED = Outcome
 ACTIVE, QUEUED, FOLDED = Phase.ACTIVE, Phase.QUEUED, Phase.FOLDED

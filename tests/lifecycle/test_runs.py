@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
-from tests.lifecycle.lanes import Told
 
 from covey.lifecycle.runs import (
     DuplicateRun,
@@ -24,6 +23,7 @@ from covey.lifecycle.runs import (
     TooLate,
 )
 from covey.protocol.runs import RunState
+from tests.lifecycle.lanes import Told
 
 
 def test_r1_accept_gives_out_rising_seqs_and_starts_nothing() -> None:

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.support.fake_model import FakeModel, Recorded, Reply
 
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, TextDelta
 from covey.models.base import ModelClient, ModelFailed, ModelRequest
 from covey.models.openai_compatible import OpenAICompatible
 from covey.protocol.messages import Message, Part, Role, Text, TextPart
+from tests.support.fake_model import FakeModel, Recorded, Reply
 
 KEY = "sk-very-secret"
 

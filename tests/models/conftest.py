@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.fake_model import FakeModel
 
 from covey.models import retry
+from tests.support.fake_model import FakeModel
 
 
 @pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])

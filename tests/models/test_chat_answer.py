@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.fake_model import Call, Reply, delta, event, events
 
 from covey.lifecycle.reply import (
     ModelFact,
@@ -21,6 +20,7 @@ from covey.lifecycle.reply import (
 )
 from covey.models import chat_answer
 from covey.models.chat_answer import AnswerBroken, ChatAnswer, error_text_of_body
+from tests.support.fake_model import Call, Reply, delta, event, events
 
 DONE = "data: [DONE]\n\n"
 

@@ -6,8 +6,6 @@ import base64
 import json
 from typing import Any
 
-from tests.models.asking import message, request
-
 from covey.models.base import ModelRequest, ToolSpec
 from covey.models.chat_request import encode_request
 from covey.protocol.messages import (
@@ -26,6 +24,7 @@ from covey.protocol.messages import (
     ToolResult,
     ToolResultPart,
 )
+from tests.models.asking import message, request
 
 
 def body(asked: ModelRequest) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply, directed
 
 

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.support.fake_model import FakeModel, Reply, delta
 
 from covey.models import http_direct
 from covey.models.http import Endpoint, HttpFailed
 from covey.models.http_direct import Direct
+from tests.support.fake_model import FakeModel, Reply, delta
 
 pytestmark = pytest.mark.anyio
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.models.asking import KEY, answer, client, one_after_the_other, request, text
-from tests.support.fake_model import FakeModel, Reply
 
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import Stopped
 from covey.models.base import ModelFailed, Retry
 from covey.models.openai_compatible import OpenAICompatible
+from tests.models.asking import KEY, answer, client, one_after_the_other, request, text
+from tests.support.fake_model import FakeModel, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 

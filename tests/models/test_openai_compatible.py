@@ -6,12 +6,12 @@ import asyncio
 import time
 
 import pytest
-from tests.models.asking import KEY, answer, client, request
-from tests.support.fake_model import Call, FakeModel, Reply
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun, UsageReported
 from covey.models.http_direct import Direct
 from covey.models.openai_compatible import OpenAICompatible
+from tests.models.asking import KEY, answer, client, request
+from tests.support.fake_model import Call, FakeModel, Reply
 
 pytestmark = pytest.mark.anyio
 

@@ -9,14 +9,14 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from tests.models.asking import KEY, answer, client, failure, one_after_the_other, request, text
-from tests.support.fake_model import FakeModel, Reply, delta
 
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta
 from covey.models import openai_compatible, retry
 from covey.models.base import ModelFailed, Retry
 from covey.models.openai_compatible import OpenAICompatible
+from tests.models.asking import KEY, answer, client, failure, one_after_the_other, request, text
+from tests.support.fake_model import FakeModel, Reply, delta
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.models.asking import answer, message, request, text
 
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed
 from covey.models.scripted import Script, Scripted
 from covey.protocol.messages import ToolCall, ToolCallPart, ToolResult, ToolResultPart
+from tests.models.asking import answer, message, request, text
 
 pytestmark = pytest.mark.anyio
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from tests.support.fake_model import FakeModel
 from tests.support.server import Server, Workspace, running
 

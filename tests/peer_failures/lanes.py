@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.engine import Engine, Gate, call, running, within
-
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt
 from covey.tools.base import ToolOutput
+from tests.support.engine import Engine, Gate, call, running, within
 
 
 @asynccontextmanager

@@ -6,6 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+
+from covey.engine.recorder import Batch
+from covey.models.base import ModelFailed
+from covey.protocol.events import AgentEvent, PermissionNotification
 from tests.peer_failures.conftest import SILENCE, NewRunId, ask
 from tests.peer_failures.lanes import busy, covered, in_a_tool, post_to, states
 from tests.peer_failures.schedules import at_every_step, in_order, later, opened, state_of
@@ -14,10 +18,6 @@ from tests.support.engine import Engine, Gate, Stubborn, call, config, running, 
 from tests.support.fake_model import FakeModel
 from tests.support.server import Workspace, finish_of, text_of
 from tests.support.stream import transcript
-
-from covey.engine.recorder import Batch
-from covey.models.base import ModelFailed
-from covey.protocol.events import AgentEvent, PermissionNotification
 
 quickly = config(grace_s=0.01)
 """What does not stop is abandoned at once."""

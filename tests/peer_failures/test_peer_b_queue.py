@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from covey.engine.agent import ReadyModel
+from covey.models.base import ModelFailed
+from covey.protocol.errors import Conflict, QueueFull
+from covey.protocol.runs import Run
 from tests.peer_failures.conftest import NewRunId
 from tests.peer_failures.lanes import busy, covered, in_a_tool, states
 from tests.peer_failures.schedules import at_every_step, later, opened, state_of, with_a_crash_at_every_step
 from tests.sim.shell import Shell
 from tests.support.engine import Gate, call, config, running, within
 from tests.support.server import Workspace
-
-from covey.engine.agent import ReadyModel
-from covey.models.base import ModelFailed
-from covey.protocol.errors import Conflict, QueueFull
-from covey.protocol.runs import Run
 
 
 @pytest.mark.anyio

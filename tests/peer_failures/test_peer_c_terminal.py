@@ -9,6 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
+
+from covey.cli import exits
+from covey.client import prompt
+from covey.client.client import Client
+from covey.protocol.errors import NotFound
+from covey.protocol.paths import Address
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import RunComplete
+from covey.tools.base import ToolOutput
 from tests.cli.conftest import Home
 from tests.peer_failures.command import covey, finish
 from tests.peer_failures.conftest import SILENCE, NewRunId, ask, bash
@@ -19,15 +28,6 @@ from tests.support.engine import Engine, Gate, call, running
 from tests.support.fake_model import FakeModel
 from tests.support.fault_proxy import FaultProxy, Link, Plan, Way
 from tests.support.server import Server, Workspace, finish_of
-
-from covey.cli import exits
-from covey.client import prompt
-from covey.client.client import Client
-from covey.protocol.errors import NotFound
-from covey.protocol.paths import Address
-from covey.protocol.requests import PostPrompt
-from covey.protocol.runs import RunComplete
-from covey.tools.base import ToolOutput
 
 FAILURE: dict[str, Any] = {"status": 400, "body": "{}"}
 

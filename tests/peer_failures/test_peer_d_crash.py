@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+
 from tests.peer_failures.conftest import NewRunId
 from tests.peer_failures.lanes import busy, in_a_tool, states
 from tests.peer_failures.schedules import opened, with_a_crash_at_every_step

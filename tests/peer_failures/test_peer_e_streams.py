@@ -13,14 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.feed.readers import Reader, delta, message, text
-from tests.peer_failures.command import covey, finish
-from tests.peer_failures.conftest import SILENCE, NewRunId, ask
-from tests.server.site import CLIENT, Watcher, serving
-from tests.support.fake_model import FakeModel
-from tests.support.fault_proxy import FaultProxy, Link, Plan, Way
-from tests.support.server import Server, Workspace, until
-from tests.support.stream import Stream
 
 from covey.cli import exits
 from covey.client import prompt
@@ -35,6 +27,14 @@ from covey.protocol.paths import Address
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import RunComplete
 from covey.server import event_stream
+from tests.feed.readers import Reader, delta, message, text
+from tests.peer_failures.command import covey, finish
+from tests.peer_failures.conftest import SILENCE, NewRunId, ask
+from tests.server.site import CLIENT, Watcher, serving
+from tests.support.fake_model import FakeModel
+from tests.support.fault_proxy import FaultProxy, Link, Plan, Way
+from tests.support.server import Server, Workspace, until
+from tests.support.stream import Stream
 
 
 def numbers(ids: list[str]) -> list[int]:

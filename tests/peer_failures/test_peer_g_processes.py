@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+
+from covey.tools.processes import Completed, LocalProcesses
 from tests.peer_failures.conftest import NewRunId, ask, bash
 from tests.peer_failures.lanes import in_a_tool
 from tests.support.engine import Gate, running
 from tests.support.machine import has_pid, is_alive, pid_in
 from tests.support.server import Server, Workspace, until
-
-from covey.tools.processes import Completed, LocalProcesses
 
 
 async def run(command: str, directory: Path, *, timeout_s: float = 30) -> Completed:

@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.peer_failures.lanes import busy, states
-from tests.support.engine import Gate, call, running
 
 from covey.tools.base import ToolOutput
 from covey.tools.threads import in_thread
+from tests.peer_failures.lanes import busy, states
+from tests.support.engine import Gate, call, running
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.peer_failures.conftest import NewRunId, ask, bash
-from tests.support.server import Server, Workspace
 
 from covey.protocol.paths import Address, token_file
 from covey.server import daemon
+from tests.peer_failures.conftest import NewRunId, ask, bash
+from tests.support.server import Server, Workspace
 
 
 @pytest.mark.parametrize(("origin", "status"), [("http://evil.example", 403), ("", 415)])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+
 from tests.peer_failures.conftest import CONFIG, ask, bash
 from tests.support.fake_model import FakeModel
 from tests.support.machine import is_alive, pid_in

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.support.disk import BOUND_S, Disk
-from tests.support.engine import Model, Work, config, within
-
 from covey.config.schema import Config
 from covey.engine.workspace import Shared, Workspace
 from covey.engine.workspaces import Workspaces
@@ -24,6 +21,8 @@ from covey.protocol.sse import Decoder
 from covey.server.access import Access
 from covey.server.app import App
 from covey.store.journal import Journal
+from tests.support.disk import BOUND_S, Disk
+from tests.support.engine import Model, Work, config, within
 
 CLIENT = str(uuid.UUID(int=1))
 

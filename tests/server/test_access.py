@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.server.site import serving
 
 from covey.protocol.errors import CoveyError
 from covey.server.access import Access, hosts
+from tests.server.site import serving
 
 TOKEN = "s3cret-token"
 ACCESS = Access(TOKEN, hosts(["Build-Box", "covey.example.org"]))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from tests.server.site import CLIENT, Site, serving
-from tests.support.engine import Gate, config
 
 from covey.engine import recorder as recorder_module
 from covey.server import endpoint as endpoint_module
 from covey.server.routes import runs
+from tests.server.site import CLIENT, Site, serving
+from tests.support.engine import Gate, config
 
 pytestmark = pytest.mark.anyio
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.site import CLIENT, Site, Watcher, serving
-from tests.support.engine import Gate, call, within
 
 from covey.engine.recorder import Batch
 from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
 from covey.server import event_stream
 from covey.store.base import StoredEvent
+from tests.server.site import CLIENT, Site, Watcher, serving
+from tests.support.engine import Gate, call, within
 
 pytestmark = pytest.mark.anyio
 

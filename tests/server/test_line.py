@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.site import CLIENT, Site, scope, serving
-from tests.support.engine import Gate, within
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
 from covey.protocol.sse import Decoder
 from covey.server.line import line_of
+from tests.server.site import CLIENT, Site, scope, serving
+from tests.support.engine import Gate, within
 
 pytestmark = pytest.mark.anyio
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.server.site import serving
 from tests.support.engine import Gate
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 from starlette.routing import Route
-from tests.server.site import serving
 
 from covey.server import openapi
 from covey.server.app import ENDPOINTS
+from tests.server.site import serving
 
 W = "/v1/workspaces/{id}"
 S = W + "/agent/sessions/{sid}"

@@ -22,8 +22,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
-
 from covey.lifecycle.runs import (
     CancelRuling,
     DuplicateRun,
@@ -37,6 +35,7 @@ from covey.lifecycle.runs import (
     StopTurn,
     TooLate,
 )
+from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
 
 
 class World(NamedTuple):

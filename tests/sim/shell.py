@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.support.memory_store import MemoryStore
-from tests.support.oracle import LogEvent, Record, judge
 
 from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSettings
 from covey.engine.workspace import Shared, Workspace, open_workspace
@@ -29,6 +27,8 @@ from covey.protocol.runs import CancelReceipt, PromptReceipt
 from covey.store.base import PutWorkspace, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
 from covey.tools.base import Tool, ToolContext, ToolOutput
+from tests.support.memory_store import MemoryStore
+from tests.support.oracle import LogEvent, Record, judge
 
 ROW = WorkspaceRow("w", "/project", 7, 1)
 CONFIG = Config(

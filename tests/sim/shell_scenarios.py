@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from covey.protocol.errors import Conflict
 from tests.sim.loop import Scenario
 from tests.sim.shell import Shell
-
-from covey.protocol.errors import Conflict
 
 
 async def _all(*clients: Awaitable[Any]) -> None:

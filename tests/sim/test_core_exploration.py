@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.sim.core_exploration import Bounds, Exploration, explore
 
 from covey.lifecycle.runs import (
     CancelRuling,
@@ -22,6 +21,7 @@ from covey.lifecycle.runs import (
     Start,
     StopTurn,
 )
+from tests.sim.core_exploration import Bounds, Exploration, explore
 
 # The real methods, for defects that are nearly right.
 accept = Lane.accept

@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 import pytest
+
 from tests.sim.loop import History, explore, run_schedule, run_seed, run_to_crash, shorten
 from tests.sim.shell import Shell
 from tests.sim.shell_scenarios import SCENARIOS, after_crash, fresh

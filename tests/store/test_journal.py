@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-from tests.store.test_store_conformance import message, run, session
-from tests.support.disk import BOUND_S, Disk
 
 from covey.protocol.events import Event, MessageDelta, created
 from covey.store import journal as journal_module
 from covey.store.base import InsertRun, PutMessage, RunExists, RunRow, StoreFailed
 from covey.store.journal import Journal, WorkspaceJournal
+from tests.store.test_store_conformance import message, run, session
+from tests.support.disk import BOUND_S, Disk
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,6 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.damages import DAMAGES
-from tests.support.good_stores import make_stores
-from tests.support.meddling import meddling
 
 from covey.lifecycle.reply import TextPiece
 from covey.store import oracle_file
@@ -21,6 +18,9 @@ from covey.store.oracle_file import NoStore
 from covey.store.oracle_findings import KINDS
 from covey.store.oracle_record import TABLES, fitting
 from covey.store.sqlite import SqliteStore
+from tests.support.damages import DAMAGES
+from tests.support.good_stores import make_stores
+from tests.support.meddling import meddling
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,14 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.damages import DAMAGES
-from tests.support.good_stores import make_stores, take_up
-from tests.support.meddling import meddling
 
 from covey.store import repair
 from covey.store.oracle import Examination, examine
 from covey.store.oracle_file import NoStore
 from covey.store.oracle_record import KEYS, TABLES
+from tests.support.damages import DAMAGES
+from tests.support.good_stores import make_stores, take_up
+from tests.support.meddling import meddling
 
 TOLD = [
     "a_broken_event", "a_broken_message", "a_broken_run", "a_far_event", "a_gap", "a_lost_message", "a_lost_version",

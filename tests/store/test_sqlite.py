@@ -6,11 +6,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.store.test_store_conformance import change, run, session
 
 from covey.protocol.events import created
 from covey.store.base import Change, PutSession, StoreFailed
 from covey.store.sqlite import SqliteStore
+from tests.store.test_store_conformance import change, run, session
 
 
 def test_what_was_committed_is_there_after_opening_again(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from tests.support.memory_store import MemoryStore
 
 from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import Event, created, encode_event, updated
@@ -32,6 +31,7 @@ from covey.store.base import (
     Write,
 )
 from covey.store.sqlite import SqliteStore
+from tests.support.memory_store import MemoryStore
 
 MAKERS: dict[str, Callable[[Path], Store]] = {
     "sqlite": lambda directory: SqliteStore(directory / "covey.db"),

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.machine import carriers
 
 from covey.tools.base import ToolContext
+from tests.support.machine import carriers
 
 
 @pytest.fixture

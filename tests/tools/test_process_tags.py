@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.machine import TREE, is_alive, pid_in, until
 
 from covey.tools import process_table
 from covey.tools.processes import kill_tagged
+from tests.support.machine import TREE, is_alive, pid_in, until
 
 
 def start_tagged(tag: str, **options: Any) -> subprocess.Popen[bytes]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.machine import TREE, WAIT_FOR, carriers, has_pid, is_alive, pid_in, until
 
 from covey.tools import process_table, processes
 from covey.tools.processes import Completed, LocalProcesses, Output, kill_tagged
+from tests.support.machine import TREE, WAIT_FOR, carriers, has_pid, is_alive, pid_in, until
 
 pytestmark = pytest.mark.anyio
 
