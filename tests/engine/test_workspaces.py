@@ -12,7 +12,8 @@ import pytest
 
 from covey.config.schema import Config, ConfigError, ModelSettings, ProviderSettings
 from covey.engine import workspaces as workspaces_module
-from covey.engine.workspace import Shared, Workspace
+from covey.engine.shared import Shared
+from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable

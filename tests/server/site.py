@@ -14,7 +14,8 @@ from typing import Any
 from unittest import mock
 
 from covey.config.schema import Config
-from covey.engine.workspace import Shared, Workspace
+from covey.engine.shared import Shared
+from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.sse import Decoder

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSettings
-from covey.engine.workspace import Shared, Workspace, open_workspace
+from covey.engine.shared import Shared
+from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta

@@ -122,7 +122,7 @@ def test_a_new_epoch_begins_only_if_history_was_lost(data_dir: Path, name: str) 
     before = rows(data_dir, "events")["events"]
     (record,) = repair.repair(data_dir).after.records
     after = rows(data_dir, "events")["events"]
-    if record.epoch in (8, 1 + record.epoch * (name == "a_lost_workspace")):
+    if record.epoch == 8:
         assert name not in WITHOUT_A_GAP
         assert record.events[0].type == "config_changed"
         assert record.events[0].seq > 1, "a log that begins with 1 claims to tell everything"
@@ -168,9 +168,7 @@ def test_several_damages_at_once_are_repaired(stores: Path, data_dir: Path, seed
     chance = random.Random(seed)
     shutil.copy(stores / chance.choice(["ended", "open"]) / "covey.db", data_dir / "covey.db")
     for name in chance.sample(list(DAMAGES), chance.randint(2, 6)):
-        with suppress(
-            AssertionError, TypeError, KeyError, apsw.Error
-        ):  # the one before may have left nothing to damage
+        with suppress(AssertionError, TypeError, KeyError, ValueError, apsw.Error):  # nothing is left to be damaged
             damage(data_dir, name)
     done = repair.repair(data_dir)
     assert strange(done.after) == []
@@ -224,8 +222,7 @@ def test_a_turn_gets_what_it_lacks(data_dir: Path, name: str, run_id: str, expec
 def test_messages_that_belong_to_no_turn_stay_in_the_conversation(data_dir: Path) -> None:
     (before,) = examine(data_dir).records
     for name in ("two_prompts", "a_message_that_was_never_told"):
-        with suppress(apsw.ConstraintError):
-            damage(data_dir, name)
+        damage(data_dir, name)
     (after,) = repair.repair(data_dir).after.records
     assert before.messages.keys() < after.messages.keys()
     assert "run_id" not in after.messages["twin"]

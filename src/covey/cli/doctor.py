@@ -17,7 +17,8 @@ import apsw
 from covey import __version__
 from covey.cli import common, exits
 from covey.cli.screen import plain
-from covey.protocol.paths import default_data_dir
+from covey.client.connect import owner_address
+from covey.protocol.paths import Address, default_data_dir
 from covey.store.oracle import Examination, examine, open_runs
 from covey.store.oracle_file import NoStore
 from covey.store.oracle_findings import Finding
@@ -45,7 +46,7 @@ async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
 
 
 def _check(data_dir: Path, as_json: bool) -> int:
-    server = _server_of(data_dir)
+    server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
     if as_json:
@@ -70,7 +71,7 @@ def _repair(data_dir: Path, as_json: bool) -> int:
     if as_json:
         repaired = {"repaired": _list(done.before.findings, done.before.records), "saved_rows": done.saved}
         backup = {"backup": str(done.backup) if done.backup else None}
-        print(json.dumps(_json(data_dir, "", done.after, left) | repaired | backup))
+        print(json.dumps(_json(data_dir, None, done.after, left) | repaired | backup))
     else:
         _print_repair(data_dir, done)
         _print_findings(left, done.after.records)
@@ -78,23 +79,6 @@ def _repair(data_dir: Path, as_json: bool) -> int:
 
 
 # ── the server, and what it left on the machine ──
-
-
-def _server_of(data_dir: Path) -> str:
-    """What the server that owns the data directory says about itself; '' if there is none."""
-    try:
-        descriptor = os.open(data_dir / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        said = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").strip()
-        if said:  # a server that left in order says nothing; one that was killed still seems to speak
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return ""
-    except BlockingIOError:
-        return said
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -150,14 +134,14 @@ def _tagged() -> dict[str, list[int]]:
 # ── telling people ──
 
 
-def _print_state(data_dir: Path, server: str, found: Examination) -> None:
+def _print_state(data_dir: Path, server: Address | None, found: Examination) -> None:
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
         told = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
         _say(f"  {told}")
     if server:
-        _say(f"  a server is running: {server}")
+        _say(f"  a server is running at {server}")
     waiting = [run for record in found.records for run in open_runs(record)]
     if waiting:
         _say(f"  {len(waiting)} open runs, {'as it should be' if server else 'to be taken up at the next start'}")
@@ -219,7 +203,7 @@ def _list(findings: list[Finding], records: list[Record]) -> list[dict[str, Any]
     ]
 
 
-def _json(data_dir: Path, server: str, found: Examination, findings: list[Finding]) -> dict[str, Any]:
+def _json(data_dir: Path, server: Address | None, found: Examination, findings: list[Finding]) -> dict[str, Any]:
     waiting = [
         {"workspace_id": record.workspace_id, **{name: run[name] for name in ("run_id", "session_id", "state")}}
         for record in found.records
@@ -228,7 +212,7 @@ def _json(data_dir: Path, server: str, found: Examination, findings: list[Findin
     return {
         "data_dir": str(data_dir),
         "healthy": not findings,
-        "server_runs": bool(server),
+        "server": str(server) if server else None,
         "workspaces": len(found.records),
         **{name: sum(len(getattr(record, name)) for record in found.records) for name in _COUNTED},
         "open_runs": waiting,

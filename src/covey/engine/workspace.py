@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from covey.config.defaults import with_defaults
-from covey.config.load import load
-from covey.config.probe import probe
 from covey.config.schema import Config, ConfigError
 from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
 from covey.engine.permissions import PermissionDesk
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
+from covey.engine.shared import Shared, load_config
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.turn import TurnParts
-from covey.engine.world import World
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.lifecycle.permissions import Rules
@@ -39,12 +34,10 @@ from covey.store.base import (
     PutSession,
     RunExists,
     RunRow,
-    Store,
     StoreFailed,
     WorkspaceRow,
 )
-from covey.store.journal import Journal, WorkspaceJournal
-from covey.tools.processes import kill_tagged
+from covey.store.journal import WorkspaceJournal
 
 log = logging.getLogger(__name__)
 
@@ -52,22 +45,6 @@ REREADS = 10
 """How often messages are read again: once is enough, unless the disk refuses the end of one of them."""
 EARLY_CANCEL_S = 60.0
 """How long a cancel waits for a prompt that it has overtaken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all workspaces of a server share."""
-
-    store: Store
-    journal: Journal
-    world: World
-    data_dir: Path
-    config_file: Path | None
-    environ: Mapping[str, str]
-    counts: Counter[str] = field(default_factory=Counter)
-    """What has happened since the start, for /metrics."""
-    end_processes: Callable[[str], int] = kill_tagged
-    """Ends what the tools of a run left behind when the server was killed."""
 
 
 class Workspace:
@@ -357,14 +334,6 @@ def _outcome(terminal: RunComplete) -> str:
     if terminal.interrupted:
         return "interrupted"
     return "failed" if terminal.error else "completed"
-
-
-async def load_config(shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
-    """What the files of a workspace say, or whatever model can be found without any; with warnings for people."""
-    loaded = await asyncio.to_thread(load, Path(path), shared.config_file, shared.environ)
-    for warning in loaded.warnings:
-        log.warning("%s", warning)
-    return await with_defaults(loaded.config, shared.environ, probe), loaded.warnings
 
 
 def _rules(config: Config) -> Rules:

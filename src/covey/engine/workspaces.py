@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from covey.config.schema import Config, ConfigError
-from covey.engine.workspace import Shared, Workspace, load_config, open_workspace
+from covey.engine.shared import Shared, load_config
+from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.events import Presence, updated
 from covey.store.base import Change, PutWorkspace, WorkspaceRow

@@ -20,7 +20,7 @@ import uvicorn
 
 from covey import __version__
 from covey.config.load import load
-from covey.engine.workspace import Shared
+from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.paths import Address, token_file

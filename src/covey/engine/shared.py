@@ -1,0 +1,45 @@
+"""What all workspaces of a server share, and how each of them gets its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from covey.config.defaults import with_defaults
+from covey.config.load import load
+from covey.config.probe import probe
+from covey.config.schema import Config
+from covey.engine.world import World
+from covey.store.base import Store
+from covey.store.journal import Journal
+from covey.tools.processes import kill_tagged
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The store, the clock, and what was given on the command line."""
+
+    store: Store
+    journal: Journal
+    world: World
+    data_dir: Path
+    config_file: Path | None
+    environ: Mapping[str, str]
+    counts: Counter[str] = field(default_factory=Counter)
+    """What has happened since the start, for /metrics."""
+    end_processes: Callable[[str], int] = kill_tagged
+    """Ends what the tools of a run left behind when the server was killed."""
+
+
+async def load_config(shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+    """What the files of a workspace say, or whatever model can be found without any; with warnings for people."""
+    loaded = await asyncio.to_thread(load, Path(path), shared.config_file, shared.environ)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    return await with_defaults(loaded.config, shared.environ, probe), loaded.warnings
