@@ -16,7 +16,8 @@ import pytest
 
 from covey.cli import doctor, exits
 from covey.cli.main import main
-from covey.server.daemon import CannotServe, _owned
+from covey.server.daemon import _owned
+from covey.server.listener import CannotServe
 from covey.store import repair
 from covey.store.oracle_file import NoStore
 from covey.tools.process_table import TAG
@@ -259,7 +260,7 @@ def mangled(content: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(5))
 def test_no_damage_to_the_bytes_makes_it_stumble(data_dir: Path, capsys: Said, part: int) -> None:
     path = data_dir / "covey.db"
     content = path.read_bytes()
@@ -272,7 +273,7 @@ def test_no_damage_to_the_bytes_makes_it_stumble(data_dir: Path, capsys: Said, p
         assert path.read_bytes() == damaged, "looking changes nothing"
         said = capsys.readouterr()
         assert code != exits.UNREACHABLE or said.err.startswith(f"covey: {path}"), seed
-        if code == exits.FAILED or "--repair" in said.err or seed % 10 == 0:
+        if seed % 5 == 0:
             may_be_saved = code != exits.UNREACHABLE or "--repair" in said.err
             expected = exits.OK if may_be_saved else exits.UNREACHABLE
             assert (run_doctor(data_dir, "--repair"), run_doctor(data_dir)) == (expected, expected), seed

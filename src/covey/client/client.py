@@ -22,7 +22,7 @@ from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
 from covey.protocol.errors import decode_error
 from covey.protocol.events import PermissionRequest
-from covey.protocol.messages import Message, Session
+from covey.protocol.messages import Message, Session, decode_messages
 from covey.protocol.paths import Address
 from covey.protocol.requests import (
     AgentInfo,
@@ -166,7 +166,9 @@ class Client:
         self, workspace_id: str, session_id: str, *, after: str = "", limit: int | None = None
     ) -> tuple[Message, ...]:
         path = f"{_session(workspace_id, session_id)}/messages"
-        return await self._get(tuple[Message, ...], path, after=after, limit=limit)
+        body = await self._send("GET", path, after=after, limit=limit)
+        with _readable(body):
+            return decode_messages(body)
 
     # ── the agent ──
 
@@ -308,8 +310,14 @@ class Client:
 
 
 def _decode(answer: type[T], body: bytes) -> T:
-    try:
+    with _readable(body):
         return msgspec.json.decode(body, type=answer)
+
+
+@contextmanager
+def _readable(body: bytes) -> Iterator[None]:
+    try:
+        yield
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         start = body[:80].decode("utf-8", "replace").strip() or "an empty body"
         raise BadAnswer(f"The server's answer cannot be read ({error}); it begins with: {start}") from None

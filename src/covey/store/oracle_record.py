@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from covey.lifecycle.reply import TextPiece
-from covey.protocol.events import decode_event
+from covey.protocol.events import TYPES, decode_event
 from covey.protocol.messages import Attachment, Message, ReasoningPart, Session, TextPart, ToolCallPart
 from covey.protocol.runs import Run
 
@@ -151,10 +151,11 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
     try:
         event = decode_event(encoded)
         value = msgspec.json.decode(encoded)
-        inner = value["payload"]
-        told = LogEvent(seq, value["type"], inner["type"], inner["payload"])
+        told = LogEvent(seq, value["type"], value["payload"]["type"], value["payload"]["payload"])
         if not isinstance(told.payload, dict) or not 0 < seq < LAST_NUMBER:
             raise ValueError(seq)
+        if told.type in TYPES and event is None:
+            raise ValueError(told.change)
         if told.type == "message":
             msgspec.convert(told.payload, Message)  # clients forgive a part of an unknown type, the store does not
     except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, ValueError):
