@@ -15,7 +15,7 @@ from tests.support.server import Answer
 TOKEN = re.compile(r"<(\w+):(\w+)>")
 """How a prompt says which one it is, and what the model is to do."""
 KINDS = (
-    *("post",) * 8, "twins", "again", "other", "elsewhere", *("cancel",) * 2, *("cancel_run",) * 2, "cancel_early",
+    *("post",) * 14, "twins", "again", "other", "elsewhere", *("cancel",) * 2, *("cancel_run",) * 2, "cancel_early",
     "post_early", "clear", "remove", "edit", "unknown", "listing", "counting", "busy", "look", "delete",
 )  # fmt: skip
 """What a client may do. Mostly it prompts: else there would be nothing to do the rest to."""
@@ -177,6 +177,9 @@ class Clients:
         return [Request("GET", f"/runs/{run_id}", lane_spec.look(run_id))]
 
     def _delete(self, command: Command) -> list[Request]:
+        """Not often: it is the end of the story."""
+        if command.pick % 3:
+            return []
         return [Request("DELETE", f"/sessions/{self.session_id}", in_session(lane_spec.delete), deletes=True)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from covey.protocol.events import PermissionRequest
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt
 from covey.tools.base import ToolOutput
@@ -32,6 +33,16 @@ async def in_a_tool(engine: Engine, gate: Gate, *, run_id: str = "a") -> None:
     engine.model.answer("I work. ", *call())
     await engine.post(run_id, run_id)
     await gate.reached()
+
+
+async def asking(engine: Engine, prompt: str) -> PermissionRequest:
+    """Post a prompt, as the run "a", whose tool call waits for somebody's permission."""
+    engine.tool.harmless = False
+    engine.model.answer(*call())
+    await engine.post(prompt, "a")
+    await engine.until(lambda: engine.workspace.permissions.pending)
+    (request,) = engine.workspace.permissions.pending
+    return request
 
 
 def standing_at(gate: Gate) -> Callable[[], Awaitable[ToolOutput]]:

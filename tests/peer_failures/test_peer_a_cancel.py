@@ -11,10 +11,10 @@ from covey.engine.recorder import Batch
 from covey.models.base import ModelFailed
 from covey.protocol.events import AgentEvent, PermissionNotification
 from tests.peer_failures.conftest import SILENCE, NewRunId, ask
-from tests.peer_failures.lanes import busy, covered, in_a_tool, post_to, states
+from tests.peer_failures.lanes import asking, busy, covered, in_a_tool, post_to, states
 from tests.peer_failures.schedules import at_every_step, in_order, later, opened, state_of
 from tests.sim.shell import Shell
-from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
+from tests.support.engine import Engine, Gate, Stubborn, config, running, within
 from tests.support.fake_model import FakeModel
 from tests.support.server import Workspace, finish_of, text_of
 from tests.support.stream import transcript
@@ -252,11 +252,7 @@ async def test_a15_a_tool_that_ignores_the_cancel_is_abandoned_and_that_is_said(
 @pytest.mark.anyio
 async def test_a16_a_cancel_closes_an_open_request_for_everybody(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        engine.tool.harmless = False
-        engine.model.answer(*call())
-        await engine.post("a", "a")
-        await engine.until(lambda: engine.workspace.permissions.pending)
-        (request,) = engine.workspace.permissions.pending
+        request = await asking(engine, "a")
         await engine.cancel()
         await engine.ended("a")
         assert [notice.denied for notice in engine.of_type(PermissionNotification)] == [True]
@@ -296,10 +292,7 @@ def test_a19_text_that_was_streamed_before_the_cancel_is_kept_as_the_clients_saw
 @pytest.mark.anyio
 async def test_a20_a_message_after_a_cancel_is_a_new_prompt_and_no_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        engine.tool.harmless = False
-        engine.model.answer(*call())
-        await engine.post("do it", "a")
-        await engine.until(lambda: engine.workspace.permissions.pending)
+        await asking(engine, "do it")
         await engine.cancel()
         receipt = await engine.post("yes, allow it")
         run = await engine.ended(receipt.run_id)

@@ -70,8 +70,8 @@ def recovered(life_steps: int, recovery_steps: int) -> dict[str, str] | None:
 
 
 def test_d3_a_recovery_that_is_itself_cut_off_is_done_again_with_the_same_end() -> None:
-    ends = set()
-    for life_steps in range(20, 80, 12):
+    ends: set[str] = set()
+    for life_steps in range(20, 80, 20):
         whole = recovered(life_steps, 0)
         assert whole is not None
         ends.update(whole.values())

@@ -9,6 +9,7 @@ import pytest
 
 from covey.protocol.paths import Address, token_file
 from covey.server import daemon
+from covey.server.listener import CannotServe
 from tests.peer_failures.conftest import NewRunId, ask, bash
 from tests.support.server import Server, Workspace
 
@@ -45,7 +46,7 @@ def test_i3_there_is_no_server_on_tcp_without_a_token(
     assert len(made) > 30
     assert stat.S_IMODE(token_file(tmp_path).stat().st_mode) == 0o600
     (tmp_path / "empty").write_text("\n")
-    with pytest.raises(daemon.CannotServe, match="empty"):
+    with pytest.raises(CannotServe, match="empty"):
         daemon._token(daemon.Options(Address(host=host, port=0), tmp_path, None, tmp_path / "empty", 0.0))
 
 

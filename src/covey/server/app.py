@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.routing import Route, Router
+from starlette.routing import Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
@@ -64,15 +64,24 @@ class App:
         try:
             self._access.check(scope)
             await self._router(scope, receive, send)
+        except MethodNotAllowed as error:
+            await respond_error(send, error, [self._allow(scope)])
         except CoveyError as error:
             await respond_error(send, error)
         except HTTPException as error:
-            await respond_error(send, MethodNotAllowed(f"{scope['method']} is not for this path: {error.detail}"))
+            refusal = MethodNotAllowed(f"{scope['method']} is not for this path: {error.detail}")
+            await respond_error(send, refusal, [self._allow(scope)])
         except ClientGone:
             pass
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             await respond_error(send, CoveyError("an error of ours; the server's log has the details"))
+
+    def _allow(self, scope: Scope) -> tuple[bytes, bytes]:
+        """What a 405 has to tell: the methods of this path. HEAD goes without saying."""
+        routes = [route for route in self._router.routes if route.matches(scope)[0] is not Match.NONE]
+        methods = {method for route in routes if isinstance(route, Route) for method in route.methods or ()}
+        return b"allow", ", ".join(sorted(methods - {"HEAD"})).encode()
 
     async def beat(self) -> None:
         """Keep quiet streams alive and end the stalled ones, until cancelled."""

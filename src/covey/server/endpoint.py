@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
@@ -128,9 +128,9 @@ async def respond(send: Send, status: int, data: bytes, headers: list[tuple[byte
     await send({"type": "http.response.body", "body": data})
 
 
-async def respond_error(send: Send, error: CoveyError) -> None:
+async def respond_error(send: Send, error: CoveyError, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
     body = ErrorBody(message=error.message, code=error.code, retry_after=error.retry_after)
-    headers = [_JSON]
+    headers = [_JSON, *more]
     if error.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(error.retry_after))))
     if error.status == 401:
