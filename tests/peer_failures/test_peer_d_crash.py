@@ -173,7 +173,6 @@ async def test_d10_the_id_of_a_deleted_session_is_never_used_again(tmp_path: Pat
 
 
 @pytest.mark.anyio
-@pytest.mark.xfail(strict=True, reason="ids count up from the time of day, which may be set back between two starts")
 async def test_d10_nor_after_a_restart_with_the_clock_set_back(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         moment = time.time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 from pathlib import Path
@@ -16,11 +17,13 @@ from tests.support.engine import Gate, running
 from tests.support.machine import has_pid, is_alive, pid_in
 from tests.support.server import Server, Workspace, until
 
+calls = itertools.count(1)
+
 
 async def run(command: str, directory: Path, *, timeout_s: float = 30) -> Completed:
-    env = {"PATH": os.environ["PATH"]}
+    env, tag = {"PATH": os.environ["PATH"]}, f"peer-{os.getpid()}/{next(calls)}"
     return await LocalProcesses().run_command(
-        command, cwd=directory, env=env, tag=f"peer-{os.getpid()}/c1", timeout_s=timeout_s, output_limit=1000
+        command, cwd=directory, env=env, tag=tag, timeout_s=timeout_s, output_limit=1000
     )
 
 

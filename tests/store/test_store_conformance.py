@@ -190,3 +190,13 @@ def test_workspaces_and_early_cancels_are_kept(store: Store) -> None:
     assert store.workspaces() == [row]
     assert [cancel.run_id for cancel in store.early_cancels("w")] == ["soon", "late"]
     assert store.early_cancels("x") == []
+
+
+def test_the_newest_id_counts_messages_and_sessions_also_deleted_ones(store: Store) -> None:
+    assert store.newest_id("w") == ""
+    store.commit([change(PutSession(session("B1"))), change(PutMessage(message("A9", session_id="B1")), workspace="x")])
+    assert store.newest_id("w") == "B1"
+    assert store.newest_id("y") == "A9", "messages are unique among all workspaces"
+    gone = session("C1")
+    store.commit([change(PutSession(gone), events=(created(gone),)), change(DropSession("C1"))])
+    assert store.newest_id("w") == "C1"

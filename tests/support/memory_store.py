@@ -109,6 +109,11 @@ class MemoryStore:
         ]
         return found[:limit]
 
+    def newest_id(self, workspace_id: str) -> str:
+        sessions = [session_id for owner, session_id in self._sessions if owner == workspace_id]
+        told = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]
+        return max([*self._messages, *sessions, *told], default="")
+
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]
         return sorted(rows, key=lambda row: (row.session.updated_at, row.session.id), reverse=True)

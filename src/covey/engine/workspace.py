@@ -352,6 +352,7 @@ async def open_workspace(
 ) -> Workspace:
     """Open a workspace whose row is in the store, and go on where it stopped."""
     read, store = shared.journal.read, shared.store
+    shared.world.start_after(await read(store.newest_id, row.id))
     bounds = await read(store.log_bounds, row.id)
     sessions = [entry.session for entry in await read(store.sessions, row.id)]
     feed = Feed(row.epoch, bounds.last)

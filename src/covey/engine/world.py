@@ -22,6 +22,14 @@ class World:
     def now_s(self) -> int:
         return int(self.now())
 
+    def start_after(self, newest_id: str) -> None:
+        """Give out no id up to this one, which is in the store: the clock may have been set back since."""
+        if all(digit in _DIGITS for digit in newest_id):
+            tick = 0
+            for digit in newest_id:
+                tick = tick * len(_DIGITS) + _DIGITS.index(digit)
+            self._last_tick = max(self._last_tick, tick)
+
     def new_id(self) -> str:
         """A short id that sorts by time. One server owns a store, so counting up is enough to be unique.
 

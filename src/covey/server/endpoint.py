@@ -51,6 +51,13 @@ class Call:
             raise BadRequest(f"{name} must be a number from 0 to {at_most:g}, not {text!r}")
         return value
 
+    def count(self, name: str, *, at_most: int) -> int:
+        """A whole number of the query, 0 if it is not there."""
+        value = self.number(name, at_most=at_most)
+        if not value.is_integer():
+            raise BadRequest(f"{name} must be a whole number, not {value:g}")
+        return int(value)
+
 
 Handler = Callable[[Call, Any], Awaitable[Any]]
 

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from covey import __version__
 from covey.protocol.errors import ErrorBody
+from covey.protocol.runs import RunState
+from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
+from covey.server.routes.runs import RUNS_MAX
+from covey.server.routes.sessions import MESSAGES_MAX
 
-_QUERY: dict[str, tuple[str, ...]] = {
-    "GET /v1/workspaces/{id}/events": ("client_id", "deltas", "session_id", "last_event_id"),
-    "DELETE /v1/workspaces/{id}": ("client_id",),
-    "POST /v1/workspaces/{id}/current-session": ("client_id",),
-    "GET /v1/workspaces/{id}/sessions/{sid}/messages": ("after", "limit"),
-    "GET /v1/workspaces/{id}/runs": ("session_id", "state", "limit"),
-    "GET /v1/workspaces/{id}/runs/{run_id}": ("wait",),
-}
-_NUMBERS = {"limit", "wait"}
+_TEXT: dict[str, Any] = {"type": "string"}
+_CLIENT: dict[str, Any] = {"type": "string", "format": "uuid"}
+_STATE: dict[str, Any] = {"type": "string", "enum": get_args(RunState)}
+
+
+def _up_to(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": most}
+
+
+_QUERY: dict[str, dict[str, dict[str, Any]]] = {
+    "GET /v1/workspaces/{id}/events": {
+        "client_id": _CLIENT, "deltas": _TEXT, "session_id": _TEXT, "last_event_id": _TEXT
+    },
+    "DELETE /v1/workspaces/{id}": {"client_id": _CLIENT},
+    "POST /v1/workspaces/{id}/current-session": {"client_id": _CLIENT},
+    "GET /v1/workspaces/{id}/sessions/{sid}/messages": {"after": _TEXT, "limit": _up_to(MESSAGES_MAX)},
+    "GET /v1/workspaces/{id}/runs": {"session_id": _TEXT, "state": _STATE, "limit": _up_to(RUNS_MAX)},
+    "GET /v1/workspaces/{id}/runs/{run_id}": {"wait": {"type": "number", "minimum": 0}},
+}  # fmt: skip
+"""By operation: its query parameters, each with its schema."""
 _REQUIRED = {"client_id"}
 
 
@@ -63,6 +78,8 @@ def _operation(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
             "503": {"description": "Not now: shutting down, or the store cannot write.", "content": error},
         },
     }
+    if endpoint.path in OPEN_PATHS:
+        operation["security"] = []
     if endpoint.body is not None:
         schema = {"application/json": {"schema": by_type[repr(endpoint.body)]}}
         operation["requestBody"] = {"required": not endpoint.optional_body, "content": schema}
@@ -87,17 +104,12 @@ def _events_operation() -> dict[str, Any]:
 
 
 def _parameters(method: str, path: str) -> list[dict[str, Any]]:
-    in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"{(\w+)}", path)
+    in_path = {name: _CLIENT if name == "client_id" else _TEXT for name in re.findall(r"{(\w+)}", path)}
+    in_query = _QUERY.get(f"{method} {path}", {})
+    return [
+        *({"name": name, "in": "path", "required": True, "schema": schema} for name, schema in in_path.items()),
+        *(
+            {"name": name, "in": "query", "required": name in _REQUIRED, "schema": schema}
+            for name, schema in in_query.items()
+        ),
     ]
-    in_query = [
-        {
-            "name": name,
-            "in": "query",
-            "required": name in _REQUIRED,
-            "schema": {"type": "number" if name in _NUMBERS else "string"},
-        }
-        for name in _QUERY.get(f"{method} {path}", ())
-    ]
-    return in_path + in_query

@@ -176,6 +176,10 @@ class Store(Protocol):
         """
         ...
 
+    def newest_id(self, workspace_id: str) -> str:
+        """The highest id among all messages, and among this workspace's sessions, also recently deleted ones."""
+        ...
+
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         """All sessions, the newest first."""
         ...

@@ -43,6 +43,8 @@ from covey.store.base import (
 
 WAL_RESET_FIXED = (3, 51, 3)
 """Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
+RECENT_EVENTS = 1000
+"""How far back to look for sessions that were deleted: nobody sets a clock back further by accident."""
 EVENTS_BYTES = 4 * 1024 * 1024
 """Events are given out up to the one that reaches this: whoever comes back costs no more, however large they are."""
 
@@ -230,6 +232,15 @@ class SqliteStore:
                     break
             cursor.close()
         return page
+
+    def newest_id(self, workspace_id: str) -> str:
+        query = (
+            "SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM sessions WHERE workspace_id = ?"
+            " UNION ALL SELECT max(session_id) FROM"
+            " (SELECT session_id FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT ?)"
+        )
+        rows = self._read(query, workspace_id, workspace_id, RECENT_EVENTS)
+        return max((found for (found,) in rows if found), default="")
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         query = "SELECT value, mark FROM sessions WHERE workspace_id = ? ORDER BY updated_at DESC, id DESC"

@@ -77,7 +77,7 @@ async def list_runs(call: Call, _body: None) -> list[Run]:
     state = call.query.get("state", "")
     if state and state not in get_args(RunState):
         raise BadRequest(f"state must be one of {', '.join(get_args(RunState))}, not {state!r}")
-    limit = int(call.number("limit", at_most=RUNS_MAX)) or RUNS_MAX
+    limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
     return await workspace.runs(session_id, state, limit)
 
 

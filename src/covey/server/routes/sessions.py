@@ -37,7 +37,7 @@ async def delete_session(call: Call, _body: None) -> None:
 
 async def list_messages(call: Call, _body: None) -> list[Message]:
     workspace = await call.workspace()
-    limit = int(call.number("limit", at_most=MESSAGES_MAX))
+    limit = call.count("limit", at_most=MESSAGES_MAX)
     return await workspace.messages(call.path["sid"], call.query.get("after", ""), limit)
 
 
