@@ -137,7 +137,7 @@ def test_r1_without_a_model_a_prompt_is_refused_with_what_to_do(tmp_path: Path) 
         session = workspace.session()
         answer = workspace.request("POST", "/agent", {"session_id": session, "prompt": "hello"})
         answer.refused(400, "no_model")
-        assert "covey.toml" in answer.body["message"]
+        assert "config.toml" in answer.body["message"]
         assert workspace.get("/agent")["is_ready"] is False
         assert workspace.get("/runs") == []
 

@@ -255,7 +255,7 @@ def test_r8_a_prompt_that_arrives_while_its_session_is_deleted_is_not_stranded(
     model.wait_for(lambda: len(model.requests) == 1)
     with server.blocked_store():
         delete = workspace.begin("DELETE", f"/sessions/{session}")
-        until(lambda: workspace.run("r1").get("cancelled_by"))
+        model.wait_for(lambda: model.requests[0].ended)  # r1 has been stopped
         prompt = workspace.begin("POST", "/agent", {"session_id": session, "prompt": "late", "run_id": "r2"})
         until(lambda: prompt.is_answered() or server.open_runs("accepted") == 1)
     answer = prompt.answer()

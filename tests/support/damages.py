@@ -175,7 +175,21 @@ by_sql("a_lost_message", "row_missing", "message", "DELETE FROM messages WHERE p
 by_sql("lost_messages", "row_missing", "message", "DELETE FROM messages")
 by_sql("a_lost_session", "row_missing", "session", "DELETE FROM sessions")
 by_sql("an_old_lost_session", "no_session", "session", "DELETE FROM sessions", trimmed=True)
-by_sql("a_lost_workspace", "lost_workspace", "no workspace", "DELETE FROM workspaces")
+by_sql("a_lost_workspace", "lost_workspace", "no directory is known", "DELETE FROM workspaces")
+by_sql("a_lost_path", "lost_workspace", "no directory is known", "UPDATE workspaces SET path = 'project'")
+by_sql("an_event_of_nowhere", "lost_workspace", "no directory", "UPDATE events SET workspace_id = 'x' WHERE seq = 7")
+by_sql(
+    "messages_of_nowhere",
+    "lost_workspace",
+    "no directory",
+    "UPDATE messages SET workspace_id = '/' || char(0) WHERE position > 9",
+)
+by_sql(
+    "a_session_of_another_id",
+    "misfiled_row",
+    "session x",
+    "UPDATE sessions SET id = 'x' WHERE id = (SELECT max(id) FROM sessions)",
+)
 by_sql("a_lost_version", "lost_version", "version", "PRAGMA user_version = 0")
 by_sql("text_of_nothing", "stale_text", "no such message", "INSERT INTO message_tails VALUES ('m', 0, 0, 'text', 'x')")
 

@@ -116,7 +116,7 @@ def loose_ends(messages: Iterable[Any]) -> Loose:
 
 
 _FLAWS = {
-    "lost_workspace": "there are rows of it, but no workspace",
+    "lost_workspace": "there are rows of it, but no directory is known for it",
     "unreadable_row": "{table} {key} cannot be read",
     "unreadable_event": "event {key} cannot be read",
     "misfiled_row": "{table} {key} is filed under something that it does not say",

@@ -202,7 +202,7 @@ def salvage(data_dir: Path) -> dict[str, int]:
                     insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
                     fresh.executemany(insert, _readable(_forgiving(damaged), table))
                     counts[table] = fresh.execute(f"SELECT count(*) FROM {table}").get  # noqa: S608 ours alone
-                fresh.execute("UPDATE workspaces SET epoch = epoch + 1")
+                fresh.execute("UPDATE workspaces SET epoch = max(epoch + 1, ?)", (int(time.time()),))
         _flush(new)
         for name in (f"{NAME}-wal", f"{NAME}-shm"):  # theirs are the pages of the old file: never apply them to another
             (data_dir / name).unlink(missing_ok=True)

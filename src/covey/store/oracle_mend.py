@@ -11,46 +11,20 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-from msgspec import structs
-
-from covey.lifecycle import history
-from covey.lifecycle.reply import grown
 from covey.protocol.events import ConfigChanged
-from covey.protocol.messages import (
-    Finish,
-    FinishPart,
-    FinishReason,
-    Message,
-    Part,
-    Role,
-    Session,
-    Text,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from covey.protocol.messages import Session
 from covey.protocol.runs import RunComplete
-from covey.store.oracle import (
-    is_ahead,
-    is_finished,
-    is_impossible,
-    is_waiting,
-    judge,
-    loose_ends,
-    open_runs,
-    wrong_orders,
-)
-from covey.store.oracle_record import LAST_NUMBER, LogEvent, Record, fitting
+from covey.store.oracle import is_ahead, is_finished, is_impossible, is_waiting, judge, open_runs, wrong_orders
+from covey.store.oracle_record import LogEvent, Record, fitting
 from covey.store.oracle_story import Story, terminal_against_run
+from covey.store.oracle_turns import Turns, Whole, plain, without_run
 
 INTERRUPTED = "The store was damaged while this run was open."
-_WHY = {"cancelled": history.CANCELLED, "interrupted": history.INTERRUPTED}
 
 
 def mend(record: Record, now: float) -> Record:
     """The record as it should be. `epoch` is another one if the log had to be forgotten."""
-    mending = _Mending(record, now)
+    mending = _Mending(_refiled(record), now)
     mending.believe_log_and_rows()
     mending.find_sessions()
     mending.end_what_cannot_go_on()
@@ -69,7 +43,6 @@ class _Mending:
         """Runs that were open until now."""
         self._order: dict[str, list[str]] = defaultdict(list)
         """By session: its messages in their order."""
-        self._made: set[str] = set()
         unreadable = [flaw for flaw in found.flaws if flaw.kind == "unreadable_event"]
         self._draft = replace(
             found, runs={}, run_columns={}, messages={}, sessions=dict(found.sessions), flaws=unreadable
@@ -82,19 +55,16 @@ class _Mending:
         found, story, draft = self._found, self._story, self._draft
         for session_id, session in story.sessions.items():
             known = found.sessions.get(session_id, session)
-            draft.sessions[session_id] = {**known, "id": session_id, "title": session["title"]}
+            draft.sessions[session_id] = {**known, "title": session["title"]}
         for session_id in story.deleted:
             draft.sessions.pop(session_id, None)
         for run_id in {**found.runs, **story.runs}:
-            run = _better(found.runs.get(run_id), story.runs.get(run_id))
-            if run_id not in story.runs:
-                run = {**run, "run_id": run_id}
-            draft.runs[run_id] = run
+            draft.runs[run_id] = _better(found.runs.get(run_id), story.runs.get(run_id))
         self._number_runs()
         for message_id in self._in_order():
             message = _better(found.messages.get(message_id), story.messages.get(message_id))
             if message["session_id"] not in story.deleted:
-                draft.messages[message_id] = {**message, "id": message_id}
+                draft.messages[message_id] = message
 
     def _number_runs(self) -> None:
         """No two runs have the same seq; where two claim one, the later gets a new one."""
@@ -132,7 +102,7 @@ class _Mending:
         for session_id in unreadable - draft.sessions.keys() - self._story.deleted:
             wanted.setdefault(session_id, int(self._now))
         for session_id, since in wanted.items():
-            draft.sessions[session_id] = _plain(_lost_session(session_id, since))
+            draft.sessions[session_id] = plain(_lost_session(session_id, since))
 
     # ── runs ──
 
@@ -173,91 +143,24 @@ class _Mending:
         for message_id, message in draft.messages.items():
             by_run[message.get("run_id", "")].append(message)
             self._order[message["session_id"]].append(message_id)
+        turns = Turns(self._found, self._now)
         for run in sorted(draft.runs.values(), key=lambda run: run["seq"]):
             mine = by_run[run["run_id"]]
+            whole = Whole(mine, [])
             if is_waiting(run):
-                for message in mine:
-                    self._disown(message)
+                whole = Whole([], [without_run(message) for message in mine])
             elif run["session_id"] in draft.sessions and (mine or not self._story.was_dropped(run)):
-                turn = self._whole_turn(run, mine)
-                if turn != mine:
-                    self._place(run, turn)
+                whole = turns.whole(run, mine)
+                self._note_answer(run, whole.messages)
+            draft.messages.update((message["id"], message) for message in whole.disowned)
+            if whole.messages != mine:
+                self._place(run, whole.messages)
         draft.messages = {i: draft.messages[i] for order in self._order.values() for i in order}
 
-    def _whole_turn(self, run: Any, mine: list[Any]) -> list[Any]:
-        """The messages of a turn, with what is missing; of one that goes on a server will write the end."""
-        is_over = "ended_at" in run
-        prompts = [message for message in mine if message["role"] == "user"]
-        whole = [message for message in mine if message not in prompts[1:]]
-        for extra in prompts[1:]:
-            self._disown(extra)
-        if not prompts:
-            text = (TextPart(data=Text(text=run["prompt"])),) if run["prompt"] else ()
-            whole.insert(0, self._new(run, "user", text, "prompt"))
-        answers = [message["id"] for message in whole if message["role"] == "assistant"]
-        if is_over and not answers and not run.get("folded_into"):
-            whole.append(self._new(run, "assistant", (), "answer"))
-            answers.append(whole[-1]["id"])
-        if is_over and answers and not run.get("message_id"):
+    def _note_answer(self, run: Any, turn: list[Any]) -> None:
+        answers = [message["id"] for message in turn if message["role"] == "assistant"]
+        if "ended_at" in run and answers and not run.get("message_id"):
             self._draft.runs[run["run_id"]] = {**run, "message_id": answers[-1]}
-        for index, message in enumerate(whole):
-            is_last = message["id"] in answers[-1:]
-            if message["id"] in answers and not is_finished(message) and (is_over or not is_last):
-                whole[index] = self._finished(run, message, is_last=is_last)
-        return self._with_results(run, whole)
-
-    def _finished(self, run: Any, message: Any, *, is_last: bool) -> Any:
-        pieces = fitting(message, self._found.tails.get(message["id"], ()))
-        whole = grown(_message(message), ((piece.part, piece.kind, piece.text) for piece in pieces))
-        reason = _reason(run["state"] if is_last else "", has_calls=bool(whole.tool_calls))
-        finish = whole.finish or Finish(reason=reason, time=int(self._now))
-        parts = tuple(_closed(part) for part in whole.parts if not isinstance(part, FinishPart))
-        return _plain(structs.replace(whole, parts=(*parts, FinishPart(data=finish))))
-
-    def _with_results(self, run: Any, whole: list[Any]) -> list[Any]:
-        loose = loose_ends(whole)
-        surplus = set(loose.results)
-        unanswered = loose.calls if "ended_at" in run else []
-        result = []
-        for message in whole:
-            parts = [part for n, part in enumerate(message["parts"]) if (message["id"], n) not in surplus]
-            if len(parts) == len(message["parts"]):
-                result.append(message)
-            elif parts:
-                result.append({**message, "parts": parts})
-            else:
-                self._disown(message)
-            for message_id, number in unanswered:
-                part = _message(message).parts[number] if message_id == message["id"] else None
-                if isinstance(part, ToolCallPart):
-                    closing = history.closing_result(part.data, _WHY.get(run["state"], history.FAILED))
-                    result.append(self._new(run, "tool", (ToolResultPart(data=closing),), "result"))
-        return result
-
-    def _disown(self, message: Any) -> None:
-        """Keep it in the conversation, but not as part of its run."""
-        self._draft.messages[message["id"]] = {key: value for key, value in message.items() if key != "run_id"}
-
-    def _new(self, run: Any, role: Role, parts: tuple[Part, ...], name: str) -> Any:
-        """A message with an id that no other has: ids of messages are unique in a store, those of runs are not."""
-        message_id = base = f"{self._found.workspace_id}-{run['run_id']}-{name}"
-        number = 1
-        while message_id in self._draft.messages or message_id in self._made:
-            number += 1
-            message_id = f"{base}-{number}"
-        self._made.add(message_id)
-        message = Message(
-            id=message_id,
-            role=role,
-            session_id=run["session_id"],
-            parts=parts,
-            model="",
-            provider="",
-            created_at=int(self._now),
-            updated_at=int(self._now),
-            run_id=run["run_id"],
-        )
-        return _plain(message)
 
     def _place(self, run: Any, turn: list[Any]) -> None:
         """Put the messages of a turn back: known ones where they stood, new ones right behind the one before them."""
@@ -291,20 +194,18 @@ class _Mending:
         draft.growing = set(draft.tails)
         last_words = self._last_words()
         draft.run_columns = {i: (run["seq"], run["state"], "ended_at" in run) for i, run in draft.runs.items()}
-        last = max([0, *(event.seq for event in found.events), *(int(flaw.key) for flaw in draft.flaws)])
+        last = found.events[-1].seq if found.events else 0
         draft.events = found.events + _numbered(last_words, last + 1)
         if judge(draft):
-            draft.epoch = found.epoch + 1
+            draft.epoch = max(found.epoch + 1, int(self._now))
             draft.flaws = []
             # A log that begins at 1 claims to tell everything; this one knows that it does not.
-            draft.events = _numbered(
-                [self._forgotten(), *last_words], max(2, last + 1) if last + 1 < LAST_NUMBER else 2
-            )
+            draft.events = _numbered([self._forgotten(), *last_words], 2)
         return draft
 
     def _forgotten(self) -> LogEvent:
         """What a new epoch begins with: the log is never empty, since the next number is counted from its last."""
-        return LogEvent(0, "config_changed", "updated", _plain(ConfigChanged(workspace_id=self._found.workspace_id)))
+        return LogEvent(0, "config_changed", "updated", plain(ConfigChanged(workspace_id=self._found.workspace_id)))
 
     def _last_words(self) -> list[LogEvent]:
         """Of each run that was ended now, or whose end was never told: what says so. Folded runs follow their host."""
@@ -333,28 +234,32 @@ class _Mending:
             interrupted=host["state"] == "interrupted",
             folded_into=run.get("folded_into"),
         )
-        told = LogEvent(0, "run_complete", "created", _plain(terminal))
+        told = LogEvent(0, "run_complete", "created", plain(terminal))
         if terminal_against_run(told.payload, run, host):
             return []
         return [LogEvent(0, "run", "updated", run), told] if run_id in self._ended else [told]
+
+
+def _refiled(record: Record) -> Record:
+    """With every row under the id that it gives itself, unless another row has that already."""
+    runs = _under_own_ids(record.runs, "run_id")
+    columns = {new: record.run_columns[old] for old, new in zip(record.run_columns, runs, strict=True)}
+    messages, sessions = _under_own_ids(record.messages, "id"), _under_own_ids(record.sessions, "id")
+    return replace(record, runs=runs, run_columns=columns, messages=messages, sessions=sessions)
+
+
+def _under_own_ids(values: dict[str, Any], name: str) -> dict[str, Any]:
+    refiled: dict[str, Any] = {}
+    for key, value in values.items():
+        own = value[name] if value[name] not in values and value[name] not in refiled else key
+        refiled[own] = value if value[name] == own else {**value, name: own}
+    return refiled
 
 
 def _better(row: Any, told: Any) -> Any:
     if row is None or told is None:
         return row or told
     return row if is_ahead(row, told) else told
-
-
-def _reason(state: str, *, has_calls: bool) -> FinishReason:
-    if state == "cancelled":
-        return "canceled"
-    if state in ("failed", "interrupted"):
-        return "error"
-    return "tool_use" if has_calls else "unknown"
-
-
-def _closed(part: Part) -> Part:
-    return ToolCallPart(data=structs.replace(part.data, finished=True)) if isinstance(part, ToolCallPart) else part
 
 
 def _lost_session(session_id: str, since: int) -> Session:
@@ -376,12 +281,3 @@ def _lost_session(session_id: str, since: int) -> Session:
 
 def _numbered(events: list[LogEvent], first: int) -> list[LogEvent]:
     return [replace(event, seq=seq) for seq, event in enumerate(events, first)]
-
-
-def _message(value: Any) -> Message:
-    return msgspec.convert(value, Message)
-
-
-def _plain(value: msgspec.Struct) -> Any:
-    """As it comes back from the store."""
-    return msgspec.json.decode(msgspec.json.encode(value))

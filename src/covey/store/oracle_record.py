@@ -5,6 +5,7 @@ Values stay as the JSON that clients see. What cannot be read as what it should 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
@@ -122,7 +123,8 @@ def read_records(connection: apsw.Connection) -> Reading:
     """Everything, by workspace. Raises apsw.Error or ValueError if the file does not even hold rows."""
     records: dict[str, Record] = {}
     for workspace_id, path, epoch, _ in _rows(connection, "workspaces"):
-        records[workspace_id] = Record(workspace_id, path=path, epoch=epoch)
+        if os.path.isabs(path):
+            records[workspace_id] = Record(workspace_id, path=path, epoch=epoch)
 
     def of(workspace_id: str) -> Record:
         if workspace_id not in records:

@@ -75,18 +75,26 @@ def _mend_all(data_dir: Path, now: float) -> None:
             if not wrong:
                 break
             for record in [record for record in wrong if record.path] or wrong:
-                if not record.path:
-                    _give_directory(connection, record, data_dir, int(now))
-                _Writing(connection, record, mend(record, now)).write()
+                if record.path or _give_directory(connection, record, data_dir, int(now)):
+                    _Writing(connection, record, mend(record, now)).write()
         connection.execute("COMMIT")
 
 
-def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path, now: int) -> None:
-    """A place from which clients can open sessions whose own directory nobody knows any more."""
-    directory = data_dir.resolve() / "recovered" / record.workspace_id.replace("/", "-")
+def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path, now: int) -> bool:
+    """A place from which clients can open sessions whose own directory nobody knows any more; False: there are none."""
+    connection.execute("DELETE FROM workspaces WHERE id = ?", (record.workspace_id,))
+    if not record.sessions and not record.messages:
+        for table in ("runs", "events", "sessions", "messages"):
+            connection.execute(f"DELETE FROM {table} WHERE workspace_id = ?", (record.workspace_id,))  # noqa: S608
+        return False
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in record.workspace_id)[:50] or "-"
+    known = {path for (path,) in connection.execute("SELECT path FROM workspaces")}
+    while str(directory := data_dir.resolve() / "recovered" / name) in known:
+        name += "-"
     directory.mkdir(parents=True, exist_ok=True)
-    record.epoch = now
-    connection.execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", (record.workspace_id, str(directory), now, now))
+    record.path, record.epoch = str(directory), now
+    connection.execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", (record.workspace_id, record.path, now, now))
+    return True
 
 
 class _Writing:
@@ -111,13 +119,18 @@ class _Writing:
         written = {key for key, value in mended.items() if key in flawed or found.get(key) != value}
         return (found.keys() | flawed) - mended.keys() | written, written
 
+    def _kept(self, columns: str, table: str, values: dict[str, Any], name: str) -> dict[str, Any]:
+        """What else is in the rows, by the id that each gives itself; a row that has that id already comes first."""
+        rows = {key: rest for key, *rest in self._rows(columns, table)}
+        return {values[key][name]: rest for key, rest in rows.items() if key in values} | rows
+
     def _write_sessions(self) -> None:
         mended = self._mended.sessions
         gone, written = self._outdated("sessions", self._found.sessions, mended)
-        marks = {key: mark for key, mark in self._rows("id, mark", "sessions") if key in gone}
+        marks = self._kept("id, mark", "sessions", self._found.sessions, "id")
         self._delete("sessions", "id", gone)
         for key in written:
-            row = (self._id, key, _encode(mended[key]), mended[key]["updated_at"], marks.get(key, 0))
+            row = (self._id, key, _encode(mended[key]), mended[key]["updated_at"], *marks.get(key, [0]))
             self._execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
     def _write_runs(self) -> None:
@@ -126,7 +139,7 @@ class _Writing:
         damaged = {flaw.key for flaw in found.flaws if flaw.table == "attachments"}
         refiled = {i for i in found.runs if i in mended.runs and found.run_columns[i] != mended.run_columns[i]}
         written |= refiled | (damaged & mended.runs.keys())
-        kept = {key: rest for key, *rest in self._rows("run_id, cancelled, digest, attachments", "runs")}
+        kept = self._kept("run_id, cancelled, digest, attachments", "runs", found.runs, "run_id")
         self._delete("runs", "run_id", gone | written)
         for key in written:
             run = mended.runs[key]
@@ -152,7 +165,8 @@ class _Writing:
 
     def _positions(self) -> dict[str, int]:
         """Where each message stands: where it was, unless a new one of its session has to stand before it."""
-        self._position = dict(self._rows("id, position", "messages"))
+        kept = self._kept("id, position", "messages", self._found.messages, "id")
+        self._position = {key: position for key, (position,) in kept.items()}
         last = next(self._execute("SELECT coalesce(max(position), 0) FROM messages"))[0]
         positions: dict[str, int] = {}
         previous: dict[str, int] = {}
