@@ -158,7 +158,7 @@ async def test_garbage_from_the_server_is_never_taken_for_an_answer(
             trial.check_done_once(model)
             if where is is_stream:
                 trial.check_saw_all()
-    assert sum(trial.terminal is not None for trial in trials) > len(trials) // 2
+    assert sum(trial.terminal is not None for trial in trials) > len(trials) // 4, "hardly anybody found a way"
 
 
 @pytest.mark.anyio

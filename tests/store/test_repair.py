@@ -164,6 +164,15 @@ def test_an_open_run_whose_row_was_lost_goes_on(stores: Path, data_dir: Path) ->
     assert strange(examine(data_dir)) == []
 
 
+def test_a_run_that_has_begun_is_not_begun_again_because_the_log_forgot(data_dir: Path) -> None:
+    damage(data_dir, "a_start_that_was_not_told")
+    (record,) = repair.repair(data_dir).after.records
+    assert record.runs["r-queued"]["state"] == "active"
+    asyncio.run(take_up(data_dir))
+    (record,) = examine(data_dir).records
+    assert record.runs["r-queued"]["state"] == "interrupted"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_several_damages_at_once_are_repaired(stores: Path, data_dir: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -53,6 +53,11 @@ def an_event_without_a_field(db: Database) -> None:
     db.edit("events", f"seq = {db.event('run', 'r-tool')}", mode=None)
 
 
+@damage("unreadable_event", "cannot be read")
+def an_event_of_the_far_future(db: Database) -> None:
+    db.edit("events", 'CAST(encoded AS TEXT) LIKE \'%"type":"session"%\'', updated_at=2**70)
+
+
 @damage("lost_history", "r-queued")
 def the_newest_events_lost(db: Database) -> None:
     db.do("DELETE FROM events WHERE seq > ?", db.event("run", "r-queued", first=True) + 3)
@@ -62,6 +67,15 @@ def the_newest_events_lost(db: Database) -> None:
 def a_run_lost_from_a_trimmed_log(db: Database) -> None:
     db.do("DELETE FROM events WHERE seq < ?", db.event("run", "r-other", first=True))
     db.do("DELETE FROM events WHERE seq >= ?", db.event("run", "r-queued", first=True))
+
+
+@damage("lost_history", "run r-queued is active")
+def a_start_that_was_not_told(db: Database) -> None:
+    """The row must be believed: a run that has begun is not begun again."""
+    db.reopen("r-queued", "active")
+    for field in ("message_id", "text"):
+        db.edit("runs", "run_id = 'r-queued'", **{field: None})
+    db.do("DELETE FROM events WHERE seq > ?", db.event("run", "r-queued", first=True))
 
 
 @damage("missing_terminal", "run r-queued has ended")
@@ -162,6 +176,7 @@ by_sql("broken_messages", "unreadable_row", "message", "UPDATE messages SET valu
 by_sql("broken_attachments", "unreadable_row", "attachments of run", "UPDATE runs SET attachments = '{}'")
 by_sql("a_misfiled_run", "misfiled_row", "run r-tool", "UPDATE runs SET state = 'active' WHERE run_id = 'r-tool'")
 by_sql("a_run_filed_as_open", "misfiled_row", "run r-tool", "UPDATE runs SET ended = 0 WHERE run_id = 'r-tool'")
+by_sql("cancelled_by_a_column", "misfiled_row", "run r-tool", "UPDATE runs SET cancelled = 1 WHERE run_id = 'r-tool'")
 by_sql("another_run_id", "misfiled_row", "run other", "UPDATE runs SET run_id = 'other' WHERE run_id = 'r-tool'")
 by_sql(
     "another_old_run_id", "misfiled_row", "run other", "UPDATE runs SET run_id = 'other' WHERE run_id = 'r-tool'",
@@ -232,6 +247,12 @@ def messages_in_another_order(db: Database) -> None:
     db.do("UPDATE messages SET position = -1 WHERE id = ?", db.message("r-busy", "assistant"))
 
 
+@damage("foreign_message", "names run r-tool, which is in another session")
+def a_message_of_a_run_elsewhere(db: Database) -> None:
+    db.trim()
+    db.add_message(db.message("r-other", "user"), id="foreign", run_id="r-tool")
+
+
 @damage("message_count", "counts 77 messages")
 def a_wrong_count(db: Database) -> None:
     db.edit("sessions", f"id = '{db.session('r-tool')}'", message_count=77)
@@ -277,6 +298,13 @@ def two_active_runs(db: Database) -> None:
     db.reopen("r-tool", "active")
     db.reopen("r-host", "active")
     db.reopen("r-folded", "folded")
+
+
+@damage("no_session", "there are messages")
+def messages_of_the_far_future_without_a_session(db: Database) -> None:
+    db.trim()
+    db.edit("messages", f"id = '{db.message('r-tool', 'user')}'", created_at=2**70)
+    db.do("DELETE FROM sessions")
 
 
 @damage("no_session", "open runs of session")

@@ -20,7 +20,7 @@ from covey.cli.screen import plain
 from covey.client.connect import owner_address
 from covey.protocol.paths import Address, default_data_dir
 from covey.store.oracle import Examination, examine, open_runs
-from covey.store.oracle_file import NoStore
+from covey.store.oracle_file import NAME, NoStore, check_file
 from covey.store.oracle_findings import Finding
 from covey.store.oracle_record import Record
 from covey.store.repair import Repaired, repair
@@ -28,6 +28,8 @@ from covey.tools import process_table
 
 SHOWN = 10
 """Findings of one kind that are written out: one cause mostly has many effects, and --json has them all."""
+
+_COUNTED = ("sessions", "runs", "messages", "events")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -61,6 +63,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
 
 
 def _repair(data_dir: Path, as_json: bool) -> int:
+    check_file(data_dir / NAME)
     with _owned(data_dir):
         try:
             done = repair(data_dir)
@@ -145,9 +148,6 @@ def _print_state(data_dir: Path, server: Address | None, found: Examination) -> 
     waiting = [run for record in found.records for run in open_runs(record)]
     if waiting:
         _say(f"  {len(waiting)} open runs, {'as it should be' if server else 'to be taken up at the next start'}")
-
-
-_COUNTED = ("sessions", "runs", "messages", "events")
 
 
 def _print_findings(findings: list[Finding], records: list[Record]) -> None:

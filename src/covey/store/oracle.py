@@ -16,7 +16,7 @@ import apsw
 
 from covey.store.oracle_file import complaints, lost_version, snapshot
 from covey.store.oracle_findings import Finding
-from covey.store.oracle_record import Flaw, Record, read_records
+from covey.store.oracle_record import Record, read_records
 from covey.store.oracle_story import OUTCOMES, Story
 
 
@@ -75,11 +75,19 @@ def is_finished(message: Any) -> bool:
     return has_reason and all(call["finished"] for call in calls)
 
 
+_PROGRESS = {"accepted": 0, "queued": 1, "active": 2, "folded": 2}
+
+
 def is_ahead(row: Any, told: Any) -> bool:
     """The row knows more than the log: it is the log that has lost something."""
-    if "run_id" in row and "seq" in row:
-        return "ended_at" in row and "ended_at" not in told
-    return bool(is_finished(row) > is_finished(told) or row["updated_at"] > told["updated_at"])
+    return _progress(row) > _progress(told)
+
+
+def _progress(value: Any) -> tuple[float, ...]:
+    """How far a run, or a message, has come."""
+    if "seq" in value:
+        return (_PROGRESS.get(value["state"], 3) if "ended_at" not in value else 4,)
+    return is_finished(value), value["updated_at"], len(value["parts"])
 
 
 def is_impossible(run: Any, runs: dict[str, Any]) -> bool:
@@ -90,6 +98,12 @@ def is_impossible(run: Any, runs: dict[str, Any]) -> bool:
         host = runs.get(run.get("folded_into", ""))
         return host is None or "ended_at" in host
     return run["state"] in OUTCOMES
+
+
+def is_foreign(message: Any, runs: dict[str, Any]) -> bool:
+    """It names a run of another session."""
+    run = runs.get(message.get("run_id", ""))
+    return run is not None and run["session_id"] != message["session_id"]
 
 
 class Loose(NamedTuple):
@@ -145,7 +159,7 @@ def _runs(record: Record, story: Story) -> Iterator[Finding]:
             if story.should_know(run):
                 yield Finding("lost_history", f"the log does not tell of run {run_id}", subject=run_id)
         elif is_ahead(run, told):
-            yield Finding("lost_history", f"the log does not tell how run {run_id} ended", subject=run_id)
+            yield Finding("lost_history", f"the log does not tell that run {run_id} is {run['state']}", subject=run_id)
         elif told != run:
             yield Finding("row_differs", f"run {run_id} is not as it was told last", subject=run_id)
         if told in (None, run) and is_impossible(run, record.runs):
@@ -168,9 +182,12 @@ def _messages(record: Record, story: Story) -> Iterator[Finding]:
             if not story.is_trimmed or message.get("run_id") in story.announced:
                 yield Finding("lost_history", f"the log does not tell of message {message_id}", subject=message_id)
         elif is_ahead(message, told):
-            yield Finding("lost_history", f"the log does not tell how message {message_id} ends", subject=message_id)
+            yield Finding("lost_history", f"the log does not tell all of message {message_id}", subject=message_id)
         elif told != message:
             yield Finding("row_differs", f"message {message_id} is not as it was told last", subject=message_id)
+        if is_foreign(message, record.runs):
+            what = f"message {message_id} names run {message['run_id']}, which is in another session"
+            yield Finding("foreign_message", what, subject=message_id)
         if message_id in record.growing and is_finished(message):
             what = f"message {message_id} is finished, but text of it is still kept apart"
             yield Finding("stale_text", what, subject=message_id)
@@ -204,7 +221,8 @@ def _turns(record: Record, story: Story) -> Iterator[Finding]:
     """Every turn leaves its prompt, and in the end answers that are finished; a dropped prompt leaves nothing (R6)."""
     by_run: dict[str, list[Any]] = defaultdict(list)
     for message in record.messages.values():
-        by_run[message.get("run_id", "")].append(message)
+        if not is_foreign(message, record.runs):
+            by_run[message.get("run_id", "")].append(message)
     for run_id, run in record.runs.items():
         if run["session_id"] in record.sessions:
             mine = by_run[run_id]
@@ -263,6 +281,3 @@ def _sessions(record: Record, story: Story) -> Iterator[Finding]:
     wanted = {run["session_id"] for run in open_runs(record)} | (counts.keys() - story.deleted)
     for session_id in sorted(wanted - record.sessions.keys() - story.sessions.keys()):
         yield Finding("no_session", f"there are messages or open runs of session {session_id}, which is not there")
-
-
-__all__ = ["Examination", "Finding", "Flaw", "Record", "examine", "judge", "open_runs"]

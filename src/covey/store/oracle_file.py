@@ -39,7 +39,7 @@ class NoStore(Exception):
 def snapshot(data_dir: Path) -> Iterator[apsw.Connection]:
     """The store as it is at this moment, read-only; a server may go on writing meanwhile."""
     path = data_dir / NAME
-    _check_file(path)
+    check_file(path)
     with contextlib.closing(_open(path)) as connection:
         try:
             connection.execute("BEGIN")
@@ -54,8 +54,8 @@ def snapshot(data_dir: Path) -> Iterator[apsw.Connection]:
         yield connection
 
 
-def _check_file(path: Path) -> None:
-    """What the system can say about the file is clearer than what SQLite says."""
+def check_file(path: Path) -> None:
+    """Raise NoStore unless there is a database: what the system says about a file is clearer than what SQLite says."""
     if not path.parent.is_dir():
         raise NoStore(f"there is no directory {path.parent}: no server has kept its data there")
     try:

@@ -79,6 +79,9 @@ KINDS: dict[str, Kind] = {
     "message_order": Kind("the conversation is shown, and given to the model, in another order", "restores the order"),
     "message_count": Kind("lists of sessions show a wrong number", "counts the messages again"),
     "no_session": Kind("it cannot be seen, because its session is gone", "makes a session for it, or ends it"),
+    "foreign_message": Kind(
+        "it is shown in one session, and counted in another", "keeps it where it is, but not as part of that run"
+    ),
     "stale_text": Kind(
         "text that was saved while a message was being written would be added to it wrongly", "takes that text out"
     ),

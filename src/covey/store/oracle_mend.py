@@ -14,8 +14,17 @@ from typing import Any
 from covey.protocol.events import ConfigChanged
 from covey.protocol.messages import Session
 from covey.protocol.runs import RunComplete
-from covey.store.oracle import is_ahead, is_finished, is_impossible, is_waiting, judge, open_runs, wrong_orders
-from covey.store.oracle_record import LogEvent, Record, fitting
+from covey.store.oracle import (
+    is_ahead,
+    is_finished,
+    is_foreign,
+    is_impossible,
+    is_waiting,
+    judge,
+    open_runs,
+    wrong_orders,
+)
+from covey.store.oracle_record import LAST_NUMBER, LogEvent, Record, fitting
 from covey.store.oracle_story import Story, terminal_against_run
 from covey.store.oracle_turns import Turns, Whole, plain, without_run
 
@@ -59,19 +68,22 @@ class _Mending:
         for session_id in story.deleted:
             draft.sessions.pop(session_id, None)
         for run_id in {**found.runs, **story.runs}:
-            draft.runs[run_id] = _better(found.runs.get(run_id), story.runs.get(run_id))
+            run = _better(found.runs.get(run_id), story.runs.get(run_id))
+            if run_id not in story.runs and 0 < (seq := found.run_columns[run_id][0]) < LAST_NUMBER:
+                run = {**run, "seq": seq}  # what the index has kept unique
+            draft.runs[run_id] = run
         self._number_runs()
         for message_id in self._in_order():
             message = _better(found.messages.get(message_id), story.messages.get(message_id))
             if message["session_id"] not in story.deleted:
-                draft.messages[message_id] = message
+                draft.messages[message_id] = without_run(message) if is_foreign(message, draft.runs) else message
 
     def _number_runs(self) -> None:
-        """No two runs have the same seq; where two claim one, the later gets a new one."""
-        runs = self._draft.runs
+        """No two runs have the same seq; where two claim one, the one that was told to have it keeps it."""
+        runs, told = self._draft.runs, self._story.runs
         last = max((run["seq"] for run in runs.values()), default=0)
         used = set()
-        for run_id, run in sorted(runs.items(), key=lambda item: (item[1]["seq"], item[1]["accepted_at"])):
+        for run_id, run in sorted(runs.items(), key=lambda item: (item[1]["seq"], item[0] not in told, item[0])):
             if run["seq"] in used:
                 last += 1
                 runs[run_id] = {**run, "seq": last}
@@ -102,7 +114,7 @@ class _Mending:
         for session_id in unreadable - draft.sessions.keys() - self._story.deleted:
             wanted.setdefault(session_id, int(self._now))
         for session_id, since in wanted.items():
-            draft.sessions[session_id] = plain(_lost_session(session_id, since))
+            draft.sessions[session_id] = plain(_lost_session(session_id, max(0, min(since, int(self._now)))))
 
     # ── runs ──
 
@@ -121,8 +133,10 @@ class _Mending:
 
     def _interrupt(self, run_id: str) -> None:
         run = self._draft.runs[run_id]
-        ended_at = run.get("ended_at", self._now)
-        self._draft.runs[run_id] = {**run, "state": "interrupted", "error": INTERRUPTED, "ended_at": ended_at}
+        end = {"state": "interrupted", "error": INTERRUPTED}
+        if "cancelled_by" in run:  # then that is how it would have ended
+            end = {"state": "cancelled"}
+        self._draft.runs[run_id] = {**run, **end, "ended_at": run.get("ended_at", self._now)}
         self._ended.append(run_id)
 
     def _end_folded(self, run_id: str) -> None:

@@ -158,8 +158,8 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
             raise ValueError(seq)
         if told.type in TYPES and event is None:
             raise ValueError(told.change)
-        if told.type == "message":
-            msgspec.convert(told.payload, Message)  # clients forgive a part of an unknown type, the store does not
+        if strict := _STRICT.get(told.type):
+            msgspec.convert(told.payload, strict)
     except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, ValueError):
         record.flaws.append(Flaw("unreadable_event", "events", str(seq)))
         return
@@ -169,14 +169,24 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
 
 
 def _add_run(
-    record: Record, run_id: str, session_id: str, seq: int, state: str, ended: int, _: int, __: str, *blobs: bytes
+    record: Record,
+    run_id: str,
+    session_id: str,
+    seq: int,
+    state: str,
+    ended: int,
+    cancelled: int,
+    _: str,
+    encoded: bytes,
+    attachments: bytes,
 ) -> None:
-    value = _decoded(record, "runs", run_id, blobs[0], _run)
-    _decoded(record, "attachments", run_id, blobs[1], _attachments)
+    _decoded(record, "attachments", run_id, attachments, _attachments)
+    value = _decoded(record, "runs", run_id, encoded, _run)
     if value is not None:
         record.runs[run_id] = value
         record.run_columns[run_id] = (seq, state, bool(ended))
-        if (value["run_id"], value["session_id"]) != (run_id, session_id):
+        is_cancelled = "cancelled_by" in value and "ended_at" not in value
+        if (value["run_id"], value["session_id"], is_cancelled) != (run_id, session_id, bool(cancelled)):
             record.flaws.append(Flaw("misfiled_row", "runs", run_id))
 
 
@@ -207,6 +217,8 @@ class _CountedSession(Session, frozen=True):
     updated_at: Annotated[int, msgspec.Meta(ge=-LAST_NUMBER, lt=LAST_NUMBER)]
 
 
+_STRICT = {"run": _CountedRun, "session": _CountedSession, "message": Message}
+"""What must fit into a row. Clients forgive more: a number of any size, a part of an unknown type."""
 _run = msgspec.json.Decoder(_CountedRun).decode
 _session = msgspec.json.Decoder(_CountedSession).decode
 _message = msgspec.json.Decoder(Message).decode

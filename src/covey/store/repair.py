@@ -139,12 +139,12 @@ class _Writing:
         damaged = {flaw.key for flaw in found.flaws if flaw.table == "attachments"}
         refiled = {i for i in found.runs if i in mended.runs and found.run_columns[i] != mended.run_columns[i]}
         written |= refiled | (damaged & mended.runs.keys())
-        kept = self._kept("run_id, cancelled, digest, attachments", "runs", found.runs, "run_id")
+        kept = self._kept("run_id, digest, attachments", "runs", found.runs, "run_id")
         self._delete("runs", "run_id", gone | written)
         for key in written:
             run = mended.runs[key]
-            made = [bool(run.get("cancelled_by")), _digest(run), b"[]"]
-            cancelled, digest, attachments = kept.get(key, made)
+            digest, attachments = kept.get(key, [_digest(run), b"[]"])
+            cancelled = "cancelled_by" in run and "ended_at" not in run
             columns = (self._id, key, run["session_id"], *mended.run_columns[key], cancelled, digest)
             blobs = (_encode(run), b"[]" if key in damaged else attachments)
             self._execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns + blobs)
