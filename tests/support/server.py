@@ -286,8 +286,9 @@ class Workspace:
         before = self.server.all_open_runs()
         pending = self.begin("POST", f"/agent/sessions/{session_id}/cancel")
         until(
-            lambda: all("cancelled_by" in self.run(run_id) for run_id in covered)
-            or self.server.all_open_runs() < before
+            lambda: (
+                all("cancelled_by" in self.run(run_id) for run_id in covered) or self.server.all_open_runs() < before
+            )
         )
         return pending
 
