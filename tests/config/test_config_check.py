@@ -21,7 +21,7 @@ def provider(**settings: Any) -> dict[str, Any]:
     ("table", "expected"),
     [
         ({"permisions": {}}, 'permisions: unknown key; did you mean "permissions"?'),
-        ({"zzz": 1}, "zzz: unknown key; known here: models, providers, permissions, limits, server"),
+        ({"zzz": 1}, "zzz: unknown key; known here: models, providers, permissions, limits, context, tools, server"),
         ({"models": {"larg": "x"}}, 'models.larg: unknown key; did you mean "large"?'),
         (provider(baseurl="x"), 'providers.local.baseurl: unknown key; did you mean "base_url"?'),
         (
@@ -56,7 +56,7 @@ def provider(**settings: Any) -> dict[str, Any]:
         ({"limits": {"queue_per_session": True}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"limits": {"queue_per_session": 1.5}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"permissions": {"deny": ["a", 1]}}, "permissions.deny: expected a list of strings"),
-        ({"\x1b[2J": 1}, '"\\u001b[2J": unknown key; known here: models, providers, permissions, limits, server'),
+        ({"\x1b[2J": 1}, '"\\u001b[2J": unknown key; known here: ' + ", ".join(Config.__struct_fields__)),
     ],
 )
 def test_a_mistake_is_named(table: dict[str, Any], expected: str) -> None:

@@ -16,12 +16,14 @@ from covey.config.expand import expand
 from covey.config.load import MAX_DOTS_IN_LINE, MAX_FILE_BYTES, Trusted
 from covey.config.schema import (
     Config,
+    ContextSettings,
     LimitSettings,
     ModelChoice,
     ModelSettings,
     PermissionSettings,
     ProviderSettings,
     ServerSettings,
+    ToolSettings,
 )
 from covey.lifecycle.permissions import Rules, Wish, decide
 
@@ -44,7 +46,16 @@ def test_the_complete_example_has_its_models() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [ModelChoice, ModelSettings, ProviderSettings, PermissionSettings, LimitSettings, ServerSettings],
+    [
+        ModelChoice,
+        ModelSettings,
+        ProviderSettings,
+        PermissionSettings,
+        LimitSettings,
+        ContextSettings,
+        ToolSettings,
+        ServerSettings,
+    ],
 )
 def test_every_setting_is_described(kind: type[msgspec.Struct]) -> None:
     for setting in msgspec.structs.fields(kind):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from covey.lifecycle.budget import LOOP_REPEATS, LOOP_WINDOW, LoopGuard, Price
+from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Usage
 
 
 def test_the_price_is_per_million_tokens() -> None:
-    usage = Price(prompt=2.0, completion=16.0).usage(250_000, 62_500)
+    usage = Price(prompt=2.0, completion=16.0).usage(UsageReported(250_000, 62_500))
     assert usage == Usage(prompt_tokens=250_000, completion_tokens=62_500, cost=1.5)
-    assert Price().usage(5, 7) == Usage(prompt_tokens=5, completion_tokens=7, cost=0.0)
+    assert Price().usage(UsageReported(5, 7)) == Usage(prompt_tokens=5, completion_tokens=7, cost=0.0)
+
+
+def test_what_comes_out_of_a_cache_or_goes_into_it_has_its_own_price() -> None:
+    report = UsageReported(1_000_000, 0, cached_tokens=600_000, cache_write_tokens=100_000)
+    assert Price(prompt=10.0, cached=1.0, cache_write=12.5).usage(report).cost == 3.0 + 0.6 + 1.25
+    assert Price(prompt=10.0).usage(report).cost == 10.0
+    assert Price(prompt=10.0, cached=0.0).usage(report).cached_tokens == 600_000
 
 
 def test_usage_of_several_steps_adds_up() -> None:

@@ -16,7 +16,7 @@ import msgspec
 from covey.config.schema import ConfigError
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_WORDS: dict[Any, str] = {str: "a string", tuple[str, ...]: "a list of strings"}
+_WORDS: dict[Any, str] = {str: "a string", bool: "true or false", tuple[str, ...]: "a list of strings"}
 
 
 def dotted(key: str, name: str) -> str:
@@ -70,6 +70,8 @@ def _check_plain(value: Any, kind: Any, key: str) -> None:
 
 
 def _expected(kind: Any) -> str:
+    if type(None) in get_args(kind):  # TOML has no null, so it is the other one that is expected
+        return _expected(get_args(kind)[0])
     if get_origin(kind) is Annotated:
         return str(get_args(kind)[1].description)
     if get_origin(kind) is Literal:

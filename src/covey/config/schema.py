@@ -23,6 +23,7 @@ Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?\Z", description='a UR
 ProviderId = Annotated[str, Meta(pattern=r"^[^/\s]+\Z", description="a name without slashes and spaces")]
 """No slash: in `provider/model` the first one ends the provider."""
 
+Effort = Literal["", "low", "medium", "high"]
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
 
 
@@ -37,9 +38,15 @@ class ModelSettings(Settings, frozen=True):
     """0: not known."""
     max_tokens: Count = 0
     """The longest answer to ask for; 0: leave it to the provider."""
-    price_prompt: Price = 0.0
-    price_completion: Price = 0.0
-    """Dollars for a million tokens."""
+    price_prompt: Price | None = None
+    price_completion: Price | None = None
+    price_cached: Price | None = None
+    price_cache_write: Price | None = None
+    """Dollars for a million tokens; not given: as the catalogue says, else nothing."""
+    sees_images: bool | None = None
+    """Not given: as the catalogue says, else no."""
+    effort: Effort = ""
+    """How long a model that can think does so; empty: as the provider likes."""
 
 
 class ProviderSettings(Settings, frozen=True):
@@ -52,6 +59,10 @@ class ProviderSettings(Settings, frozen=True):
     models: tuple[ModelSettings, ...] = ()
     script: str = ""
     """Only for `scripted`: the file to replay, absolute once loaded; empty for the one that Covey carries."""
+    api: Literal["", "responses", "chat"] = ""
+    """Only for `openai`: which of its two APIs; empty: `responses`, or `chat` where base_url is another server's."""
+    model_file: str = ""
+    """Only for `embedded`: a GGUF file, absolute once loaded; empty for the small one that covey[local] brings."""
     idle_timeout_s: Seconds = 120.0
     """How long the model may be silent in the middle of an answer, or before it."""
     connect_timeout_s: Seconds = 10.0
@@ -68,10 +79,13 @@ class ModelChoice(Settings, frozen=True):
 
     large: str = ""
     small: str = ""
+    fallback: tuple[str, ...] = ()
+    """Asked in this order when the model that was meant cannot be reached."""
 
 
 class PermissionSettings(Settings, frozen=True):
     allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
 
@@ -84,6 +98,21 @@ class LimitSettings(Settings, frozen=True):
     """Model calls in one turn: a run that needs more is going in circles."""
     events_kept: Positive = 100_000
     """Durable events kept for each workspace: an older `Last-Event-ID` gets a `gap`."""
+    cost_per_run: Price = 0.0
+    cost_per_session: Price = 0.0
+    """Dollars after which no further step is begun; 0: no bound."""
+    summarize_at: Annotated[float, Meta(ge=0, le=1, description="a share, from 0 to 1")] = 0.8
+    """The share of the context window after which a conversation is summarised; 0: never by itself."""
+
+
+class ContextSettings(Settings, frozen=True):
+    files: tuple[str, ...] = ("AGENTS.md", "CLAUDE.md", "CRUSH.md", "GEMINI.md", "COVEY.md", ".cursorrules")
+    """Read into every prompt where a project, or a directory above it, has them."""
+
+
+class ToolSettings(Settings, frozen=True):
+    disabled: tuple[str, ...] = ()
+    """Tools that the model is not told of."""
 
 
 class ServerSettings(Settings, frozen=True):
@@ -96,4 +125,6 @@ class Config(Settings, frozen=True):
     providers: dict[ProviderId, ProviderSettings] = {}
     permissions: PermissionSettings = PermissionSettings()
     limits: LimitSettings = LimitSettings()
+    context: ContextSettings = ContextSettings()
+    tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()

@@ -85,7 +85,12 @@ class Agent:
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)
         settings = choice.model
-        price = Price(settings.price_prompt, settings.price_completion)
+        price = Price(
+            settings.price_prompt or 0.0,
+            settings.price_completion or 0.0,
+            settings.price_cached,
+            settings.price_cache_write,
+        )
         return ReadyModel(client, choice.provider_id, settings.id, settings.max_tokens or None, price)
 
     @cached_property

@@ -191,7 +191,7 @@ class Turn:
         async for fact in model.client.stream(request):
             self._take(fact, reply)
         self._live()
-        self.last_usage = model.price.usage(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        self.last_usage = model.price.usage(reply.usage)
         self.usage += self.last_usage
         now = self._parts.world.now_s()
         reply.finish("tool_use" if reply.has_calls else _final(reply.stopped), now)

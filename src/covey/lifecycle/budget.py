@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Usage
 
 LOOP_WINDOW = 10
@@ -19,10 +20,22 @@ class Price:
 
     prompt: float = 0.0
     completion: float = 0.0
+    cached: float | None = None
+    """For prompt tokens out of a cache; None: like the others."""
+    cache_write: float | None = None
 
-    def usage(self, prompt_tokens: int, completion_tokens: int) -> Usage:
-        cost = (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
-        return Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost=cost)
+    def usage(self, report: UsageReported) -> Usage:
+        cached, written = report.cached_tokens, report.cache_write_tokens
+        fresh = report.prompt_tokens - cached - written
+        read_price = self.prompt if self.cached is None else self.cached
+        write_price = self.prompt if self.cache_write is None else self.cache_write
+        cost = fresh * self.prompt + cached * read_price + written * write_price
+        return Usage(
+            prompt_tokens=report.prompt_tokens,
+            completion_tokens=report.completion_tokens,
+            cached_tokens=cached,
+            cost=(cost + report.completion_tokens * self.completion) / 1e6,
+        )
 
 
 @dataclass(slots=True)

@@ -61,7 +61,12 @@ class UsageReported:
     """Tokens of this step, as the provider counts them. The last report of a step holds."""
 
     prompt_tokens: int
+    """All that the model read, also what came out of a cache or went into it."""
     completion_tokens: int
+    cached_tokens: int = 0
+    """Of the prompt: read from a cache, which is cheaper."""
+    cache_write_tokens: int = 0
+    """Of the prompt: put into a cache, which some providers charge for."""
 
 
 @dataclass(frozen=True, slots=True)

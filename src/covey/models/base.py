@@ -41,6 +41,10 @@ class ModelRequest:
     messages: list[Message]
     tools: list[ToolSpec] = field(default_factory=list)
     max_tokens: int | None = None
+    effort: str = ""
+    """How long to think, for models that think: low, medium, high; '' leaves it to the provider."""
+    sees_images: bool = True
+    """False: the model refuses pictures, so a sentence stands in their place."""
     on_retry: Callable[[Retry], None] = lambda retry: None
     on_connected: Callable[[], None] = lambda: None
 
@@ -49,11 +53,15 @@ class ModelFailed(Exception):
     """The model gave no usable answer. The text is for people: it names the provider and says what to do if it can.
 
     `auth`: the key was refused, so trying again is useless until somebody gives a new one.
+    `overflow`: the conversation is too long for the model; a shorter one may do.
+    `busy`: unreachable, overloaded or out of quota, with nothing of an answer seen: another model may do.
     """
 
-    def __init__(self, message: str, *, auth: bool = False) -> None:
+    def __init__(self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False) -> None:
         super().__init__(message)
         self.auth = auth
+        self.overflow = overflow
+        self.busy = busy
 
 
 class ModelClient(Protocol):

@@ -17,13 +17,32 @@ class Usage(Wire, frozen=True, omit_defaults=False):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    cached_tokens: int = 0
+    """Of the prompt tokens: read from the provider's cache."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=self.cost + other.cost,
         )
+
+
+class RunOptions(Wire, frozen=True):
+    """What a prompt may ask for beside its text. What is not given is as the session or the configuration says."""
+
+    model: str = ""
+    """`provider/model`, for this run only."""
+    plan: bool = False
+    """Look, but change nothing."""
+    yolo: bool = False
+    """Ask nobody; deny rules hold all the same."""
+    max_cost: float = 0.0
+    """Dollars; 0: as configured."""
+    max_steps: int = 0
+    summarize: bool = False
+    """Not a prompt: the session's conversation is replaced by a summary of it."""
 
 
 class Run(Wire, frozen=True):
@@ -45,6 +64,7 @@ class Run(Wire, frozen=True):
     error: str | None = None
     cancelled_by: CancelledBy | None = None
     folded_into: str | None = None
+    options: RunOptions = RunOptions()
 
     @property
     def ended(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -19,12 +19,81 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture for a model that sees."""
+
+    mime_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """A file that a call changed: its content before and after, None where there is no file."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a call gave. `metadata` is for screens (a diff, an exit code), never for the model."""
 
     content: str
     is_error: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    image: Image | None = None
+    files: tuple[FileVersion, ...] = ()
+    """What the call changed, so that it can be undone."""
+
+
+class Todo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of a session's list of things to do."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    active_form: str = ""
+
+
+class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    label: str
+    description: str = ""
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that only a person can answer."""
+
+    question: str
+    type: Literal["yes_no", "single_choice", "multi_choice", "free_text"]
+    description: str = ""
+    choices: tuple[Choice, ...] = ()
+
+
+class ToolHost(Protocol):
+    """The few things that a tool asks of the server rather than of the machine. `engine` has the real one."""
+
+    def set_todos(self, session_id: str, todos: Sequence[Todo]) -> None: ...
+
+    async def ask(self, context: ToolContext, questions: Sequence[Question]) -> list[str] | None:
+        """The answers, in order; None: nobody wanted to answer. Waits until somebody does."""
+        ...
+
+    async def delegate(self, context: ToolContext, prompt: str) -> str:
+        """Let a read-only agent in a session of its own look into it; gives its last words. Raises ToolFailed."""
+        ...
+
+
+class NoHost:
+    """For tools that run without a server, as in tests: nothing can be asked."""
+
+    def set_todos(self, session_id: str, todos: Sequence[Todo]) -> None:
+        raise ToolFailed("There is no list of things to do here.")
+
+    async def ask(self, context: ToolContext, questions: Sequence[Question]) -> list[str] | None:
+        return None
+
+    async def delegate(self, context: ToolContext, prompt: str) -> str:
+        raise ToolFailed("There is nobody here to delegate to.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +109,11 @@ class ToolContext:
     """The whole environment for processes that the call starts."""
     process_tag: str
     """A value unique to this run on this machine; each process of the run carries it in its environment."""
+    sees_images: bool = False
+    """Whether the model can look at a picture."""
+    spill_dir: Path | None = None
+    """Where results of this session that are too long are kept in full, to be viewed. It may not exist yet."""
+    host: ToolHost = field(default_factory=NoHost)
 
 
 P = TypeVar("P", bound=msgspec.Struct)
@@ -49,6 +123,8 @@ class Tool(Generic[P]):
     """One tool. An instance belongs to one workspace and may keep what it learned there (such as files read)."""
 
     name: ClassVar[str]
+    parallel: ClassVar[bool] = False
+    """Calls only look, or stand on their own: those of one step may run at the same time."""
     params: type[P]
     """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
 
