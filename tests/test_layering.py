@@ -11,13 +11,14 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "covey"
 
 VALUES = {"protocol", "lifecycle"}
-EDGES = VALUES | {"config", "models", "tools", "store", "feed"}
+EDGES = VALUES | {"config", "context", "models", "tools", "store", "feed"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
     "protocol": set(),
     "lifecycle": {"protocol"},
     "config": VALUES,
+    "context": VALUES | {"config"},
     "models": VALUES | {"config"},
     "tools": VALUES,
     "store": VALUES,
@@ -124,6 +125,8 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
         ("store/deep/a.py", "from ...engine import turn\nfrom ..base import Store", ["engine"]),
         ("server/app.py", "from covey.store.journal import Journal", ["store"]),
         ("engine/turn.py", "from covey.server import app", ["server"]),
+        ("engine/turn.py", "from covey.context.prompt import system_prompt", []),
+        ("context/git.py", "from covey.tools.processes import kill_tagged", ["tools"]),
         ("surprise.py", "from covey.protocol import sse", ["protocol"]),
         ("engine/turn.py", "import coveyor.server, engine", []),
     ],

@@ -95,10 +95,11 @@ def test_an_unknown_session_is_wrong_usage(home: Home) -> None:
     assert home.sessions() == []
 
 
-def test_another_model_is_refused(home: Home) -> None:
+def test_a_model_for_one_run(home: Home) -> None:
     done = home.covey("run", "-m", "other/one", "hello")
-    assert done.returncode == exits.USAGE
-    assert "the configured one is scripted/default" in done.stderr
+    assert done.returncode == exits.FAILED
+    assert 'no model is known as "other/one"; known: scripted/default' in done.stderr
+    assert home.sessions() == []
     for name in ("default", "scripted/default"):
         assert home.covey("run", "-q", "-m", name, "hello").returncode == 0
 

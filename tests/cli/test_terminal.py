@@ -20,7 +20,7 @@ from covey.client.client import Client
 from covey.protocol.paths import Address
 from tests.cli.conftest import WAIT_S, Home
 
-QUESTION = "Allow it? [y]es, [n]o, [a]lways this very command in this session: "
+QUESTION = "Allow it? [y]es, [n]o, [a]lways this very command in this session, [r]ule: always and everywhere: "
 
 
 class Terminal:

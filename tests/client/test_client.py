@@ -13,7 +13,7 @@ from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.protocol.errors import Conflict, CoveyError, NotFound, QueueFull, Unauthorized
 from covey.protocol.paths import Address
-from covey.protocol.requests import PostPrompt, UpdateSession
+from covey.protocol.requests import ForkSession, PostPrompt, UndoTurns, UpdateSession
 from tests.client.values import some_run, some_session, some_workspace, text_message
 from tests.support.stub_server import StubServer, answer, cut, stall
 
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.anyio
 WORKSPACE = "/v1/workspaces/w1"
 LANE = f"{WORKSPACE}/agent/sessions/s1"
 RECEIPT = {"run_id": "r1", "session_id": "s1", "seq": 1, "state": "active"}
+UNDONE = {"undone": [{"run_id": "r1", "prompt": "p"}], "restored": ["/a"], "removed_messages": 2}
 CANCELLED = {"covered": [{"run_id": "r1", "state_found": "active"}], "mark": 4}
 AGENT = {"is_busy": False, "is_ready": True, "model": None, "model_cfg": None}
 CONFIG = {"models": {}, "providers": {}, "options": {"data_directory": "/d"}}
@@ -68,13 +69,15 @@ ROUTES: list[tuple[Call, str, str, Any]] = [
     ),
     (lambda c: c.delete_session("w1", "s1"), "DELETE", f"{WORKSPACE}/sessions/s1", b""),
     (lambda c: c.messages("w1", "s1"), "GET", f"{WORKSPACE}/sessions/s1/messages", [text_message("m1", "hi")]),
+    (lambda c: c.undo("w1", "s1", UndoTurns()), "POST", f"{WORKSPACE}/sessions/s1/undo", UNDONE),
+    (lambda c: c.fork("w1", "s1", ForkSession()), "POST", f"{WORKSPACE}/sessions/s1/fork", some_session()),
     (lambda c: c.agent("w1"), "GET", f"{WORKSPACE}/agent", AGENT),
     (lambda c: c.init_agent("w1"), "POST", f"{WORKSPACE}/agent/init", b""),
     (lambda c: c.update_agent("w1"), "POST", f"{WORKSPACE}/agent/update", b""),
     (lambda c: c.post_prompt("w1", PostPrompt(session_id="s1", prompt="p")), "POST", f"{WORKSPACE}/agent", RECEIPT),
     (lambda c: c.agent_session("w1", "s1"), "GET", LANE, some_session()),
     (lambda c: c.cancel_session("w1", "s1"), "POST", f"{LANE}/cancel", CANCELLED),
-    (lambda c: c.summarize("w1", "s1"), "POST", f"{LANE}/summarize", b""),
+    (lambda c: c.summarize("w1", "s1"), "POST", f"{LANE}/summarize", RECEIPT),
     (lambda c: c.queued_count("w1", "s1"), "GET", f"{LANE}/prompts/queued", 2),
     (lambda c: c.queued_prompts("w1", "s1"), "GET", f"{LANE}/prompts/list", ["a", "b"]),
     (lambda c: c.clear_queue("w1", "s1"), "POST", f"{LANE}/prompts/clear", b""),
@@ -92,6 +95,9 @@ ROUTES: list[tuple[Call, str, str, Any]] = [
         f"{WORKSPACE}/permissions/grant",
         {"resolved": True},
     ),
+    (lambda c: c.questions("w1"), "GET", f"{WORKSPACE}/questions", []),
+    (lambda c: c.answer_questions("w1", "q1", ()), "POST", f"{WORKSPACE}/questions/answer", {"resolved": True}),
+    (lambda c: c.refuse_questions("w1", "q1"), "POST", f"{WORKSPACE}/questions/cancel", {"resolved": True}),
 ]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from covey.config.defaults import OPENAI_MODEL, Role, discover, find, resolve, with_defaults
+from covey.config import local_model
+from covey.config.defaults import KNOWN, OPENAI_MODEL, Role, discover, find, resolve, with_defaults
 from covey.config.schema import Config, ConfigError, LimitSettings, ModelChoice, ModelSettings, ProviderSettings
 
 OLLAMA, LLAMACPP, LMSTUDIO = (f"http://127.0.0.1:{port}/v1" for port in (11434, 8080, 1234))
@@ -38,11 +40,48 @@ def provider(*ids: str) -> ProviderSettings:
 
 
 @pytest.mark.anyio
-async def test_a_key_in_the_environment_is_enough() -> None:
-    config = await discover({"OPENAI_API_KEY": "k"}, nobody)
-    openai = config.providers["openai"]
-    assert (openai.type, openai.api_key, openai.base_url, openai.models) == ("openai", "k", "", (OPENAI_MODEL,))
+@pytest.mark.parametrize(
+    ("variable", "provider_id"),
+    [
+        ("OPENAI_API_KEY", "openai"),
+        ("ANTHROPIC_API_KEY", "anthropic"),
+        ("GEMINI_API_KEY", "google"),
+        ("GOOGLE_API_KEY", "google"),
+        ("OPENROUTER_API_KEY", "openrouter"),
+        ("GROQ_API_KEY", "groq"),
+        ("DEEPSEEK_API_KEY", "deepseek"),
+    ],
+)
+async def test_a_key_in_the_environment_is_enough(variable: str, provider_id: str) -> None:
+    config = await discover({variable: " k\n"}, nobody)
+    assert list(config.providers) == [provider_id]
+    found, known = config.providers[provider_id], KNOWN[provider_id]
+    assert (found.type, found.api_key, found.base_url) == (known.provider.type, "k", known.provider.base_url)
+    large, small = resolve(config, "large"), resolve(config, "small")
+    assert large is not None and (large.provider_id, large.model) == (provider_id, known.large)
+    assert small is not None and (small.provider_id, small.model) == (provider_id, known.small)
+
+
+@pytest.mark.parametrize("provider_id", KNOWN)
+def test_the_page_names_the_keys_and_the_models(provider_id: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text("utf-8")
+    known = KNOWN[provider_id]
+    small = "the same" if known.small == known.large else f"`{known.small.id}`"
+    keys = ", else ".join(f"`{key}`" for key in known.keys)
+    assert f"| {keys} | {known.provider.name} | `{known.large.id}` | {small} |" in page
+
+
+@pytest.mark.anyio
+async def test_of_several_keys_the_first_is_used_and_all_can_be_chosen() -> None:
+    keys = {known.keys[0]: provider_id for provider_id, known in reversed(KNOWN.items())}
+    config = await discover(keys, nobody)
+    assert list(config.providers) == ["openai", "anthropic", "google", "openrouter", "groq", "deepseek"]
     assert config.models.large == f"openai/{OPENAI_MODEL.id}"
+    assert find(config, f"anthropic/{KNOWN['anthropic'].large.id}").provider.api_key == "anthropic"
+    del keys["OPENAI_API_KEY"]
+    assert (await discover(keys, nobody)).models.large.startswith("anthropic/")
+    google = {"GOOGLE_API_KEY": "second", "GEMINI_API_KEY": "first"}
+    assert (await discover(google, nobody)).providers["google"].api_key == "first"
 
 
 @pytest.mark.anyio
@@ -55,6 +94,7 @@ async def test_the_environment_may_choose_model_and_url() -> None:
         "org/m",
         "http://127.0.0.1:1/v1",
     )
+    assert resolved == resolve(await discover(environ, nobody), "small"), "there may be no other model at that address"
     with pytest.raises(ConfigError, match=r"^\$OPENAI_BASE_URL: expected a URL"):
         await discover(environ | {"OPENAI_BASE_URL": "elsewhere"}, nobody)
 
@@ -76,12 +116,21 @@ async def test_local_servers_are_asked_all_at_once(
     answers: dict[str, list[str]], large: str, providers: list[str]
 ) -> None:
     servers = Servers(answers)
-    config = await discover({"OPENAI_API_KEY": ""}, servers)
+    config = await discover({"OPENAI_API_KEY": "", "GROQ_API_KEY": " "}, servers, lambda: False)
     assert sorted(servers.asked) == sorted([OLLAMA, LLAMACPP, LMSTUDIO])
     assert config.models.large == large
     assert list(config.providers) == providers
     resolved = resolve(config, "large")
     assert (f"{resolved.provider_id}/{resolved.model.id}" if resolved else "") == large
+
+
+@pytest.mark.anyio
+async def test_the_embedded_model_comes_last() -> None:
+    config = await discover({}, Servers({}), lambda: True)
+    assert config.providers == {"embedded": local_model.PROVIDER}
+    assert config.models.large == "embedded/smollm2-135m"
+    assert list((await discover({}, Servers({OLLAMA: ["a"]}), lambda: True)).providers) == ["ollama"]
+    assert "embedded" not in (await discover({"GROQ_API_KEY": "k"}, nobody, lambda: True)).providers
 
 
 @pytest.mark.anyio
@@ -127,16 +176,16 @@ def test_without_any_model_there_is_none(providers: dict[str, ProviderSettings])
     assert resolve(Config(providers=providers), "small") is None
 
 
-KNOWN = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
+LISTED = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
 
 
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [
         ("both", '"both" is ambiguous; write one/both or two/both'),
-        ("c", f'no model is known as "c"; known: {KNOWN} (write provider/model for one that is not listed)'),
-        ("on/a", f'no model is known as "on/a"; known: {KNOWN} (write provider/model for one that is not listed)'),
-        ("one/", f'no model is known as "one/"; known: {KNOWN} (write provider/model for one that is not listed)'),
+        ("c", f'no model is known as "c"; known: {LISTED} (write provider/model for one that is not listed)'),
+        ("on/a", f'no model is known as "on/a"; known: {LISTED} (write provider/model for one that is not listed)'),
+        ("one/", f'no model is known as "one/"; known: {LISTED} (write provider/model for one that is not listed)'),
     ],
 )
 def test_a_wrong_reference_says_what_there_is(reference: str, expected: str) -> None:

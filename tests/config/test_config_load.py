@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from covey.config.load import MAX_FILE_BYTES, Loaded, config_dir, is_trusted, load
+from covey.config.edit import trust
+from covey.config.load import MAX_FILE_BYTES, Loaded, config_dir, is_trusted, keys_that_need_trust, load
 from covey.config.schema import Config, ConfigError
 from covey.protocol.errors import BadRequest
 
@@ -113,6 +115,8 @@ NEEDS_TRUST = [
     ("[limits]\nsteps_per_run = 1000000", "limits.steps_per_run"),
     ('[models]\nlarge = "mine/$SECRET"', "models.large"),
     ('[models]\nsmall = "mine/${SECRET:-x}"', "models.small"),
+    ('[models]\nfallback = ["mine/a", "mine/$SECRET"]', "models.fallback"),
+    ('[context]\nfiles = ["NOTES.md"]', "context.files"),
 ]
 
 
@@ -126,7 +130,8 @@ def test_a_project_without_trust_is_ignored_with_a_warning(files: Files, text: s
     assert loaded.config == before
     (warning,) = loaded.warnings
     assert warning.startswith(f"{files.project}: ") and key in warning
-    assert str(files.trusted) in warning and str(files.project.parent.resolve()) in warning
+    assert warning.endswith(f". If you trust it, run: covey trust {files.project.parent.resolve()}")
+    assert keys_that_need_trust(files.project.parent, files.environ) == [key]
     assert "s3cret" not in warning
 
 
@@ -144,7 +149,9 @@ def test_the_same_counts_once_the_directory_is_trusted(files: Files, text: str, 
 def test_the_warning_can_be_followed_to_the_letter(files: Files) -> None:
     files.project.write_text(LOCAL)
     (warning,) = files.load().warnings
-    files.trusted.write_text(warning.partition("trusted.toml: ")[2])
+    _, command, directory = shlex.split(warning.partition("run: ")[2])
+    assert command == "trust"
+    trust(files.environ, Path(directory))
     assert files.load().warnings == ()
     assert "local" in files.load().config.providers
 
@@ -235,6 +242,11 @@ def test_a_script_is_found_from_its_file(files: Files) -> None:
     assert providers["b"].script == ""
     assert providers["c"].script == "/abs/two.json"
     assert providers["d"].script == str(Path.home() / "s")
+
+
+def test_the_file_of_a_model_is_found_from_its_file(files: Files) -> None:
+    files.user.write_text('[providers.a]\ntype = "embedded"\nmodel_file = "small.gguf"\n')
+    assert files.load().config.providers["a"].model_file == str(files.user.parent / "small.gguf")
 
 
 # Mistakes

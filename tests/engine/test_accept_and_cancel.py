@@ -183,7 +183,7 @@ async def test_scenario_10_a_cancel_drops_the_queue_up_to_its_mark(tmp_path: Pat
 async def test_scenario_15_a_model_that_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path) as engine:
 
-        def broken() -> None:
+        def broken(reference: str) -> None:
             raise ValueError("no such model")
 
         monkeypatch.setattr(engine.workspace.agent, "model", broken)

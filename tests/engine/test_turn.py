@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from covey.config.schema import ConfigError
+from covey.engine import speaker as speaker_module
 from covey.engine import turn as turn_module
 from covey.engine.last_words import Ending
 from covey.engine.recorder import Batch
@@ -100,10 +101,10 @@ async def test_a_bug_of_ours_fails_the_run_and_the_next_one_runs(
         works = getattr(target, name)
         broken = iter([True])
 
-        def breaks_once(*args: object) -> object:
+        def breaks_once(*args: object, **options: object) -> object:
             if next(broken, False):
                 raise RuntimeError("a bug of ours")
-            return works(*args)
+            return works(*args, **options)
 
         monkeypatch.setattr(target, name, breaks_once)
         if what == "tool calls":
@@ -227,8 +228,8 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
         told = len(engine.events)
         turn.stop()
         with pytest.raises(asyncio.CancelledError):
-            turn._on_retry(Retry(1, 1.0, "late"))
-        turn._save_growth()
+            turn.speaker._on_retry(Retry(1, 1.0, "late"))
+        turn.speaker._save_growth()
         await within(engine.workspace._recorder.write(Batch()))
         assert len(engine.events) == told
         assert list(engine.terminals()) == ["a"]
@@ -239,7 +240,7 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
 
 async def test_text_saved_on_the_way_is_not_kept_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checkpoint of a step may come due while its tools run: by then the answer has been written whole."""
-    monkeypatch.setattr(turn_module, "CHECKPOINT_S", 0.0)
+    monkeypatch.setattr(speaker_module, "CHECKPOINT_S", 0.0)
     async with running(tmp_path) as engine:
         gate = Gate()
 
@@ -264,7 +265,7 @@ async def test_text_saved_on_the_way_is_not_kept_twice(tmp_path: Path, monkeypat
 async def test_a_crash_in_the_middle_of_an_answer_loses_at_most_the_last_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_module, "CHECKPOINT_S", 0.0)
+    monkeypatch.setattr(speaker_module, "CHECKPOINT_S", 0.0)
     async with running(tmp_path) as engine:
         gates = [Gate(), Gate()]
         engine.model.answer("one ", gates[0], ReasoningDelta("hm"), "two ", gates[1])

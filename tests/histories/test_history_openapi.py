@@ -25,8 +25,8 @@ ROUNDS = 25
 """Requests for each operation."""
 SILENCE = '[[{"text": "so", "ending": "silence"}]]'
 """The fake model begins to answer this, and never ends: what is posted behind it waits."""
-NEVER_DONE = {"POST /v1/control"}
-"""Only two commands are known, and chance does not find them."""
+NEVER_DONE = {"POST /v1/control", "POST /v1/workspaces/{id}/sessions/{sid}/undo"}
+"""Only two commands are known, and chance does not find them; a session that is busy is not undone."""
 
 
 @dataclass(frozen=True)

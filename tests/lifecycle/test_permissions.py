@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.permissions import Rules, Verdict, Wish, decide
+from covey.lifecycle.permissions import Rules, Verdict, Wish, decide, explain, session_rule
 
 ALLOW, ASK, DENY = Verdict
 
@@ -25,66 +25,77 @@ def verdict(
 
 
 def test_without_a_rule_somebody_is_asked() -> None:
-    assert verdict(bash("ls")) is ASK
+    assert verdict(bash("make")) is ASK
+    assert verdict(bash("ls")) is ALLOW, "it only looks"
     assert verdict(Wish("view", "read", "a.py", harmless=True)) is ALLOW
 
 
 def test_a_rule_without_a_pattern_covers_the_whole_tool_and_no_other() -> None:
     assert verdict(bash("ls; rm -rf x"), allow=("bash",)) is ALLOW
-    assert verdict(bash("ls"), allow=("bas", "bash2", "view")) is ASK
+    assert verdict(bash("make"), allow=("bas", "bash2", "view")) is ASK
     assert verdict(bash("ls"), deny=("bash",), skip=True) is DENY
-
-
-@pytest.mark.parametrize("command", ["git status", "git status --short", 'git status -- "a b"', "git status *.py"])
-def test_an_allow_pattern_covers_one_simple_command(command: str) -> None:
-    assert verdict(bash(command), allow=("bash:git status*",)) is ALLOW
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "git status; rm -rf x",
-        "git status && rm -rf x",
-        "git status || rm -rf x",
-        "git status & rm -rf x",
-        "git status | sh",
-        "git status |& sh",
-        "git status $(rm -rf x)",
-        "git status ${x:=`rm -rf x`}",
-        "git status `rm -rf x`",
-        "git status $PAYLOAD",
-        "git status\nrm -rf x",
-        "git status\rrm -rf x",
-        "git status > ~/.bashrc",
-        "git status >> ~/.bashrc",
-        "git status < secret",
-        "git status <<< secret",
-        "git status <(rm -rf x)",
-        "git status \\\nrm",
-        "git status {a,b}",
-        "(git status)",
-        "{ git status; }",
-        "FOO=1 git status",
-        "LD_PRELOAD=evil.so git status",
-        "PATH+=:. git status",
-        "  GIT_SSH_COMMAND=evil git status",
-        "sh -c 'git status'",
-        'bash -c "git status"',
-        "env git status",
-        "sudo git status",
-        "eval git status",
-        "xgit status",
-        " git status",
-        "GIT STATUS",
+        "git fetch",
+        "git fetch --all",
+        'git fetch -- "a b"',
+        "git fetch *.py",
+        " git  fetch",
+        "(git fetch)",
+        "git fetch \\\n --all",
+        "git fetch && git fetch -a; ls | head",
+        "cd sub && git fetch",
+        "timeout 5 git fetch",
     ],
 )
-@pytest.mark.parametrize("pattern", ["bash:git status*", "bash:git *"])
+def test_an_allow_pattern_covers_its_command_beside_harmless_ones(command: str) -> None:
+    assert verdict(bash(command), allow=("bash:git fetch*",)) is ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git fetch; rm -rf x",
+        "git fetch && rm -rf x",
+        "git fetch || rm -rf x",
+        "git fetch & rm -rf x",
+        "git fetch | sh",
+        "git fetch |& sh",
+        "git fetch $(rm -rf x)",
+        "git fetch ${x:=`rm -rf x`}",
+        "git fetch `rm -rf x`",
+        "git fetch $PAYLOAD",
+        "git fetch\nrm -rf x",
+        "git fetch\rrm -rf x",
+        "git fetch > ~/.bashrc",
+        "git fetch >> ~/.bashrc",
+        "git fetch < secret",
+        "git fetch <<< secret",
+        "git fetch <(rm -rf x)",
+        "git fetch {a,b}",
+        "FOO=1 git fetch",
+        "LD_PRELOAD=evil.so git fetch",
+        "PATH+=:. git fetch",
+        "  GIT_SSH_COMMAND=evil git fetch",
+        "sh -c 'git fetch'",
+        'bash -c "git fetch"',
+        "env git fetch",
+        "sudo git fetch",
+        "eval git fetch",
+        "xgit fetch",
+        "GIT FETCH",
+    ],
+)
+@pytest.mark.parametrize("pattern", ["bash:git fetch*", "bash:git f*"])
 def test_an_allow_pattern_never_covers_more_than_that(command: str, pattern: str) -> None:
     assert verdict(bash(command), allow=(pattern,)) is ASK
 
 
 def test_not_even_a_pattern_that_covers_everything_covers_a_changed_environment() -> None:
-    assert verdict(bash("LD_PRELOAD=evil.so git status"), allow=("bash:*",)) is ASK
+    assert verdict(bash("LD_PRELOAD=evil.so git fetch"), allow=("bash:*",)) is ASK
     assert verdict(bash("git log --format=x"), allow=("bash:*",)) is ALLOW
 
 
@@ -173,6 +184,119 @@ def test_patterns_of_other_tools_are_about_paths_as_they_are() -> None:
     assert verdict(write, deny=("write:rm *",), allow=("write",)) is ALLOW
     assert verdict(write, deny=("write:/project/*",), allow=("write",)) is DENY
     assert verdict(write, allow=("write:/project/SRC/*",)) is ASK
+
+
+ROOT = "/project"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("src/**", "/project/src/a.py", True),
+        ("src/**", "/project/src/a/b/c.py", True),
+        ("src/**", "/project/src", False),
+        ("src/**", "/project/srcs/a.py", False),
+        ("src/**", "/elsewhere/src/a.py", False),
+        ("*.md", "/project/README.md", True),
+        ("*.md", "/project/docs/a.md", False),
+        ("**/*.md", "/project/docs/a/b.md", True),
+        ("**/*.md", "/project/README.md", True),
+        ("src/*/a.py", "/project/src/x/a.py", True),
+        ("src/*/a.py", "/project/src/x/y/a.py", False),
+        ("**/x/**/a.py", "/project/x/y/x/z/a.py", True),
+        ("**", "/project/a/b", True),
+        ("**", "/project/.git/config", False),
+        (".git/**", "/project/.git/config", True),
+        ("/project/src/*", "/project/src/a.py", True),
+        ("/other/**", "/other/a/b", True),
+        ("**", "/other/a", False),
+        ("src/**", "/project/src/../x", False),
+        ("a[*].py", "/project/a*.py", True),
+        ("a[*].py", "/project/ab.py", False),
+    ],
+)
+def test_a_path_pattern_is_read_strictly_where_it_allows(pattern: str, path: str, fits: bool) -> None:
+    rules = Rules(allow=(f"write:{pattern}",), root=ROOT)
+    assert decide(Wish("write", "write", path), rules, frozenset(), skip=False) is (ALLOW if fits else ASK)
+
+
+@pytest.mark.parametrize("pattern", ["*.env", "*/.env", "**/.env", ".env", "/project/*", "/project/**", "*"])
+def test_a_path_pattern_is_read_generously_where_it_denies(pattern: str) -> None:
+    rules = Rules(deny=(f"write:{pattern}",), root=ROOT)
+    assert decide(Wish("write", "write", "/project/.env"), rules, frozenset(), skip=True) is DENY
+    assert decide(bash("ls > .env"), rules, frozenset(), skip=True) is DENY
+    assert decide(Wish("edit", "write", "/project/.env"), rules, frozenset(), skip=True) is ALLOW
+
+
+def test_an_ask_rule_overrules_what_allows_but_not_an_answer() -> None:
+    rules = Rules(allow=("bash:git log*",), ask=("bash:git log*", "view:secret/**"), root=ROOT)
+    wish = bash("ls && git log")
+    assert decide(wish, rules, frozenset(), skip=False) is ASK
+    assert decide(wish, rules, frozenset({wish.grant}), skip=False) is ALLOW
+    assert decide(wish, rules, frozenset(), skip=True) is ALLOW
+    view = Wish("view", "read", "/project/secret/a", harmless=True)
+    assert decide(view, rules, frozenset(), skip=False) is ASK
+
+
+def test_plan_mode_only_looks() -> None:
+    rules = Rules(allow=("bash", "write"), deny=("bash:git log*",), root=ROOT)
+    make, write = bash("make"), Wish("write", "write", "/project/a")
+    assert decide(make, rules, frozenset({make.grant}), skip=True, plan=True) is DENY
+    assert decide(write, rules, frozenset(), skip=True, plan=True) is DENY
+    assert decide(bash("ls"), rules, frozenset(), skip=False, plan=True) is ALLOW
+    assert decide(bash("git log"), rules, frozenset(), skip=True, plan=True) is DENY
+    assert decide(Wish("view", "read", "/project/a", harmless=True), rules, frozenset(), skip=False, plan=True) is ALLOW
+    assert decide(Wish("view", "read", "/etc/a"), rules, frozenset(), skip=False, plan=True) is ASK
+    assert explain(make, rules, plan=True) == "In plan mode nothing is changed, and only looking is allowed."
+
+
+def test_the_directory_of_a_command_counts() -> None:
+    rules = Rules(root=ROOT)
+    inside = Wish("bash", "execute", "cat ../a", cwd="/project/src")
+    assert decide(inside, rules, frozenset(), skip=False) is ALLOW
+    assert decide(bash("cat ../a"), rules, frozenset(), skip=False) is ASK
+    assert decide(Wish("bash", "execute", "ls", cwd="/elsewhere"), rules, frozenset(), skip=False) is ASK
+    assert decide(Wish("bash", "execute", "git status", cwd="/project/src"), rules, frozenset(), skip=False) is ASK
+    assert inside.grant != bash("cat ../a").grant
+
+
+@pytest.mark.parametrize(
+    ("wish", "rules"),
+    [
+        (bash("make all"), ("bash:make all",)),
+        (bash("cd src && make -j 4 2>&1 | tail -5"), ("bash:make -j 4",)),
+        (bash("make a; make b; ls"), ("bash:make a", "bash:make b")),
+        (bash("touch a*"), ("bash:touch a[*]",)),
+        (bash("git commit -m 'a b'"), ("bash:git commit -m 'a b'",)),
+        (bash("make > log"), ("bash:make > log",)),
+        (bash("FOO=1 make $x"), ("bash:FOO=1 make $x",)),
+        (bash("sudo make install"), ("bash:sudo make install",)),
+        (bash("make 'open"), ()),
+        (Wish("write", "write", "/project/src/[a].py"), ("write:src/[[]a].py",)),
+        (Wish("edit", "write", "/etc/hosts"), ("edit:/etc/hosts",)),
+        (Wish("write", "write", "/project/.git/config"), ("write:.git/config",)),
+    ],
+)
+def test_always_allowing_adds_the_narrowest_rule_that_does(wish: Wish, rules: tuple[str, ...]) -> None:
+    assert session_rule(wish, Rules(root=ROOT)) == rules
+    if rules:
+        assert decide(wish, Rules(allow=rules, root=ROOT), frozenset(), skip=False) is ALLOW
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("make", "No rule allows `make`."),
+        ("rm x", "The rule bash:rm * forbids it."),
+        ("ls; cat ../x", "`cat ../x` reaches outside of the workspace."),
+        ("ls > a", "`ls` writes into a file."),
+        ("ls 'a", "The command could not be understood for certain (an open quote)."),
+        ("ls", "It only looks."),
+        ("echo " + "x" * 100 + " $y", "What `echo " + "x" * 74 + "…` works on is only known when it runs."),
+    ],
+)
+def test_a_verdict_is_explained_in_a_sentence(command: str, sentence: str) -> None:
+    assert explain(bash(command), Rules(deny=("bash:rm *",), root=ROOT)) == sentence
 
 
 def test_an_answer_for_the_session_covers_the_same_thing_only() -> None:

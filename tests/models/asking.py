@@ -13,6 +13,7 @@ from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, TextDelta
 from covey.models.base import ModelClient, ModelFailed, ModelRequest
 from covey.models.openai_compatible import OpenAICompatible
+from covey.models.wire import WireClient
 from covey.protocol.messages import Message, Part, Role, Text, TextPart
 from tests.support.fake_model import FakeModel, Recorded, Reply
 
@@ -52,10 +53,10 @@ def text(facts: list[ModelFact]) -> str:
 
 
 @asynccontextmanager
-async def client(url: str, **settings: Any) -> AsyncIterator[OpenAICompatible]:
+async def client(url: str, kind: type[WireClient] = OpenAICompatible, **settings: Any) -> AsyncIterator[WireClient]:
     """A client for the fake model at `url`."""
     fields: dict[str, Any] = {"type": "openai-compatible", "base_url": url, "api_key": KEY, "idle_timeout_s": 5.0}
-    opened = OpenAICompatible("local", ProviderSettings(**fields | settings))
+    opened = kind("local", ProviderSettings(**fields | settings))
     try:
         yield opened
     finally:

@@ -119,6 +119,48 @@ def test_image_addresses_are_passed_on() -> None:
     ]
 
 
+def test_an_effort_is_passed_on() -> None:
+    assert body(request("hello", effort="low"))["reasoning_effort"] == "low"
+
+
+def test_a_model_that_does_not_see_is_told_that_there_was_a_picture() -> None:
+    shown = message(
+        "user",
+        "what is this?",
+        attached("cat.png", "image/png", b"\x89PNG"),
+        ImageUrlPart(data=ImageUrl(url="https://example.org/a.png")),
+    )
+    [sent] = messages(request(shown, sees_images=False))
+    assert isinstance(sent["content"], str)
+    assert "cat.png" in sent["content"] and "https://example.org/a.png" in sent["content"]
+
+
+def test_the_pictures_of_results_follow_all_results() -> None:
+    def result(call_id: str, data: str | None, mime_type: str | None = "image/png") -> ToolResultPart:
+        return ToolResultPart(
+            data=ToolResult(
+                tool_call_id=call_id,
+                name="view",
+                content=f"{call_id} it is",
+                metadata="",
+                is_error=False,
+                data=data,
+                mime_type=mime_type,
+            )
+        )
+
+    results = message("tool", result("a", "iVBORw=="), result("b", None, None), result("c", "AAAA", "image/x-odd"))
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+    sent = messages(request("look", results, "go on"))
+    assert [entry["role"] for entry in sent] == ["user", "tool", "tool", "tool", "user"]
+    assert sent[1]["content"] == "a it is" and sent[2]["content"] == "b it is"
+    assert sent[3]["content"].startswith("c it is\n") and "cannot see" in sent[3]["content"]
+    assert sent[4]["content"][1] == shown and sent[4]["content"][-1] == {"type": "text", "text": "go on"}
+    blind = messages(request("look", results, sees_images=False))
+    assert [entry["role"] for entry in blind] == ["user", "tool", "tool", "tool"]
+    assert "cannot see" in blind[1]["content"]
+
+
 def test_text_attachments_become_text() -> None:
     shown = message("user", "fix it", attached("a.py", "text/x-python", "x = 'é'".encode()))
     assert messages(request(shown)) == [{"role": "user", "content": "fix it\n\n<file path=\"a.py\">\nx = 'é'\n</file>"}]

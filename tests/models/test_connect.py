@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from covey.config.schema import ProviderSettings, ProviderType
-from covey.models.base import ModelFailed
-from covey.models.connect import OPENAI_URL, open_client
-from covey.models.openai_compatible import OpenAICompatible
+from covey.config.schema import ProviderSettings
+from covey.models.connect import open_client
+from covey.models.openai_compatible import OPENAI_URL, OpenAIChat, OpenAICompatible
+from covey.models.openai_responses import OpenAIResponses
 from covey.models.scripted import Scripted
+from covey.models.wire import WireClient
 
 
 def test_scripted() -> None:
@@ -20,22 +22,40 @@ def test_scripted() -> None:
 
 def test_openai_compatible() -> None:
     settings = ProviderSettings(type="openai-compatible", base_url="http://127.0.0.1:1/v1")
-    assert isinstance(open_client("local", settings), OpenAICompatible)
+    assert type(open_client("local", settings)) is OpenAICompatible
 
 
 @pytest.mark.parametrize(
-    ("base_url", "used"), [("", OPENAI_URL), ("https://gateway.example/v1", "https://gateway.example/v1")]
+    ("fields", "kind", "address"),
+    [
+        ({}, OpenAIResponses, OPENAI_URL),
+        ({"base_url": "https://api.openai.com/v1/"}, OpenAIResponses, OPENAI_URL),
+        ({"base_url": "https://eu.api.openai.com/v1"}, OpenAIResponses, "https://eu.api.openai.com/v1"),
+        ({"base_url": "https://gateway.example/v1"}, OpenAIChat, "https://gateway.example/v1"),
+        ({"base_url": "https://notapi.openai.com.example/v1"}, OpenAIChat, "https://notapi.openai.com.example/v1"),
+        ({"base_url": "https://gateway.example/v1", "api": "responses"}, OpenAIResponses, "https://gateway.example/v1"),
+        ({"api": "chat"}, OpenAIChat, OPENAI_URL),
+        ({"api": "responses"}, OpenAIResponses, OPENAI_URL),
+    ],
 )
-def test_openai_has_an_address_of_its_own(base_url: str, used: str) -> None:
-    client = open_client("openai", ProviderSettings(type="openai", base_url=base_url, api_key="x"))
-    assert isinstance(client, OpenAICompatible)
-    assert client._settings.base_url == used and client._max_tokens_field == "max_completion_tokens"
+def test_openai_has_two_apis_and_an_address_of_its_own(
+    fields: dict[str, Any], kind: type[WireClient], address: str
+) -> None:
+    client = open_client("openai", ProviderSettings(type="openai", api_key="x", **fields))
+    assert type(client) is kind
+    assert client._address() == address
 
 
-@pytest.mark.parametrize("kind", ["anthropic", "google", "embedded"])
-def test_what_is_not_supported_yet_says_what_to_use(kind: ProviderType) -> None:
-    with pytest.raises(ModelFailed, match=f'p: providers of type "{kind}" are not supported yet. Instead, use type = '):
-        open_client("p", ProviderSettings(type=kind))
+def test_the_key_of_a_provider_goes_where_it_wants_it() -> None:
+    client = open_client("a", ProviderSettings(type="anthropic", api_key="sk-very-secret"))
+    assert isinstance(client, WireClient)
+    assert "sk-very-secret" in client._headers().values()
+
+
+def test_google_has_an_address_of_its_own() -> None:
+    client = open_client("g", ProviderSettings(type="google", api_key="x"))
+    assert isinstance(client, WireClient)
+    assert client._address().startswith("https://generativelanguage.googleapis.com/")
 
 
 def test_only_what_is_needed_is_imported() -> None:
@@ -43,7 +63,8 @@ def test_only_what_is_needed_is_imported() -> None:
         "import sys; from covey.models.connect import open_client; from covey.config.schema import ProviderSettings;"
         "open_client('demo', ProviderSettings(type='scripted'));"
         "open_client('local', ProviderSettings(type='openai-compatible', base_url='http://127.0.0.1:1/v1'));"
-        "print([name for name in ('httpx2', 'ssl', 'uvloop') if name in sys.modules])"
+        "print([name for name in ('httpx2', 'ssl', 'uvloop', 'covey.models.anthropic', 'covey.models.google',"
+        "'covey.models.embedded', 'covey.models.openai_responses') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert "httpx2" not in result.stdout
+    assert "httpx2" not in result.stdout and "covey" not in result.stdout

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from dataclasses import replace
 
 import pytest
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun, UsageReported
+from covey.models.base import ModelFailed, ModelRequest, Retry
 from covey.models.http_direct import Direct
-from covey.models.openai_compatible import OpenAICompatible
+from covey.models.openai_compatible import OpenAIChat
+from covey.models.wire import WireClient
 from tests.models.asking import KEY, answer, client, request
 from tests.support.fake_model import Call, FakeModel, Reply
 
 pytestmark = pytest.mark.anyio
 
 
-async def idle(opened: OpenAICompatible) -> None:
+async def idle(opened: WireClient) -> None:
     """Wait until a connection has taken in the last bytes of its answer and can be used again."""
     http = opened._http
     assert isinstance(http, Direct)
@@ -54,6 +58,47 @@ async def test_an_address_with_a_query(model: FakeModel) -> None:
     assert model.requests[0].path == "/v1/chat/completions?api-version=1"
 
 
+async def test_azure_has_its_key_in_a_header_of_its_own(model: FakeModel) -> None:
+    async with client(model.url + "?api-version=1", api_key="", headers={"api-key": KEY}) as opened:
+        await answer(opened)
+    [sent] = model.requests
+    assert sent.headers["api-key"] == KEY and "authorization" not in sent.headers
+
+
+@pytest.mark.parametrize("field", ["reasoning_effort", "stream_options"])
+async def test_what_a_server_does_not_know_is_left_out_from_then_on(model: FakeModel, field: str) -> None:
+    error = json.dumps({"error": {"message": f"Unrecognized request argument supplied: {field}"}})
+    model.on(lambda sent: Reply(status=400, body=error) if field in sent.body else Reply())
+    retries: list[Retry] = []
+    async with client(model.url) as opened:
+        for _ in range(2):
+            asked = request("hello", effort="high", on_retry=retries.append)
+            assert (await answer(opened, asked))[-1] == Stopped("end_turn")
+    assert [field in sent.body for sent in model.requests] == [True, False, False]
+    assert all("messages" in sent.body for sent in model.requests)
+    assert retries == []
+
+
+async def test_a_field_that_is_refused_although_it_is_not_there(model: FakeModel) -> None:
+    model.on(lambda _: Reply(status=400, body='{"error": "reasoning_effort: no"}'))
+    async with client(model.url) as opened:
+        with pytest.raises(ModelFailed, match="answered 400: reasoning_effort: no"):
+            await answer(opened)
+    assert len(model.requests) == 1
+
+
+async def test_the_name_of_a_model_cannot_end_the_request_line(model: FakeModel) -> None:
+    class ByModel(OpenAIChat):
+        def _path(self, request: ModelRequest) -> str:
+            return f"/{request.model}/chat/completions"
+
+    async with client(model.url, ByModel) as opened:
+        with pytest.raises(ModelFailed, match="has characters that cannot be sent"):
+            await answer(opened, replace(request("hello"), model="x HTTP/1.1\r\nx: y"))
+        await answer(opened, replace(request("hello"), model="a:b"))
+    assert [sent.path for sent in model.requests] == ["/v1/a:b/chat/completions"]
+
+
 async def test_without_a_key_none_is_sent(model: FakeModel) -> None:
     async with client(model.url, api_key="") as opened:
         await answer(opened)
@@ -61,7 +106,7 @@ async def test_without_a_key_none_is_sent(model: FakeModel) -> None:
 
 
 async def test_openai_itself_wants_another_name_for_the_limit(model: FakeModel) -> None:
-    async with client(model.url, type="openai") as opened:
+    async with client(model.url, OpenAIChat) as opened:
         await answer(opened, request("hello", max_tokens=9))
     assert model.requests[0].body["max_completion_tokens"] == 9
     assert "max_tokens" not in model.requests[0].body

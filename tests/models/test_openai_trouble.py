@@ -12,7 +12,7 @@ import pytest
 
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta
-from covey.models import openai_compatible, retry
+from covey.models import retry, wire
 from covey.models.base import ModelFailed, Retry
 from covey.models.openai_compatible import OpenAICompatible
 from tests.models.asking import KEY, answer, client, failure, one_after_the_other, request, text
@@ -51,8 +51,20 @@ async def test_attempts_are_counted_and_end(model: FakeModel) -> None:
     model.on(lambda _: Reply(status=503, body='{"error": "overloaded"}'))
     failed = await failure(model, max_attempts=3)
     assert str(failed) == "local: the server answered 503: overloaded (tried 3 times)"
-    assert not failed.auth
+    assert failed.busy and not failed.auth
     assert len(model.requests) == 3
+
+
+async def test_a_quota_that_is_used_up_is_not_waited_for(model: FakeModel) -> None:
+    model.on(lambda _: Reply(status=429, body='{"error": {"message": "pay", "code": "insufficient_quota"}}'))
+    failed = await failure(model)
+    assert failed.busy and len(model.requests) == 1
+
+
+async def test_a_conversation_that_is_too_long(model: FakeModel) -> None:
+    model.on(lambda _: Reply(status=400, body='{"error": {"message": "no", "code": "context_length_exceeded"}}'))
+    failed = await failure(model)
+    assert failed.overflow and not failed.busy and len(model.requests) == 1
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
@@ -167,7 +179,7 @@ async def test_words_and_an_error_in_one_packet(model: FakeModel) -> None:
 async def test_a_web_page(model: FakeModel, status: int) -> None:
     page = "<!DOCTYPE html>\n<html><title>Welcome</title></html>"
     model.on(lambda _: Reply(status=status, body=page, headers={"content-type": "text/html"}))
-    assert "does not look like an OpenAI-compatible API" in str(await failure(model))
+    assert "does not look like the API of a model" in str(await failure(model))
     assert len(model.requests) == 1
 
 
@@ -205,7 +217,7 @@ async def test_an_error_whose_text_never_comes(model: FakeModel) -> None:
 async def test_once_the_answer_is_whole_its_rest_does_not_matter(
     model: FakeModel, ending: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_compatible, "AFTER_FINISH_S", 0.02)
+    monkeypatch.setattr(wire, "AFTER_FINISH_S", 0.02)
     model.on(lambda _: Reply(raw=(delta(content="x"), delta("stop")), ending=ending))
     async with client(model.url) as opened:
         assert await answer(opened) == [TextDelta("x"), Stopped("end_turn")]

@@ -54,6 +54,9 @@ def test_a_message_in_progress_has_no_finish() -> None:
     assert (message().text, message().tool_calls, message().tool_results) == ("", (), ())
 
 
+QUESTIONS = ("question_batch_request", "question_batch_notification")
+
+
 def test_the_words_of_the_protocol_are_those_that_v1_clients_know() -> None:
     assert set(get_args(Role)) == {"user", "assistant", "tool", "system"}
     reasons = "end_turn, max_tokens, tool_use, canceled, error, content_filter, unknown"
@@ -61,7 +64,7 @@ def test_the_words_of_the_protocol_are_those_that_v1_clients_know() -> None:
     parts = "text, reasoning, tool_call, tool_result, image_url, binary, shell_command, finish"
     assert [part.__struct_config__.tag for part in get_args(Part)] == parts.split(", ")
     events = "message session run run_complete agent_event permission_request permission_notification config_changed"
-    assert set(TYPES) == {*events.split(), "message_delta", "presence", "gap"}
+    assert set(TYPES) == {*events.split(), "file", "message_delta", "presence", "gap", *QUESTIONS}
     assert set(get_args(DeltaKind)) == {"text", "reasoning", "tool_input"}
     assert set(get_args(ChangeKind)) == {"created", "updated", "deleted"}
 

@@ -23,7 +23,7 @@ from covey.server.access import Access
 from covey.server.app import App
 from covey.store.journal import Journal
 from tests.support.disk import BOUND_S, Disk
-from tests.support.engine import Model, Work, config, within
+from tests.support.engine import Model, Work, config, look_around, within
 
 CLIENT = str(uuid.UUID(int=1))
 
@@ -192,6 +192,7 @@ async def serving(directory: Path, access: Access | None = None) -> AsyncIterato
         mock.patch("covey.engine.workspace.load_config", site.load),
         mock.patch("covey.engine.agent.open_client", return_value=site.model),
         mock.patch("covey.engine.agent.make_tools", return_value={"work": site.tool}),
+        mock.patch("covey.engine.agent.look_around", look_around),
     ):
         await site.workspaces.start()
         try:

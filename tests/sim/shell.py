@@ -28,6 +28,7 @@ from covey.protocol.runs import CancelReceipt, PromptReceipt
 from covey.store.base import PutWorkspace, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
 from covey.tools.base import Tool, ToolContext, ToolOutput
+from tests.support.engine import look_around
 from tests.support.memory_store import MemoryStore
 from tests.support.oracle import LogEvent, Record, judge
 
@@ -162,6 +163,7 @@ class Shell:
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
         self.workspace.agent._clients["sim"] = self.model
         self.workspace.agent.tools = {"work": self.tool}
+        self.workspace.agent.look_around = look_around
         return self.workspace
 
     async def session(self) -> str:

@@ -18,9 +18,9 @@ from covey.store.oracle_file import NoStore
 from covey.store.oracle_findings import KINDS
 from covey.store.oracle_record import TABLES, fitting
 from covey.store.sqlite import SqliteStore
-from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
 from tests.support.meddling import meddling
+from tests.support.undo_damages import DAMAGES
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,23 @@ def test_each_damage_is_found_and_explained(data_dir: Path, name: str) -> None:
 
 def test_there_is_a_damage_for_every_kind_of_finding() -> None:
     assert {damage.kind for damage in DAMAGES.values()} | {"damaged_file", "process"} == set(KINDS)
+
+
+def test_an_undo_that_is_still_to_be_gone_on_with_is_no_fault(data_dir: Path) -> None:
+    with meddling(data_dir) as db:
+        db.edit("undos", "done = 1", done=False)
+        db.do("UPDATE undos SET done = 0")
+    assert examine(data_dir).findings == []
+
+
+def test_a_run_that_was_undone_has_no_messages_and_a_copy_has_no_run(data_dir: Path) -> None:
+    (record,) = examine(data_dir).records
+    assert record.undone == {"r-undone"}
+    assert "r-undone" in record.runs
+    assert not [m for m in record.messages.values() if m.get("run_id") == "r-undone"]
+    (fork,) = [session for session in record.sessions.values() if session["title"] == "fork"]
+    copies = [m for m in record.messages.values() if m["session_id"] == fork["id"]]
+    assert copies and not [m for m in copies if "run_id" in m]
 
 
 def test_looking_changes_nothing_and_sees_one_moment(data_dir: Path) -> None:

@@ -18,9 +18,9 @@ from covey.store import repair
 from covey.store.oracle import Examination, examine
 from covey.store.oracle_file import NoStore
 from covey.store.oracle_record import KEYS, TABLES
-from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores, take_up
 from tests.support.meddling import meddling
+from tests.support.undo_damages import DAMAGES
 
 TOLD = [
     "a_broken_event", "a_broken_message", "a_broken_run", "a_far_event", "a_gap", "a_lost_message", "a_lost_version",
@@ -29,11 +29,13 @@ TOLD = [
     "a_session_that_came_back", "a_wrong_count", "an_earlier_end_untold", "an_event_of_no_run",
     "an_event_of_nowhere", "an_event_without_a_field", "another_answer", "another_prompt", "another_run_id",
     "another_seq", "another_title", "lost_messages", "messages_in_another_order", "messages_of_nowhere", "no_log",
+    "a_broken_undo", "an_undo_of_another_session", "an_undone_message_that_came_back", "another_content",
     "seqs_that_fall", "text_of_a_finished_message", "text_of_nothing", "the_last_end_untold",
     "the_newest_events_lost", "turns_that_overlap", "two_ends",
 ]  # fmt: skip
 """Damages of which either the rows or the log know all: every row is afterwards as it was before."""
 WITHOUT_A_GAP = [
+    "a_broken_undo", "an_undo_of_another_session", "an_undone_message_that_came_back", "another_content",
     "a_broken_message", "a_broken_run", "a_lost_message", "a_lost_version", "a_lost_run", "a_misfiled_event",
     "a_misfiled_message", "a_misfiled_run", "a_session_that_came_back", "a_wrong_count", "another_answer",
     "another_prompt", "another_title", "broken_attachments", "lost_messages", "messages_in_another_order",
@@ -115,6 +117,16 @@ def test_what_rows_or_log_know_comes_back(stores: Path, data_dir: Path, name: st
     before, after = rows(stores / "ended", *kept), rows(data_dir, *kept)
     for table in kept:
         assert values(after[table]) == values(before[table])
+
+
+@pytest.mark.parametrize("name", ["a_broken_undo", "an_undo_of_another_session"])
+def test_what_was_undone_stays_undone_also_when_the_log_forgets(data_dir: Path, name: str) -> None:
+    damage(data_dir, name)
+    repair.repair(data_dir)
+    with meddling(data_dir) as db:
+        db.trim()
+    (record,) = examine(data_dir).records
+    assert (strange(examine(data_dir)), record.undone) == ([], {"r-undone"})
 
 
 @pytest.mark.parametrize("name", DAMAGES)

@@ -10,14 +10,22 @@ import contextlib
 import json
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
 import msgspec
 
-from covey.config.schema import Config, LimitSettings, ModelSettings, PermissionSettings, ProviderSettings
+from covey.config.schema import (
+    Config,
+    ContextSettings,
+    LimitSettings,
+    ModelSettings,
+    PermissionSettings,
+    ProviderSettings,
+)
+from covey.context.prompt import Surroundings
 from covey.engine.shared import Shared
 from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
@@ -158,6 +166,13 @@ async def within(awaitable: Awaitable[T]) -> T:
     return await asyncio.wait_for(awaitable, BOUND_S)
 
 
+async def look_around(
+    root: Path, settings: ContextSettings, env: Mapping[str, str], tools: Sequence[str], model: str
+) -> Surroundings:
+    """Nothing of this machine, and no thread: the same every time."""
+    return Surroundings(root=root, platform="Test", date="2026-01-01", tools=tuple(tools), model=model)
+
+
 class Engine:
     """One open workspace with one session, and everything that was told of it."""
 
@@ -281,6 +296,7 @@ class Engine:
             record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
             for message in self.store.messages("w", row.session.id, "", 0):
                 record.messages[message.id] = json.loads(msgspec.json.encode(message))
+        record.undone = {run_id for row in self.store.undos("w", pending=False) for run_id in row.run_ids}
         if isinstance(self.store, Disk):
             record.growing = set(self.store._tails)
         return record
@@ -291,14 +307,20 @@ async def running(
     directory: Path,
     *,
     store: Store | None = None,
-    model: Model | None = None,
+    model: Model | Mapping[str, Model] | None = None,
     settings: Config | None = None,
 ) -> AsyncIterator[Engine]:
-    """An open workspace. It is closed at the end, whatever is still under way, and then everything is checked."""
-    engine = Engine(store or Disk(), model or Model(), directory, settings or config())
+    """An open workspace. It is closed at the end, whatever is still under way, and then everything is checked.
+
+    `model`: the one that always answers, or one for each provider.
+    """
+    models = model if isinstance(model, Mapping) else {}
+    only = model if isinstance(model, Model) else next(iter(models.values()), Model())
+    engine = Engine(store or Disk(), only, directory, settings or config())
     with (
-        mock.patch("covey.engine.agent.open_client", return_value=engine.model),
+        mock.patch("covey.engine.agent.open_client", lambda provider_id, settings: models.get(provider_id, only)),
         mock.patch("covey.engine.agent.make_tools", return_value={"work": engine.tool}),
+        mock.patch("covey.engine.agent.look_around", look_around),
     ):
         await engine.open()
         try:

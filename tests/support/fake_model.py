@@ -1,4 +1,6 @@
-"""A real HTTP server that speaks Chat Completions and does what a test tells it to. Not a model: it only replays.
+"""A real HTTP server that speaks every wire format and does what a test tells it to. Not a model: it only replays.
+
+The path of a request says its format, and a reply is written in that format: `fake_formats`.
 
 In a test, on its own thread and loop, so that it answers whatever the test's own loop is doing:
 
@@ -25,54 +27,19 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
+from tests.support.fake_formats import FORMATS, Format
+from tests.support.fake_reply import Call, Reply, delta, event, events
+
+__all__ = ["Call", "FakeModel", "Recorded", "Reply", "delta", "directed", "event", "events"]
+
 BATCH_BYTES = 64 * 1024
 """Without a delay, this much is sent in one write: many chunks then arrive in one read."""
-
-
-class Call(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A tool call, its input sent in `pieces` fragments."""
-
-    name: str
-    input: dict[str, Any] | str = {}
-    id: str = ""
-    pieces: int = 2
-
-
-class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one request gets: reasoning, text, tool calls, then the ending. Each piece is an event of its own."""
-
-    text: str = "Hello from the fake model."
-    """`{n}` in it is replaced by the number of the chunk."""
-    chunks: int = 1
-    """How often the text is sent."""
-    delay_ms: float = 0.0
-    """The time between two events, each in a packet of its own; 0: as fast as possible, many in one packet."""
-    reasoning: str = ""
-    tools: tuple[Call, ...] = ()
-    usage: tuple[int, int] | None = (10, 5)
-    """Tokens of the prompt and of the answer."""
-    finish: str = ""
-    """Empty: `tool_calls` if there are any, else `stop`."""
-    ending: Literal["done", "end", "cut", "silence"] = "done"
-    """`done`: finish reason, usage and [DONE]; `end`: the body just ends; `cut`: the connection is closed within the
-    body; `silence`: nothing more comes."""
-    raw: tuple[str, ...] | None = None
-    """These exact pieces instead of the events made from the fields above; goes well with the ending `end`."""
-    gates: dict[int, str] = {}
-    """Before the n-th event, wait until the gate is released; -1: before the status line."""
-    status: int = 200
-    """0: close the connection without an answer."""
-    headers: dict[str, str] = {}
-    body: str | None = None
-    """An answer that is not a stream."""
-    chunked: bool = True
-    """False: the body has no length and ends with the connection."""
 
 
 @dataclass
@@ -98,15 +65,21 @@ class Recorded:
     @property
     def prompt(self) -> str:
         """The text of the last user message."""
-        users = [message["content"] for message in self.body.get("messages", []) if message["role"] == "user"]
-        content = users[-1] if users else ""
-        return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+        return next((text for role, text in reversed(self._turns) if role == "user"), "")
 
     @property
     def call_number(self) -> int:
         """0 for the first model call after the prompt, 1 for the next one."""
-        roles = [message["role"] for message in self.body.get("messages", [])]
-        return roles[::-1][: roles[::-1].index("user")].count("assistant") if "user" in roles else 0
+        roles = [role for role, _ in reversed(self._turns)]
+        return roles[: roles.index("user")].count("assistant") if "user" in roles else 0
+
+    @property
+    def format(self) -> Format:
+        return next(format for part_of_path, format in FORMATS.items() if part_of_path in self.path)
+
+    @property
+    def _turns(self) -> list[tuple[str, str]]:
+        return list(self.format.turns(self.body))
 
 
 def directed(request: Recorded) -> Reply:
@@ -116,47 +89,6 @@ def directed(request: Recorded) -> Reply:
         return Reply()
     values, _ = json.JSONDecoder().raw_decode(request.prompt[start + 1 :])
     return msgspec.convert(values[min(request.call_number, len(values) - 1)], Reply, str_keys=True)
-
-
-def event(**fields: Any) -> str:
-    """One Chat Completions event as it is on the wire."""
-    chunk = {"id": "fake", "object": "chat.completion.chunk", "created": 1, "model": "fake", **fields}
-    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
-
-
-def delta(finish_reason: str | None = None, **fields: Any) -> str:
-    return event(choices=[{"index": 0, "delta": fields, "finish_reason": finish_reason}])
-
-
-def events(reply: Reply) -> Iterator[str]:
-    if reply.raw is not None:
-        yield from reply.raw
-        return
-    if reply.reasoning:
-        yield delta(reasoning_content=reply.reasoning)
-    if reply.text:
-        same = delta(content=reply.text)
-        for number in range(reply.chunks):
-            yield same if "{n}" not in reply.text else delta(content=reply.text.replace("{n}", str(number)))
-    for index, call in enumerate(reply.tools):
-        yield from _call_events(index, call)
-    if reply.ending == "done":
-        yield delta(reply.finish or ("tool_calls" if reply.tools else "stop"))
-        if reply.usage:
-            prompt, completion = reply.usage
-            usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-            yield event(choices=[], usage=usage)
-        yield "data: [DONE]\n\n"
-
-
-def _call_events(index: int, call: Call) -> Iterator[str]:
-    text = call.input if isinstance(call.input, str) else json.dumps(call.input)
-    call_id = call.id or f"call_{time.monotonic_ns()}_{index}"
-    size = max(1, -(-len(text) // call.pieces))
-    function = {"name": call.name, "arguments": ""}
-    yield delta(tool_calls=[{"index": index, "id": call_id, "type": "function", "function": function}])
-    for at in range(0, len(text), size):
-        yield delta(tool_calls=[{"index": index, "function": {"arguments": text[at : at + size]}}])
 
 
 class _Reader(asyncio.StreamReader):
@@ -275,7 +207,7 @@ class FakeModel:
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 method, path, _ = request_line.split(" ")
-                if path.partition("?")[0].endswith("/chat/completions"):
+                if any(part_of_path in path for part_of_path in FORMATS):
                     recorded = Recorded(json.loads(body), headers, time.monotonic(), connection, path)
                     await self._reply(recorded, reader, writer)
                 else:
@@ -340,7 +272,7 @@ class FakeModel:
         start, delay = loop.time(), reply.delay_ms / 1000
         batch = bytearray()
         number = 0
-        for number, text in enumerate(events(reply), 1):
+        for number, text in enumerate(recorded.format.events(reply), 1):
             gate = reply.gates.get(number - 1)
             if batch and (gate or delay or len(batch) >= BATCH_BYTES):
                 writer.write(bytes(batch))
@@ -383,7 +315,7 @@ def _write_whole(writer: asyncio.StreamWriter, status: int, body: str, headers: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A fake OpenAI-compatible server; the prompt says what it does.")
+    parser = argparse.ArgumentParser(description="A fake model server; the prompt says what it does.")
     parser.add_argument("--port", type=int, default=0)
     model = FakeModel(port=parser.parse_args().port)
     with contextlib.suppress(KeyboardInterrupt):

@@ -12,6 +12,7 @@ import apsw
 from covey.models.base import ModelFailed
 from covey.store.sqlite import SqliteStore
 from tests.support.engine import Engine, Gate, Model, call, running, within
+from tests.support.undoing import Undoing
 
 
 def make_stores(directory: Path) -> None:
@@ -47,6 +48,7 @@ async def _until_killed(directory: Path) -> None:
         await engine.ended((await engine.post("fail", "r-fail")).run_id)
         await _cancel(engine)
         await _elsewhere(engine)
+        await _undo_and_fork(engine, directory / "project")
         model.answer("I begin.", *call(call_id="c7"))
         model.answer("half an ans", gate)
         await engine.post("go on for long", "r-active")
@@ -95,6 +97,20 @@ async def _elsewhere(engine: Engine) -> None:
         engine.session_id = (await engine.workspace.create_session(run_id)).id
         await engine.ended((await engine.post("hello", run_id)).run_id)
     await within(engine.workspace.delete_session(engine.session_id))
+    engine.session_id = first
+
+
+async def _undo_and_fork(engine: Engine, root: Path) -> None:
+    """A session with a turn that was undone, between one that stays and one that came later; and a fork of it."""
+    first = engine.session_id
+    engine.session_id = (await engine.workspace.create_session("undo")).id
+    root.mkdir()
+    at = Undoing(engine, root)
+    await at.turn("stay", {"a.py": "one"}, "r-stays")
+    await at.turn("undo me", {"a.py": "two", "b.py": "two"}, "r-undone")
+    await at.undo()
+    await at.turn("later", {"a.py": "three"}, "r-later")
+    await at.fork(title="fork")
     engine.session_id = first
 
 

@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from covey.lifecycle.reply import TextPiece, grown
+from covey.lifecycle.undo import FileStep
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run
+from covey.store import base
 from covey.store.base import (
     AppendText,
     Change,
+    DropMessages,
     DropSession,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
+    PutFileVersion,
     PutMessage,
     PutSession,
+    PutUndo,
     PutWorkspace,
     RunExists,
     RunRow,
     SessionRow,
     SetMark,
     StoredEvent,
+    UndoRow,
     UpdateRun,
     WorkspaceRow,
     Write,
+    digest_of,
     unknown_message,
 )
 
@@ -41,6 +48,10 @@ class MemoryStore:
         self._runs: dict[tuple[str, str], RunRow] = {}
         self._events: dict[str, dict[int, tuple[str, bytes]]] = {}
         self._early: dict[tuple[str, str], PutEarlyCancel] = {}
+        self._versions: dict[int, tuple[str, PutFileVersion]] = {}
+        self._held: dict[int, int] = {}
+        """By version whose contents are kept: their size."""
+        self._undos: dict[tuple[str, str], UndoRow] = {}
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         self.before_commit(changes)
@@ -69,9 +80,23 @@ class MemoryStore:
                 gone = [
                     m.id for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)
                 ]
-                for message_id in gone:
-                    del self._messages[message_id]
-                    self._tails.pop(message_id, None)
+                self._drop_messages(gone)
+                for number in self._versions_of(workspace_id, session_id):
+                    del self._versions[number]
+                    self._held.pop(number, None)
+                for undo_key in [
+                    k for k, u in self._undos.items() if (k[0], u.session_id) == (workspace_id, session_id)
+                ]:
+                    del self._undos[undo_key]
+            case DropMessages(session_id, message_ids):
+                known_ids = [i for i in message_ids if i in self._messages]
+                mine = [i for i in known_ids if self._owner(i) == (workspace_id, session_id)]
+                self._drop_messages(mine)
+            case PutFileVersion():
+                self._put_version(workspace_id, write)
+            case PutUndo(undo):
+                if not undo.done or (workspace_id, undo.session_id) in self._sessions:
+                    self._undos[workspace_id, undo.id] = undo
             case InsertRun(run_row):
                 self._runs[workspace_id, run_row.run.run_id] = run_row
             case UpdateRun(run, cancelled):
@@ -88,6 +113,28 @@ class MemoryStore:
                     self._sessions[workspace_id, session_id] = SessionRow(marked.session, max(marked.mark, mark))
             case PutEarlyCancel(run_id):
                 self._early[workspace_id, run_id] = write
+
+    def _owner(self, message_id: str) -> tuple[str, str]:
+        workspace_id, message = self._messages[message_id]
+        return workspace_id, message.session_id
+
+    def _drop_messages(self, message_ids: Sequence[str]) -> None:
+        for message_id in message_ids:
+            del self._messages[message_id]
+            self._tails.pop(message_id, None)
+
+    def _put_version(self, workspace_id: str, version: PutFileVersion) -> None:
+        number = max(self._versions, default=0) + 1
+        self._versions[number] = (workspace_id, version)
+        if kept := _kept(version):
+            self._held[number] = sum(max(1, len(content)) for content in kept.values())
+        held = [n for n in self._versions_of(workspace_id, version.session_id) if n in self._held]
+        while sum(self._held[n] for n in held) > base.SESSION_CONTENT_BYTES:
+            del self._held[held.pop(0)]
+
+    def _versions_of(self, workspace_id: str, session_id: str) -> list[int]:
+        mine = (workspace_id, session_id)
+        return [number for number, (owner, v) in self._versions.items() if (owner, v.session_id) == mine]
 
     def trim_events(self, workspace_id: str, keep: int) -> None:
         log = self._events.get(workspace_id, {})
@@ -112,7 +159,8 @@ class MemoryStore:
     def newest_id(self, workspace_id: str) -> str:
         sessions = [session_id for owner, session_id in self._sessions if owner == workspace_id]
         told = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]
-        return max([*self._messages, *sessions, *told], default="")
+        undos = [undo_id for _, undo_id in self._undos]
+        return max([*self._messages, *undos, *sessions, *told], default="")
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]
@@ -149,5 +197,28 @@ class MemoryStore:
         mine = [cancel for (owner, _), cancel in self._early.items() if owner == workspace_id]
         return sorted(mine, key=lambda cancel: cancel.until)
 
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+        steps = []
+        for number in self._versions_of(workspace_id, session_id):
+            _, v = self._versions[number]
+            before, after = (None if c is None else digest_of(c) for c in (v.before, v.after))
+            if v.run_id in run_ids:
+                kept = before is None or self.content(before) is not None
+                steps.append(FileStep(v.run_id, v.message_id, v.path, before, after, v.mode, kept))
+        return steps
+
+    def content(self, digest: str) -> bytes | None:
+        kept = (_kept(self._versions[number][1]) for number in self._held)
+        return next((contents[digest] for contents in kept if digest in contents), None)
+
+    def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
+        mine = [row for (owner, _), row in self._undos.items() if owner == workspace_id and not (pending and row.done)]
+        return sorted(mine, key=lambda row: row.id)
+
     def close(self) -> None:
         pass
+
+
+def _kept(version: PutFileVersion) -> dict[str, bytes]:
+    contents = [content for content in (version.before, version.after) if content is not None]
+    return {digest_of(content): content for content in contents if len(content) <= base.CONTENT_BYTES}

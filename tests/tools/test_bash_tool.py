@@ -13,6 +13,7 @@ import pytest
 from covey.lifecycle.permissions import Wish
 from covey.tools.base import ToolContext, ToolFailed
 from covey.tools.bash import Bash, BashParams
+from covey.tools.output import Output
 from covey.tools.processes import Completed, LocalProcesses
 
 pytestmark = pytest.mark.anyio
@@ -32,8 +33,9 @@ class FakeProcesses:
         cwd: Path,
         env: Mapping[str, str],
         tag: str,
-        timeout_s: float,
-        output_limit: int,
+        timeout_s: float | None,
+        output_limit: int = 0,
+        output: Output | None = None,
     ) -> Completed:
         self.asked = {"command": command, "cwd": cwd, "env": env, "tag": tag, "timeout_s": timeout_s}
         if isinstance(self.completed, Exception):
@@ -154,3 +156,27 @@ async def test_a_long_output_is_cut_in_its_middle(context: ToolContext) -> None:
     assert output.content.endswith("100000\n\nexit code 0")
     assert "bytes are left out here" in output.content
     assert len(output.content) < 31_000
+
+
+async def test_all_of_a_long_output_is_in_a_file_that_the_result_names(context: ToolContext, tmp_path: Path) -> None:
+    context = replace(context, spill_dir=tmp_path / "spill" / "s1")
+    output = await Bash(LocalProcesses()).run(BashParams(command="seq 1 100000"), context)
+    (file,) = (tmp_path / "spill" / "s1").iterdir()
+    assert file.read_text() == "".join(f"{number}\n" for number in range(1, 100_001))
+    assert output.content.endswith(f"[All of it is in {file}: view it with offset, or search it.]\nexit code 0")
+    assert len(output.content) < Bash.result_limit
+
+
+async def test_an_output_that_can_be_shown_leaves_no_file(context: ToolContext, tmp_path: Path) -> None:
+    context = replace(context, spill_dir=tmp_path / "spill")
+    output = await Bash(LocalProcesses()).run(BashParams(command="seq 1 100"), context)
+    assert output.content.endswith("100\n\nexit code 0")
+    assert not (tmp_path / "spill").exists()
+
+
+async def test_a_command_in_the_background_is_told_to_whoever_is_asked(context: ToolContext) -> None:
+    bash, params = Bash(FakeProcesses()), BashParams(command="make watch", background=True)
+    assert bash.describe(params, context) == "make watch (left running in the background)"
+    assert bash.wish(params, context) == Wish("bash", "execute", "make watch", harmless=False)
+    with pytest.raises(ToolFailed, match="no background jobs here"):
+        await bash.run(params, context)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from covey.tools import view as view_module
-from covey.tools.base import ToolContext, ToolFailed
+from covey.tools.base import Image, ToolContext, ToolFailed
 from covey.tools.files import FileReads
 from covey.tools.view import View, ViewParams
 
@@ -161,3 +162,43 @@ def test_inside_the_workspace_nobody_is_asked(
 def test_a_neighbour_whose_name_begins_alike_is_outside(view: View, context: ToolContext, root: Path) -> None:
     neighbour = root.with_name(root.name + "-2") / "a"
     assert not view.wish(ViewParams(file_path=str(neighbour)), context).harmless
+
+
+# ── pictures ──
+
+PICTURES = {
+    "image/png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "image/jpeg": b"\xff\xd8\xff\xe0\0\x10JFIF",
+    "image/gif": b"GIF89a\x01\0",
+    "image/webp": b"RIFF\x1a\0\0\0WEBPVP8 ",
+}
+
+
+@pytest.mark.parametrize("mime_type", PICTURES)
+async def test_a_picture_is_shown_to_a_model_that_sees(
+    view: View, context: ToolContext, root: Path, mime_type: str
+) -> None:
+    (root / "a.txt").write_bytes(PICTURES[mime_type])  # the content counts, not the name
+    output = await view.run(ViewParams(file_path="a.txt"), replace(context, sees_images=True))
+    assert output.image == Image(mime_type, PICTURES[mime_type])
+    assert output.content == f"a.txt: {mime_type}, {len(PICTURES[mime_type])} bytes."
+    assert json.dumps(output.metadata)
+    with pytest.raises(ToolFailed, match=rf"a.txt is a picture \({mime_type}, .* does not see pictures"):
+        await view.run(ViewParams(file_path="a.txt"), context)
+
+
+async def test_a_picture_that_is_too_large(view: View, context: ToolContext, root: Path) -> None:
+    with (root / "a.png").open("wb") as file:
+        file.write(PICTURES["image/png"])
+        file.truncate(5 * 1024 * 1024 + 1)
+    with pytest.raises(ToolFailed, match=r"a picture of more than 5 MB\. Make a smaller copy"):
+        await view.run(ViewParams(file_path="a.png"), replace(context, sees_images=True))
+
+
+async def test_text_that_begins_like_a_picture_is_text(view: View, context: ToolContext, root: Path) -> None:
+    (root / "a").write_text("RIFF is a format, and GIF88a is none.")
+    assert "RIFF is" in (await view.run(ViewParams(file_path="a"), replace(context, sees_images=True))).content
+
+
+def test_views_may_run_side_by_side(view: View) -> None:
+    assert view.parallel

@@ -20,6 +20,9 @@ from covey.protocol.errors import CoveyError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
 from covey.protocol.requests import Workspace
 
+RUNS_LOOKED_AT = 50
+"""To find the latest session: more only if that many prompts were of sessions that are deleted now."""
+
 
 def complain(text: str) -> None:
     print(warning(text), file=sys.stderr)
@@ -76,3 +79,23 @@ def run(command: Coroutine[Any, Any, int]) -> int:
     except OSError as error:
         complain(str(error))
         return exits.FAILED
+
+
+async def find_latest_session(client: Client, workspace_id: str) -> str:
+    """The session of this directory's newest prompt, or ''. Those in which agents work for others do not count.
+
+    The `updated_at` of a session alone cannot tell: it counts whole seconds.
+    """
+    sessions = {session.id: session for session in await client.sessions(workspace_id) if not session.parent_session_id}
+    if not sessions:
+        return ""
+    runs = await client.runs(workspace_id, limit=RUNS_LOOKED_AT)
+    latest = max(sessions.values(), key=lambda session: (session.updated_at, session.id))
+    return next((run.session_id for run in runs if run.session_id in sessions), latest.id)
+
+
+async def latest_session(client: Client, workspace_id: str) -> str:
+    """The same where there must be one."""
+    if latest := await find_latest_session(client, workspace_id):
+        return latest
+    raise exits.UsageError("there are no sessions in this directory yet")

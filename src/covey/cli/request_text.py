@@ -29,7 +29,7 @@ def request_text(request: PermissionRequest) -> str:
         headline += " (wherever it occurs)" if params.get("replace_all") else ""
         body = "\n".join((*_marked("-", params["old_string"]), *_marked("+", params["new_string"])))
     head = f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
-    return "\n".join((_visible(head), *_indented(body)))
+    return "\n".join((visible(head), *_indented(body)))
 
 
 def _marked(mark: str, text: Any) -> list[str]:
@@ -46,10 +46,10 @@ def _indented(text: str) -> list[str]:
 
 def _cut(line: str) -> str:
     if len(line) <= COLUMNS_SHOWN:
-        return _visible(line)
-    return f"{_visible(line[:COLUMNS_SHOWN])} … {len(line) - COLUMNS_SHOWN} more characters"
+        return visible(line)
+    return f"{visible(line[:COLUMNS_SHOWN])} … {len(line) - COLUMNS_SHOWN} more characters"
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Characters that move the cursor, turn the direction of writing or take no room, written as escapes."""
     return "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)

@@ -15,8 +15,8 @@ from typing import TextIO
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.asking import Asking
 from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
-from covey.cli.permissions import Permissions
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
 from covey.cli.screen import Screen
@@ -26,13 +26,11 @@ from covey.client.prompt import new_run_id, run_prompt
 from covey.client.transcript import Change
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
-from covey.protocol.requests import PostPrompt, Workspace
+from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelledBy, PromptReceipt, Run, RunComplete
 
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
-RUNS_LOOKED_AT = 50
-"""To find the latest session: more only if that many prompts were of sessions that are deleted now."""
 AFTER_TIMEOUT_S = 10.0
 """A cancelled run ends within the server's grace of five seconds; if even this passes, the server is in trouble."""
 
@@ -42,7 +40,16 @@ def main(args: argparse.Namespace) -> int:
     attachments = read_attachments(args.attach)
     if not prompt and not any(attachment.is_text for attachment in attachments):
         raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
-    request = PostPrompt(prompt=prompt, attachments=attachments, run_id=args.run_id or new_run_id())
+    request = PostPrompt(
+        prompt=prompt,
+        attachments=attachments,
+        run_id=args.run_id or new_run_id(),
+        model=args.model or "",
+        yolo=args.yolo,
+        plan=args.plan,
+        max_cost=args.max_cost,
+        max_steps=args.max_steps,
+    )
     return common.run(_Command(args, request).go())
 
 
@@ -54,7 +61,7 @@ class _Command:
         self._request = request
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
         self._output = _output(args, sys.stdout, request.run_id, self._screen)
-        self._permissions: Permissions | None = None
+        self._asking: Asking | None = None
         self._cancelled_by: CancelledBy | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
@@ -86,7 +93,6 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
-                _check_model(self._args.model, workspace)
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
@@ -108,7 +114,7 @@ class _Command:
         if self._args.run_id and (known := await self._known_session(client, workspace_id)):
             return known
         if self._args.resume:
-            if latest := await _latest_session(client, workspace_id):
+            if latest := await common.find_latest_session(client, workspace_id):
                 return latest
             self._screen.say("There is nothing to continue in this directory, so this is a new session.")
         self._unused_session = (await client.create_session(workspace_id)).id
@@ -133,12 +139,6 @@ class _Command:
         self._unused_session = ""
 
     async def _detach(self, client: Client, workspace_id: str) -> int:
-        if self._args.yolo:
-            await client.skip_permissions(workspace_id, True)
-            self._screen.warn(
-                "--yolo with --detach: permissions are now skipped for everybody in this workspace, "
-                "until everybody has left."
-            )
         receipt = await client.post_prompt(workspace_id, self._request)
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
@@ -147,7 +147,7 @@ class _Command:
 
     async def _follow(self, client: Client, workspace_id: str) -> int:
         run_id = self._request.run_id
-        permissions = self._permissions = Permissions(client, workspace_id, run_id, self._screen, yolo=self._args.yolo)
+        asking = self._asking = Asking(client, workspace_id, run_id, self._screen)
         progress = Progress(self._screen, run_id)
 
         def on_event(event: Event, change: Change | None) -> None:
@@ -155,7 +155,7 @@ class _Command:
             if isinstance(event.payload, Run) and event.payload.run_id == run_id:
                 self._cancelled_by = event.payload.cancelled_by
             progress.event(event)
-            permissions.event(event)
+            asking.event(event)
 
         def on_accepted(receipt: PromptReceipt) -> None:
             self._accepted(receipt)
@@ -172,7 +172,7 @@ class _Command:
                 on_connection=progress.connection,
             )
         finally:
-            permissions.close()
+            asking.close()
         self._screen.wait_for("")
         exit_code = self._exit_code(terminal)
         self._output.end(terminal, exit_code)
@@ -226,8 +226,8 @@ class _Command:
         if self._posting is None:
             work.cancel()
             return
-        if self._permissions:
-            self._permissions.stop()
+        if self._asking:
+            self._asking.stop()
         if exit_code == exits.STOPPED:
             self._screen.say("Cancelling the run; press Ctrl-C again to leave at once.")
         else:
@@ -251,33 +251,12 @@ class _Command:
                 return
 
 
-async def _latest_session(client: Client, workspace_id: str) -> str:
-    """The session of the newest prompt, or ''. Its `updated_at` alone cannot tell: it counts whole seconds."""
-    sessions = {session.id: session for session in await client.sessions(workspace_id) if not session.parent_session_id}
-    if not sessions:
-        return ""
-    runs = await client.runs(workspace_id, limit=RUNS_LOOKED_AT)
-    latest = max(sessions.values(), key=lambda session: session.updated_at)
-    return next((run.session_id for run in runs if run.session_id in sessions), latest.id)
-
-
 def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Output:
     if args.json:
         return JsonOutput(stdout)
     if args.stream_json:
         return StreamJsonOutput(stdout)
     return TextOutput(stdout, run_id, screen)
-
-
-def _check_model(wanted: str | None, workspace: Workspace) -> None:
-    """A model cannot be chosen for one run yet: better to stop than to run with another one."""
-    large = workspace.config.models.get("large")
-    configured = f"{large.provider}/{large.model}" if large else "none"
-    if wanted and (large is None or wanted not in (configured, large.model)):
-        raise exits.UsageError(
-            f"a model cannot be chosen for a single run yet; the configured one is {configured}. "
-            f'Set models.large = "{wanted}" in ~/.config/covey/config.toml.'
-        )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ Finding or starting a server is `connect.py`; following events is `event_stream.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -21,25 +21,32 @@ import msgspec
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
 from covey.protocol.errors import decode_error
-from covey.protocol.events import PermissionRequest
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.messages import Message, Session, decode_messages
 from covey.protocol.paths import Address
 from covey.protocol.requests import (
     AgentInfo,
     AgentSession,
+    AnswerQuestions,
+    CancelQuestions,
     ConfigView,
     Control,
     CreateSession,
     CreateWorkspace,
     CurrentSession,
     EditPrompt,
+    ForkSession,
     Grant,
     Health,
+    PermissionAction,
     PermissionId,
     PostPrompt,
     ProviderInfo,
+    QuestionResponse,
     Resolved,
     Skip,
+    UndoReceipt,
+    UndoTurns,
     UpdateSession,
     Version,
     Workspace,
@@ -170,6 +177,14 @@ class Client:
         with _readable(body):
             return decode_messages(body)
 
+    async def undo(self, workspace_id: str, session_id: str, request: UndoTurns) -> UndoReceipt:
+        """Take turns back, with their files. Conflict (`undo_conflict`): somebody else has changed one of them."""
+        return await self._post(UndoReceipt, f"{_session(workspace_id, session_id)}/undo", request)
+
+    async def fork(self, workspace_id: str, session_id: str, request: ForkSession) -> Session:
+        """A new session with copies of the messages, up to one of them or all."""
+        return await self._post(Session, f"{_session(workspace_id, session_id)}/fork", request)
+
     # ── the agent ──
 
     async def agent(self, workspace_id: str) -> AgentInfo:
@@ -193,8 +208,9 @@ class Client:
         """Cancel every run of the session that is open now."""
         return await self._post(CancelReceipt, f"{_lane(workspace_id, session_id)}/cancel")
 
-    async def summarize(self, workspace_id: str, session_id: str) -> None:
-        await self._send("POST", f"{_lane(workspace_id, session_id)}/summarize")
+    async def summarize(self, workspace_id: str, session_id: str) -> PromptReceipt:
+        """Have the session's conversation replaced by a summary: a run like any other."""
+        return await self._post(PromptReceipt, f"{_lane(workspace_id, session_id)}/summarize")
 
     async def queued_count(self, workspace_id: str, session_id: str) -> int:
         return await self._get(int, f"{_lane(workspace_id, session_id)}/prompts/queued")
@@ -244,11 +260,26 @@ class Client:
         return await self._get(tuple[PermissionRequest, ...], f"{_workspace(workspace_id)}/permissions")
 
     async def answer_permission(
-        self, workspace_id: str, permission_id: str, action: Literal["allow", "allow_session", "deny"]
+        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
     ) -> bool:
-        """Answer a request. False: somebody else was faster."""
-        grant = Grant(permission=PermissionId(id=permission_id), action=action)
+        """Answer a request; a `reason` for a denial is told to the model. False: somebody else was faster."""
+        grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason)
         return (await self._post(Resolved, f"{_workspace(workspace_id)}/permissions/grant", grant)).resolved
+
+    # ── questions ──
+
+    async def questions(self, workspace_id: str) -> tuple[QuestionBatchRequest, ...]:
+        return await self._get(tuple[QuestionBatchRequest, ...], f"{_workspace(workspace_id)}/questions")
+
+    async def answer_questions(self, workspace_id: str, batch_id: str, responses: Sequence[QuestionResponse]) -> bool:
+        """Answer all questions of a batch. False: somebody else was faster."""
+        answers = AnswerQuestions(batch_request_id=batch_id, responses=tuple(responses))
+        return (await self._post(Resolved, f"{_workspace(workspace_id)}/questions/answer", answers)).resolved
+
+    async def refuse_questions(self, workspace_id: str, batch_id: str) -> bool:
+        """Answer none of a batch: the agent goes on without. False: somebody else was faster."""
+        refusal = CancelQuestions(batch_request_id=batch_id)
+        return (await self._post(Resolved, f"{_workspace(workspace_id)}/questions/cancel", refusal)).resolved
 
     # ── the wire ──
 

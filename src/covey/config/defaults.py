@@ -1,4 +1,4 @@
-"""Which model is used: what the configuration says, and what there is without one. Does no I/O of its own."""
+"""Which model is used: what the configuration says, and what there is without one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from covey.config import local_model
 from covey.config.check import check
 from covey.config.schema import Config, ConfigError, ModelChoice, ModelSettings, ProviderSettings, Url
 
@@ -15,8 +16,61 @@ Role = Literal["large", "small"]
 Probe = Callable[[str], Awaitable[list[str] | None]]
 """The ids of the models at a base URL; None when nothing there answers like a model server."""
 
-# It takes at most 272,000 tokens in, whatever it may add to them: that is the number after which to summarise.
-OPENAI_MODEL = ModelSettings(id="gpt-5.1", context_window=272_000)
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A provider of which only the key is missing, and the models that are meant without a further word."""
+
+    keys: tuple[str, ...]
+    """The variables that may hold the key; the first that does counts."""
+    provider: ProviderSettings
+    large: ModelSettings
+    small: ModelSettings
+
+
+OPENAI_MODEL = ModelSettings(id="gpt-6.1-sol")
+
+# The sizes and prices of these models are in the catalogue. Each is one that every paying account has, and rather the
+# middle of the range than its top: who wants more can say so, who pays too much may never notice.
+KNOWN = {
+    "openai": Known(
+        ("OPENAI_API_KEY",),
+        ProviderSettings(type="openai", name="OpenAI"),
+        OPENAI_MODEL,
+        ModelSettings(id="gpt-6-luna"),
+    ),
+    "anthropic": Known(
+        ("ANTHROPIC_API_KEY",),
+        ProviderSettings(type="anthropic", name="Anthropic"),
+        ModelSettings(id="claude-sonnet-5-5"),
+        ModelSettings(id="claude-haiku-5-5"),
+    ),
+    "google": Known(
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        ProviderSettings(type="google", name="Google"),
+        ModelSettings(id="gemini-3.8-flash"),
+        ModelSettings(id="gemini-3.5-flash-lite"),
+    ),
+    "openrouter": Known(
+        ("OPENROUTER_API_KEY",),
+        ProviderSettings(type="openai-compatible", name="OpenRouter", base_url="https://openrouter.ai/api/v1"),
+        ModelSettings(id="anthropic/claude-sonnet-5.5"),
+        ModelSettings(id="anthropic/claude-haiku-5.5"),
+    ),
+    "groq": Known(
+        ("GROQ_API_KEY",),
+        ProviderSettings(type="openai-compatible", name="Groq", base_url="https://api.groq.com/openai/v1"),
+        ModelSettings(id="openai/gpt-oss-120b"),
+        ModelSettings(id="openai/gpt-oss-20b"),
+    ),
+    "deepseek": Known(
+        ("DEEPSEEK_API_KEY",),
+        ProviderSettings(type="openai-compatible", name="DeepSeek", base_url="https://api.deepseek.com"),
+        ModelSettings(id="deepseek-flash"),
+        ModelSettings(id="deepseek-flash"),
+    ),
+}
+"""In this order the first one with a key is used."""
 
 LOCAL_SERVERS = {
     "ollama": ProviderSettings(type="openai-compatible", name="Ollama", base_url="http://127.0.0.1:11434/v1"),
@@ -44,16 +98,47 @@ async def with_defaults(config: Config, environ: Mapping[str, str], probe: Probe
     return msgspec.structs.replace(config, providers=found.providers, models=models)
 
 
-async def discover(environ: Mapping[str, str], probe: Probe) -> Config:
-    """What is there without configuration: OpenAI with a key, else local servers that answer, else nothing."""
-    if api_key := environ.get("OPENAI_API_KEY"):
-        chosen = environ.get("OPENAI_MODEL")
-        model = ModelSettings(id=chosen) if chosen else OPENAI_MODEL
-        base_url = environ.get("OPENAI_BASE_URL", "")
-        check(base_url, Url, "$OPENAI_BASE_URL")
-        openai = ProviderSettings(type="openai", name="OpenAI", api_key=api_key, base_url=base_url, models=(model,))
-        return Config(providers={"openai": openai}, models=ModelChoice(large=f"openai/{model.id}"))
+async def discover(
+    environ: Mapping[str, str], probe: Probe, has_embedded: Callable[[], bool] = local_model.is_installed
+) -> Config:
+    """What is there without configuration: providers with a key, else local servers, else the embedded model."""
+    if found := _with_keys(environ):
+        return found
+    if (local := await _local_servers(probe)).providers:
+        return local
+    if has_embedded():
+        (model,) = local_model.PROVIDER.models
+        choice = ModelChoice(large=f"{local_model.PROVIDER_ID}/{model.id}")
+        return Config(providers={local_model.PROVIDER_ID: local_model.PROVIDER}, models=choice)
+    return Config()
 
+
+def _with_keys(environ: Mapping[str, str]) -> Config | None:
+    """All providers whose keys are in the environment; the first one is used, and the others can be chosen."""
+    providers: dict[str, ProviderSettings] = {}
+    choices: list[ModelChoice] = []
+    for provider_id, known in KNOWN.items():
+        api_key = next((key for name in known.keys if (key := environ.get(name, "").strip())), "")
+        if not api_key:
+            continue
+        models = (known.large, known.small)
+        base_url = known.provider.base_url
+        if provider_id == "openai":
+            base_url = environ.get("OPENAI_BASE_URL", "")
+            check(base_url, Url, "$OPENAI_BASE_URL")
+            if chosen := environ.get("OPENAI_MODEL"):  # at that address there may be no other
+                models = (ModelSettings(id=chosen),) * 2
+        providers[provider_id] = msgspec.structs.replace(
+            known.provider,
+            api_key=api_key,
+            base_url=base_url,
+            models=tuple({model.id: model for model in models}.values()),
+        )
+        choices.append(ModelChoice(large=f"{provider_id}/{models[0].id}", small=f"{provider_id}/{models[1].id}"))
+    return Config(providers=providers, models=choices[0]) if choices else None
+
+
+async def _local_servers(probe: Probe) -> Config:
     import asyncio  # late: who has a configuration never comes here
 
     answers = await asyncio.gather(*(probe(server.base_url) for server in LOCAL_SERVERS.values()))

@@ -7,8 +7,8 @@ all. Else opening a stranger's project could send keys or code to a stranger's s
 
 from __future__ import annotations
 
-import json
 import os.path
+import shlex
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -66,19 +66,19 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
         raw = _read(path) if path else None
         if path is None or raw is None:
             continue
-        with _blaming(path):
+        with blaming(path):
             # What is ignored below must be right as well, so that a mistake is found before the directory is trusted.
             check(_merge(merged, expand(raw, environ, [])), Config)
         if path is project_file and project and not is_trusted(project, environ):
             raw, ignored = _without_trust(raw)
             if ignored:
-                warnings.append(_how_to_trust(path, project, ignored, environ))
+                warnings.append(_how_to_trust(path, project, ignored))
         unset: list[str] = []
         data = expand(raw, environ, unset)
         warnings += [
             f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset
         ]
-        _anchor_scripts(data, path.absolute().parent)
+        _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
     if extra and extra not in files:
@@ -88,18 +88,32 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
 
 def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
     """Whether the user has listed this very directory; those inside or above it do not count."""
+    return project.resolve() in [Path(directory) for directory in trusted_directories(environ)]
+
+
+def trusted_directories(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What the user has listed, in order."""
     path = config_dir(environ) / "trusted.toml"
     raw = _read(path) or {}
-    with _blaming(path):
+    with blaming(path):
         check(raw, Trusted)
-        listed = [Path(directory) for directory in msgspec.convert(raw, Trusted).directories]
-        if not all(directory.is_absolute() for directory in listed):
+        listed = msgspec.convert(raw, Trusted).directories
+        if not all(os.path.isabs(directory) for directory in listed):
             raise ConfigError("directories: expected a list of absolute paths")
-    return project.resolve() in listed
+    return listed
+
+
+def keys_that_need_trust(project: Path, environ: Mapping[str, str]) -> list[str]:
+    """What of a project's file counts only if the directory is trusted. Raises ConfigError for a mistake in it."""
+    path = project / PROJECT_FILE
+    raw, user = _read(path) or {}, _read(config_dir(environ) / "config.toml") or {}
+    with blaming(path):
+        check(_merge(expand(user, environ, []), expand(raw, environ, [])), Config)
+    return _without_trust(raw)[1]
 
 
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
+def blaming(path: Path) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
@@ -110,6 +124,15 @@ def _blaming(path: Path) -> Iterator[None]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     """The file as TOML; None when there is none."""
+    text = read_text(path)
+    if text is None:
+        return None
+    with blaming(path):
+        return parse(text)
+
+
+def read_text(path: Path) -> str | None:
+    """The file as text, with its line ends as they are; None when there is none."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # reading a pipe would wait for ever
@@ -118,18 +141,17 @@ def _read(path: Path) -> dict[str, Any] | None:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             raise ConfigError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
-    with _blaming(path):
-        return _parse(text)
 
 
-def _parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> dict[str, Any]:
+    """TOML, within bounds. Raises ConfigError."""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if line.count(".") > MAX_DOTS_IN_LINE:
@@ -161,7 +183,7 @@ def _without_trust(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         for name, value in table.items():
             # A model's name is sent to its provider: it must not carry a variable. And a project that brings its own
             # providers means one of those, which are not there yet.
-            chooses = section == "models" and "$" not in value and "providers" not in raw
+            chooses = section == "models" and "$" not in "".join(value) and "providers" not in raw
             if chooses or (section, name) == ("permissions", "deny"):
                 kept.setdefault(section, {})[name] = value
             else:
@@ -169,16 +191,16 @@ def _without_trust(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return kept, ignored
 
 
-def _how_to_trust(path: Path, project: Path, ignored: list[str], environ: Mapping[str, str]) -> str:
-    directory = json.dumps(str(project.resolve()), ensure_ascii=False)
+def _how_to_trust(path: Path, project: Path, ignored: list[str]) -> str:
     return (
         f"{path}: ignored, as this directory is not trusted: {', '.join(ignored)}. "
-        f"If you trust it, write it down in {config_dir(environ) / 'trusted.toml'}: directories = [{directory}]"
+        f"If you trust it, run: covey trust {shlex.quote(str(project.resolve()))}"
     )
 
 
-def _anchor_scripts(data: dict[str, Any], directory: Path) -> None:
-    """A script is named from the file that names it, wherever the server was started."""
+def _anchor_files(data: dict[str, Any], directory: Path) -> None:
+    """A script, or the file of a model, is named from the file that names it, wherever the server was started."""
     for provider in data.get("providers", {}).values():
-        if provider.get("script"):
-            provider["script"] = str(directory / os.path.expanduser(provider["script"]))
+        for key in ("script", "model_file"):
+            if provider.get(key):
+                provider[key] = str(directory / os.path.expanduser(provider[key]))

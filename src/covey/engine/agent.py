@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import datetime
+import logging
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from covey.config.defaults import Resolved, resolve
-from covey.config.schema import Config
+from covey.config.defaults import Resolved, find, resolve
+from covey.config.schema import Config, ConfigError, ContextSettings
+from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, steady, system_prompt
 from covey.lifecycle.budget import Price
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
+from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
-from covey.tools.registry import make_tools
+from covey.tools.registry import make_tools, read_only
+from covey.tools.threads import in_thread
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 NO_MODEL = (
-    "no usable model is configured. Set OPENAI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), "
-    "or name a provider in ~/.config/covey/config.toml; see docs/CONFIGURATION.md"
+    "no usable model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, start a local server "
+    "(Ollama, llama.cpp, LM Studio), get the embedded model with `covey models get`, or name a provider in "
+    "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
 )
+
+TOLD_LIMIT = 1_000
+"""Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
 NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN"})
 """Variables of the server that its tools do not get: what a model can print, everybody who watches can read."""
-
-SYSTEM_PROMPT = """\
-You are Covey, a coding agent. You work in the directory {root} on {platform}. Today is {today}.
-Use the tools to look before you answer and to make the changes that are asked for; paths are relative to that \
-directory. View a file before you edit it. Several people may watch and steer this conversation: later user messages \
-refine earlier ones. Be brief. When you are done, say what you did and what you could not do.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,48 @@ class ReadyModel:
     model_id: str
     max_tokens: int | None
     price: Price
+    context_window: int = 0
+    """Tokens; 0: not known."""
+    sees_images: bool = False
+    effort: str = ""
+    is_tiny: bool = False
+    """Too small for tools and long instructions."""
+
+    @property
+    def reference(self) -> str:
+        return f"{self.provider_id}/{self.model_id}"
 
 
 class Agent:
     """The model and the tools of one workspace. Reloading never disturbs a turn that has them already."""
 
-    def __init__(self, root: Path, config: Config, env: Mapping[str, str], warnings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        config: Config,
+        env: Mapping[str, str],
+        warnings: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.root = root
         self.config = config
         self._warnings = warnings
+        self._environ = os.environ if environ is None else environ
+        """The server's own: a client's variables do not decide where the user's files are."""
         self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
         self.tools: dict[str, Tool[Any]] = make_tools()
+        self.look_around = look_around
+        self.key_refused = False
+        """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
+        self._specs: dict[str, ToolSpec] = {}
+        self._told: dict[str, Surroundings] = {}
+        """For each session, what its model was told last about where it is."""
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self._warnings = warnings
+        self.key_refused = False
         if config == self.config:
             return  # connections that are open stay so
         self.config = config
@@ -72,35 +100,90 @@ class Agent:
         """What to tell somebody who has no model: also what in their files was not taken, and why."""
         return "\n".join((NO_MODEL, *self._warnings))
 
-    def choice(self) -> Resolved | None:
+    def choice(self, reference: str = "") -> Resolved | None:
         """The model that a prompt would go to now; None: nothing usable is configured."""
-        return resolve(self.config, "large")
+        return find(self.config, reference) if reference else resolve(self.config, "large")
 
-    def model(self) -> ReadyModel:
-        """Raises ModelFailed or ConfigError if it cannot be built: the run fails with that."""
-        choice = self.choice()
+    def model(self, reference: str = "") -> ReadyModel:
+        """The model meant by `provider/model`, or the configured one.
+
+        Raises ModelFailed or ConfigError if it cannot be built: the run fails with that.
+        """
+        choice = self.choice(reference)
         if choice is None:
             raise ModelFailed(self.no_model)
+        return self._ready(choice)
+
+    def small(self) -> ReadyModel | None:
+        """The model for small things; None if there is no other than the one that does the work."""
+        try:
+            small = resolve(self.config, "small") if self.config.models.small else None
+            return self._ready(small) if small else None
+        except (ConfigError, ModelFailed) as error:
+            log.warning("the small model cannot be used: %s", error)
+            return None
+
+    def fallback(self, tried: Sequence[str]) -> ReadyModel | None:
+        """The next model to ask when those that were tried cannot be reached; None if there is none."""
+        for reference in self.config.models.fallback:
+            try:
+                model = self._ready(find(self.config, reference))
+            except (ConfigError, ModelFailed) as error:
+                log.warning("the fallback %s cannot be used: %s", reference, error)
+                continue
+            if model.reference not in tried:
+                return model
+        return None
+
+    def _ready(self, choice: Resolved) -> ReadyModel:
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)
-        settings = choice.model
+        settings, known = choice.model, _card(choice)
         price = Price(
-            settings.price_prompt or 0.0,
-            settings.price_completion or 0.0,
-            settings.price_cached,
-            settings.price_cache_write,
+            _first(settings.price_prompt, known.price_prompt) or 0.0,
+            _first(settings.price_completion, known.price_completion) or 0.0,
+            _first(settings.price_cached, known.price_cached),
+            _first(settings.price_cache_write, known.price_cache_write),
         )
-        return ReadyModel(client, choice.provider_id, settings.id, settings.max_tokens or None, price)
+        return ReadyModel(
+            client,
+            choice.provider_id,
+            settings.id,
+            settings.max_tokens or None,
+            price,
+            context_window=settings.context_window or known.context_window,
+            sees_images=bool(_first(settings.sees_images, known.sees_images)),
+            effort=settings.effort,
+            is_tiny=getattr(client, "is_tiny", False),
+        )
 
-    @cached_property
-    def tool_specs(self) -> list[ToolSpec]:
-        """What the model is told about the tools: made once, since schemas take longer than a step may wait."""
-        return [ToolSpec(name, tool.description(), tool.schema()) for name, tool in self.tools.items()]
+    def tools_for(self, *, only_look: bool) -> dict[str, Tool[Any]]:
+        """The tools of a run; for one that may change nothing, those that only look."""
+        tools = read_only(self.tools) if only_look else self.tools
+        return {name: tool for name, tool in tools.items() if name not in self.config.tools.disabled}
 
-    def system_prompt(self) -> str:
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return SYSTEM_PROMPT.format(root=self.root, platform=platform.system(), today=today)
+    def tool_specs(self, model: ReadyModel, *, only_look: bool) -> list[ToolSpec]:
+        """What the model is told about its tools: each made once, since schemas take longer than a step may wait."""
+        if model.is_tiny:
+            return []
+        tools = self.tools_for(only_look=only_look)
+        for name, tool in tools.items():
+            if name not in self._specs:
+                self._specs[name] = ToolSpec(name, tool.description(), tool.schema())
+        return [self._specs[name] for name in tools]
+
+    async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
+        """What the model is told about itself and where it is: the same for all steps of a run."""
+        tools = list(self.tools_for(only_look=plan or delegate))
+        now = await self.look_around(self.root, self.config.context, self._environ, tools, model.reference)
+        told = self._told.pop(session_id, now)
+        surroundings = self._told[session_id] = steady(told, now)
+        if len(self._told) > TOLD_LIMIT:
+            del self._told[next(iter(self._told))]
+        if delegate:
+            return agent_prompt(surroundings)
+        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
         choice = self.choice()
@@ -110,7 +193,7 @@ class Agent:
         model = ModelInfo(
             id=settings.id,
             name=settings.name or settings.id,
-            context_window=settings.context_window,
+            context_window=settings.context_window or _card(choice).context_window,
             default_max_tokens=settings.max_tokens,
         )
         selected = SelectedModel(model=settings.id, provider=choice.provider_id)
@@ -119,3 +202,19 @@ class Agent:
     async def aclose(self) -> None:
         for client in (*self._clients.values(), *self._retired):
             await client.aclose()
+
+
+def _card(choice: Resolved) -> ModelCard:
+    """What the catalogue knows of a model; nothing, for one that it does not know."""
+    known = lookup(choice.provider.type, choice.model.id, choice.provider.base_url)
+    return known or ModelCard(id=choice.model.id)
+
+
+async def look_around(
+    root: Path, settings: ContextSettings, env: Mapping[str, str], tools: Sequence[str], model: str
+) -> Surroundings:
+    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model))
+
+
+def _first(configured: T | None, catalogued: T | None) -> T | None:
+    return catalogued if configured is None else configured

@@ -86,7 +86,8 @@ class Dispatcher:
             return None
         run, turn = entry.row.run, self._turn
         if turn and turn.run_id == run_id:
-            return structs.replace(run, waiting_on=turn.waiting_on, last_progress_at=turn.last_progress_at)
+            speaker = turn.speaker
+            return structs.replace(run, waiting_on=speaker.waiting_on, last_progress_at=speaker.last_progress_at)
         return run
 
     def open_runs(self) -> list[Run]:
@@ -319,7 +320,7 @@ class Dispatcher:
     def _ending(self, ending: Ending, turn: Turn | None, batch: Batch) -> Ending:
         if turn:
             ending = turn.ending(ending)
-            if session := self._parts.sessions.spend(self._session_id, turn.last_usage, turn.usage):
+            if session := self._parts.sessions.spend(self._session_id, turn.speaker.last_usage, turn.speaker.usage):
                 batch.update_session(session)
                 ending = replace(ending, session_title=session.title)
         elif ending.run.state == "active":
@@ -376,13 +377,18 @@ def _reopened(row: RunRow) -> OpenRun:
 
 def _cut_off(ending: Ending, messages: Sequence[Message]) -> Ending:
     """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
-    answers = [message for message in messages if message.role == "assistant"]
+    answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
     return replace(
         ending,
         error=last_words.INTERRUPTED if ending.outcome is Outcome.INTERRUPTED else "",
         answer=answers[-1] if answers else None,
         open_calls=history.open_calls(messages),
     )
+
+
+def _is_whole_summary(message: Message) -> bool:
+    """It stands for itself: the end of its run is no word about it."""
+    return message.is_summary_message and message.finish is not None
 
 
 def check_same_content(known: RunRow, posted: RunRow) -> None:

@@ -5,58 +5,94 @@ The first answer wins. A request outlives the client that saw it: whoever attach
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
+from covey.engine.pending import Pending
 from covey.engine.recorder import confirmed
 from covey.lifecycle.permissions import Rules, Verdict, Wish, decide
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
+from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal
 
-Action = Literal["allow", "allow_session", "deny"]
+DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    action: PermissionAction
+    reason: str = ""
+
+
+async def _forget(wish: Wish) -> None:
+    """Nowhere to write a rule."""
 
 
 class PermissionDesk:
     """The pending requests of one workspace, and what was granted for each session."""
 
-    def __init__(self, journal: WorkspaceJournal, workspace_id: str, rules: Rules, *, skip: bool) -> None:
+    def __init__(
+        self,
+        journal: WorkspaceJournal,
+        workspace_id: str,
+        rules: Rules,
+        *,
+        skip: bool,
+        always: Callable[[Wish], Awaitable[None]] = _forget,
+    ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
-        self._pending: dict[str, tuple[PermissionRequest, asyncio.Future[Action]]] = {}
+        self._pending: Pending[PermissionRequest, Answer] = Pending()
         self._granted: dict[str, set[tuple[str, str, str]]] = {}
+        self._wishes: dict[str, Wish] = {}
+        self._always = always
+        """Writes down that such a wish is granted from now on, in every session."""
         self.rules = rules
         self.skip = skip
 
     @property
-    def pending(self) -> Iterable[PermissionRequest]:
-        return [request for request, _ in self._pending.values()]
+    def pending(self) -> list[PermissionRequest]:
+        return self._pending.requests
 
-    def decide(self, wish: Wish, session_id: str) -> Verdict:
-        return decide(wish, self.rules, frozenset(self._granted.get(session_id, ())), skip=self.skip)
+    def decide(self, wish: Wish, session_id: str, *, skip: bool = False) -> Verdict:
+        """`skip`: whoever sent the prompt wants nobody to be asked."""
+        return decide(wish, self.rules, frozenset(self._granted.get(session_id, ())), skip=self.skip or skip)
 
-    async def ask(self, request: PermissionRequest, wish: Wish) -> bool:
-        """Wait until somebody answers. If the call is cancelled meanwhile, the request is closed for everybody."""
-        answer: asyncio.Future[Action] = asyncio.get_running_loop().create_future()
-        self._pending[request.id] = (request, answer)
-        action: Action = "deny"
+    async def ask(self, request: PermissionRequest, wish: Wish) -> str:
+        """Wait until somebody answers; '' if it is allowed, else what to tell the model.
+
+        If the call is cancelled meanwhile, the request is closed for everybody.
+        """
+        answer = Answer("deny")
+        self._wishes[request.id] = wish
         try:
             self._journal.write((), (created(request),))
-            action = await answer
+            answer = await self._pending.wait(request.id, request)
         finally:
-            self._pending.pop(request.id, None)
-            self._notify(request, granted=action != "deny")
-        if action == "allow_session":
-            self._granted.setdefault(request.session_id, set()).add(wish.grant)
-        return action != "deny"
+            del self._wishes[request.id]
+            self._notify(request, granted=answer.action != "deny")
+        match answer.action:
+            case "deny":
+                return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
+            case "allow_session" | "allow_always":
+                self._granted.setdefault(request.session_id, set()).add(wish.grant)
+        return ""
 
-    def answer(self, request_id: str, action: Action) -> bool:
-        """False: somebody else was first, or the request is closed."""
-        _, answer = self._pending.get(request_id, (None, None))
-        if answer is None or answer.done():
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+        """An answer from outside; False: somebody else was first.
+
+        Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
+        """
+        wish = self._wishes.get(request_id)
+        if not self.answer(request_id, action, reason):
             return False
-        answer.set_result(action)
+        if action == "allow_always" and wish:
+            await self._always(wish)
         return True
+
+    def answer(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+        """False: somebody else was first, or the request is closed."""
+        return self._pending.answer(request_id, Answer(action, reason.strip()))
 
     def forget(self, session_id: str) -> None:
         """The session is gone, and with it what was granted for it."""
@@ -66,8 +102,8 @@ class PermissionDesk:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
         self.skip = skip
         if skip:
-            for request_id in list(self._pending):
-                self.answer(request_id, "allow")
+            for request in self.pending:
+                self.answer(request.id, "allow")
         change = ConfigChanged(workspace_id=self._workspace_id, skip_permissions=skip)
         await confirmed(self._journal.write((), (updated(change),)))
 

@@ -22,9 +22,14 @@ class SessionBook:
     def __init__(self, sessions: Iterable[Session], world: World) -> None:
         self._world = world
         self._by_id = {session.id: session for session in sessions}
+        self._named_by_prompt: dict[str, str] = {}
+        """Sessions whose title is the beginning of their first prompt: a better one may replace it."""
 
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._by_id
+
+    def find(self, session_id: str) -> Session | None:
+        return self._by_id.get(session_id)
 
     def get(self, session_id: str) -> Session:
         session = self._by_id.get(session_id)
@@ -36,11 +41,11 @@ class SessionBook:
         """The last changed first."""
         return sorted(self._by_id.values(), key=lambda session: (session.updated_at, session.id), reverse=True)
 
-    def create(self, title: str) -> Session:
+    def create(self, title: str, parent_session_id: str = "", model: str | None = None) -> Session:
         now = self._world.now_s()
         session = Session(
             id=self._world.new_id(),
-            parent_session_id="",
+            parent_session_id=parent_session_id,
             title=title,
             message_count=0,
             prompt_tokens=0,
@@ -51,6 +56,7 @@ class SessionBook:
             updated_at=now,
             is_busy=False,
             attached_clients=0,
+            model=model,
         )
         self._by_id[session.id] = session
         return session
@@ -58,7 +64,17 @@ class SessionBook:
     def remove(self, session_id: str) -> Session:
         session = self.get(session_id)
         del self._by_id[session_id]
+        self._named_by_prompt.pop(session_id, None)
         return session
+
+    def is_child(self, session_id: str) -> bool:
+        """Whether an agent works in it for another session."""
+        session = self._by_id.get(session_id)
+        return session is not None and bool(session.parent_session_id)
+
+    def children(self, session_id: str) -> list[str]:
+        """The sessions in which agents of this one look into something."""
+        return [session.id for session in self._by_id.values() if session.parent_session_id == session_id]
 
     def change(self, session_id: str, *, added_messages: int = 0, **fields: Any) -> Session | None:
         """The changed session; None if it was deleted meanwhile."""
@@ -73,14 +89,12 @@ class SessionBook:
     def spend(self, session_id: str, last: Usage, total: Usage) -> Session | None:
         """A turn ended: tokens are those of its last step (what the context holds now), cost adds up."""
         session = self._by_id.get(session_id)
-        if session is None or not (last.prompt_tokens or last.completion_tokens):
-            return self.change(session_id)
-        return self.change(
-            session_id,
-            prompt_tokens=last.prompt_tokens,
-            completion_tokens=last.completion_tokens,
-            cost=session.cost + total.cost,
-        )
+        if session is None:
+            return None
+        fields: dict[str, Any] = {"cost": session.cost + total.cost}
+        if last.prompt_tokens or last.completion_tokens:  # not every provider counts
+            fields |= {"prompt_tokens": last.prompt_tokens, "completion_tokens": last.completion_tokens}
+        return self.change(session_id, **fields)
 
     def name(self, session_id: str, prompt: str) -> Session | None:
         """Give a session without a title one, from its first prompt; None if there is nothing to change."""
@@ -88,5 +102,21 @@ class SessionBook:
         first_line = prompt.strip().partition("\n")[0]
         if session is None or session.title or not first_line:
             return None
-        cut = first_line[:TITLE_LENGTH].rstrip()
-        return self.change(session_id, title=cut + ("…" if len(first_line) > TITLE_LENGTH else ""))
+        title = self._named_by_prompt[session_id] = _cut(first_line)
+        return self.change(session_id, title=title)
+
+    def wants_title(self, session_id: str) -> bool:
+        """Whether nobody has chosen the title that it has."""
+        session = self._by_id.get(session_id)
+        return session is not None and self._named_by_prompt.get(session_id) == session.title
+
+    def retitle(self, session_id: str, title: str) -> Session | None:
+        """Give it a better title, unless somebody has chosen one meanwhile."""
+        if not self.wants_title(session_id):
+            return None
+        del self._named_by_prompt[session_id]
+        return self.change(session_id, title=_cut(title))
+
+
+def _cut(title: str) -> str:
+    return title[:TITLE_LENGTH].rstrip() + ("…" if len(title) > TITLE_LENGTH else "")

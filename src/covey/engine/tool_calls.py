@@ -2,99 +2,159 @@
 
 from __future__ import annotations
 
+import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from covey.engine.agent import Agent
+from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.world import World
 from covey.lifecycle.permissions import Verdict
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
 
-DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
 FORBIDDEN = "A rule of the user forbids this call. Do not try it again in another way; go on without it."
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call that has ended."""
+
+    result: ToolResult
+    files: tuple[FileVersion, ...] = ()
+    """What it changed: written together with its result."""
+    cost: float = 0.0
+    """Dollars that agents have cost on its behalf."""
 
 
 class ToolCalls:
     """Runs tool calls for the turns of one workspace."""
 
-    def __init__(self, agent: Agent, desk: PermissionDesk, world: World, workspace_id: str) -> None:
+    def __init__(
+        self, agent: Agent, desk: PermissionDesk, world: World, workspace_id: str, host: EngineHost, spill_dir: Path
+    ) -> None:
         self._agent = agent
         self._desk = desk
         self._world = world
         self._workspace_id = workspace_id
+        self._host = host
+        self._spill_dir = spill_dir
+
+    def spill_dir(self, session_id: str) -> Path:
+        """Where results of a session that are too long are kept in full."""
+        return self._spill_dir / session_id
 
     def process_tag(self, run_id: str) -> str:
         """What marks the processes of a run, also after a crash of this server."""
         return f"covey-{self._workspace_id}-{run_id}"
 
-    async def run(self, call: ToolCall, run: Run, waiting_on: Callable[[str], None]) -> ToolResult:
-        """The result of a call. Only cancelling it raises."""
+    def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        """The calls of a step in order; those that may run at the same time are together."""
+        groups: list[list[ToolCall]] = []
+        together = False
+        for call in calls:
+            tool = self._agent.tools.get(call.name)
+            parallel = tool is not None and tool.parallel
+            if parallel and together:
+                groups[-1].append(call)
+            else:
+                groups.append([call])
+            together = parallel
+        return groups
+
+    async def run(self, call: ToolCall, run: Run, waiting_on: Callable[[str], None], *, sees: bool) -> Done:
+        """The result of a call. Only cancelling it raises. `sees`: the model can be shown pictures."""
+        context = self._context(call, run, sees=sees)
         try:
-            output = await self._run(call, run, waiting_on)
+            output = await self._run(call, run, context, waiting_on)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True)
         except Exception as error:
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
-        return ToolResult(
+        result = ToolResult(
             tool_call_id=call.id,
             name=call.name,
-            content=_printable(output.content),
+            content=await self._bounded(_printable(output.content), call.name, context),
             metadata=msgspec.json.encode(output.metadata).decode() if output.metadata else "",
             is_error=output.is_error,
+            data=base64.b64encode(output.image.data).decode() if output.image else None,
+            mime_type=output.image.mime_type if output.image else None,
         )
+        return Done(result, output.files, cost=self._host.take_cost(context))
 
-    async def _run(self, call: ToolCall, run: Run, waiting_on: Callable[[str], None]) -> ToolOutput:
-        tool = self._agent.tools.get(call.name)
-        if tool is None:
-            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(self._agent.tools)}.")
-        params = tool.decode(call.input)
-        context = ToolContext(
+    async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
+        tool = self._agent.tools.get(name)
+        limit = tool.result_limit if tool else Tool.result_limit
+        return content if len(content) <= limit else await in_thread(lambda: bounded(content, context, limit))
+
+    def _context(self, call: ToolCall, run: Run, *, sees: bool) -> ToolContext:
+        return ToolContext(
             root=self._agent.root,
             session_id=run.session_id,
             run_id=run.run_id,
             call_id=call.id,
             env=self._agent.env,
             process_tag=self.process_tag(run.run_id),
+            sees_images=sees,
+            spill_dir=self.spill_dir(run.session_id),
+            host=self._host,
         )
-        if refusal := await self._refusal(tool, params, context, waiting_on):
+
+    async def _run(
+        self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
+    ) -> ToolOutput:
+        only_look = run.options.plan
+        tools = self._agent.tools_for(only_look=only_look)
+        tool = tools.get(call.name)
+        if tool is None and only_look and call.name in self._agent.tools:
+            raise ToolFailed(
+                f"{call.name} is not for now: this run only looks and makes a plan. Say what you would do."
+            )
+        if tool is None:
+            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
+        params = tool.decode(call.input)
+        if refusal := await self._refusal(tool, params, context, waiting_on, skip=run.options.yolo):
             return ToolOutput(refusal, is_error=True)
         waiting_on(f"tool:{call.name}")
         return await tool.run(params, context)
 
     async def _refusal(
-        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None]
+        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], *, skip: bool
     ) -> str:
         """Why the call may not run; empty if it may."""
         wish = tool.wish(params, context)
-        verdict = self._desk.decide(wish, context.session_id)
+        verdict = self._desk.decide(wish, context.session_id, skip=skip)
         if verdict is Verdict.ALLOW:
             return ""
         if verdict is Verdict.DENY:
             return FORBIDDEN
         waiting_on("permission")
+        session_id, run_id = self._host.principal(context)
         request = PermissionRequest(
             id=self._world.new_id(),
-            session_id=context.session_id,
+            session_id=session_id,
             tool_call_id=context.call_id,
             tool_name=tool.name,
             description=tool.describe(params, context),
             action=wish.action,
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
-            run_id=context.run_id,
+            run_id=run_id,
         )
-        return "" if await self._desk.ask(request, wish) else DENIED
+        return await self._desk.ask(request, wish)
 
 
 def _printable(text: str) -> str:

@@ -8,32 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from covey.config.schema import ConfigError
-from covey.engine.agent import Agent, ReadyModel
+from covey.config.schema import ConfigError, LimitSettings
+from covey.engine.agent import Agent
 from covey.engine.last_words import Ending
 from covey.engine.messages import tool_message
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.sessions import SessionBook
+from covey.engine.speaker import Speaker
+from covey.engine.summary import summary_request, with_requests
+from covey.engine.title import titled
 from covey.engine.tool_calls import ToolCalls
+from covey.engine.undo import record_files
 from covey.engine.world import World
 from covey.lifecycle import history
-from covey.lifecycle.budget import LoopGuard
-from covey.lifecycle.reply import ModelFact, Reply, Structure
+from covey.lifecycle.budget import Bounds, LoopGuard, is_too_long
+from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
-from covey.models.base import ModelFailed, ModelRequest, Retry
-from covey.protocol.events import AgentEvent, MessageDelta, created
+from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.messages import FinishReason, Message, ToolCall
 from covey.protocol.runs import Run, Usage
-from covey.store.base import AppendText
 
 log = logging.getLogger(__name__)
 
-CHECKPOINT_S = 0.25
-"""How much of a streamed text a crash may cost."""
+TOO_LONG = "The conversation is too long for the model; it is summarised now."
 
 
 class TurnFailed(Exception):
@@ -58,8 +59,10 @@ class TurnParts:
     agent: Agent
     tool_calls: ToolCalls
     read_messages: Callable[[str], Awaitable[list[Message]]]
-    cancel_grace_s: float
-    steps_per_run: int
+
+    @property
+    def limits(self) -> LimitSettings:
+        return self.agent.config.limits
 
 
 class Turn:
@@ -67,22 +70,23 @@ class Turn:
 
     def __init__(self, run: Run, parts: TurnParts, opener: StepOpener) -> None:
         self.run_id = run.run_id
-        self.reply: Reply | None = None
+        self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent)
         self.open_calls: list[ToolCall] = []
-        self.usage = Usage()
-        self.last_usage = Usage()
         self.error = ""
         self.auth_failed = False
-        self.waiting_on = "start"
-        self.last_progress_at = parts.world.now()
         self._run = run
         self._parts = parts
         self._opener = opener
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._model: ReadyModel | None = None
         self._written: asyncio.Future[None] | None = None
-        self._checkpoint: asyncio.TimerHandle | None = None
-        self._over = False
+        self._requests = [run.prompt]
+        """What this turn works on: the prompt, and those that were folded into it."""
+        self._system = ""
+        self._tools: Sequence[ToolSpec] = ()
+
+    @property
+    def reply(self) -> Reply | None:
+        return self.speaker.reply
 
     def stop(self) -> None:
         if not self._stop.done():
@@ -100,19 +104,18 @@ class Turn:
             self.error = f"internal error: {type(error).__name__}: {error}"
             return Outcome.FAILED
         finally:
-            self._over = True
-            if self._checkpoint:
-                self._checkpoint.cancel()
+            self.speaker.close()
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
+        grace_s = self._parts.limits.cancel_grace_s
         body = asyncio.create_task(self._body(), name=f"turn {self.run_id}")
         await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
         if not body.done():
             body.cancel()
-            await asyncio.wait({body}, timeout=self._parts.cancel_grace_s)
+            await asyncio.wait({body}, timeout=grace_s)
         if not body.done():
-            log.error("run %s did not stop within %s s and was abandoned", self.run_id, self._parts.cancel_grace_s)
+            log.error("run %s did not stop within %s s and was abandoned", self.run_id, grace_s)
             body.add_done_callback(_let_go)
             return Outcome.CANCELLED
         if body.cancelled():
@@ -126,6 +129,7 @@ class Turn:
         if isinstance(error, ModelFailed | TurnFailed | ConfigError):
             self.error = str(error)
             self.auth_failed = isinstance(error, ModelFailed) and error.auth
+            self._parts.agent.key_refused |= self.auth_failed
         else:
             log.error("run %s failed", self.run_id, exc_info=error)
             self.error = f"internal error: {type(error).__name__}: {error}"
@@ -141,134 +145,172 @@ class Turn:
             auth=self.auth_failed,
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls),
-            usage=self.usage,
+            usage=self.speaker.usage,
         )
 
     # ── the body ──
 
     async def _body(self) -> None:
-        self._model = self._parts.agent.model()
-        messages = await self._parts.read_messages(self._run.session_id)
+        parts, run = self._parts, self._run
+        self._choose_model()
+        model, plan, delegate = self.speaker.model, run.options.plan, parts.sessions.is_child(run.session_id)
+        self._tools = parts.agent.tool_specs(model, only_look=plan or delegate)
+        self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
+        messages = await parts.read_messages(run.session_id)
+        if run.options.summarize:
+            await self._summarise(messages, going_on=False)
+            return
+        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
+            await self._steps(messages)
+
+    async def _steps(self, messages: list[Message]) -> None:
+        """Step after step, until the model asks for no more tools."""
+        limit = self._run.options.max_steps or self._parts.limits.steps_per_run
         guard = LoopGuard()
-        for _ in range(self._parts.steps_per_run):
+        fresh = False
+        """Nothing was said since the last summary: another one would not help."""
+        for _ in range(limit):
             self._go_on()
-            messages += await self._opener.begin_step(self)
-            answer = await self._step(messages)
+            self._check_cost()
+            self._choose_model()
+            if not fresh and self._is_too_long(messages):
+                messages = await self._summarise(messages)
+            folded = await self._opener.begin_step(self)
+            self._requests += [message.text for message in folded]
+            messages += folded
+            try:
+                answer = await self._step(messages)
+            except ModelFailed as failure:
+                if fresh or not failure.overflow or not self._nothing_said:
+                    raise
+                messages = await self._after_overflow(messages)
+                fresh = True
+                continue
+            fresh = False
             messages.append(answer)
             if not answer.tool_calls:
                 return
             messages += await self._run_tools(answer, guard)
-        raise TurnFailed(f"stopped after {self._parts.steps_per_run} steps (limits.steps_per_run)")
+        raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run)")
 
     def open_answer(self, batch: Batch) -> None:
-        """A step begins with an empty answer, so that everything the model says has its place."""
-        model = self._model
-        assert model is not None
-        self.reply = Reply(
-            message_id=self._parts.world.new_id(),
-            session_id=self._run.session_id,
-            run_id=self.run_id,
-            model=model.model_id,
-            provider=model.provider_id,
-            now=self._parts.world.now_s(),
-        )
-        batch.add_message(self.reply.message(self._parts.world.now_s()))
+        self.speaker.open_answer(batch)
 
     async def _step(self, messages: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
-        model, reply = self._model, self.reply
-        assert model is not None and reply is not None
-        request = ModelRequest(
-            model=model.model_id,
-            system=self._parts.agent.system_prompt(),
-            messages=history.for_model(messages),
-            tools=self._parts.agent.tool_specs,
-            max_tokens=model.max_tokens,
-            on_retry=self._on_retry,
-            on_connected=lambda: self._wait_on("model"),
-        )
-        self._wait_on("model")
-        async for fact in model.client.stream(request):
-            self._take(fact, reply)
-        self._live()
-        self.last_usage = model.price.usage(reply.usage)
-        self.usage += self.last_usage
-        now = self._parts.world.now_s()
-        reply.finish("tool_use" if reply.has_calls else _final(reply.stopped), now)
-        answer = reply.message(now)
+        speaker = self.speaker
+        reply = await speaker.speak(self._system, self._visible(messages), self._tools)
+        answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
         if answer.tool_calls:
             self.open_calls = list(answer.tool_calls)
-            reply.unsaved()  # the whole message is written now
-            batch = Batch()
-            batch.update_message(answer)
-            self._written = self._parts.recorder.write(batch)
+            self._written = speaker.write(answer)
         return answer
 
-    def _take(self, fact: ModelFact, reply: Reply) -> None:
-        self._live()
-        self.last_progress_at = self._parts.world.now()
-        change = reply.take(fact)
-        if isinstance(change, MessageDelta):
-            self._parts.recorder.grow(change)
-            if self._checkpoint is None:
-                loop = asyncio.get_running_loop()
-                self._checkpoint = loop.call_later(CHECKPOINT_S, self._save_growth)
-        elif change is Structure.CHANGED:
-            reply.unsaved()  # the whole message is written now
-            batch = Batch()
-            batch.update_message(reply.message(self._parts.world.now_s()))
-            self._parts.recorder.write(batch, durable=False)
-
-    def _save_growth(self) -> None:
-        self._checkpoint = None
-        if self.reply and not self._over and (pieces := self.reply.unsaved()):
-            self._parts.recorder.write(Batch([AppendText(self.reply.message_id, tuple(pieces))]), durable=False)
-
     async def _run_tools(self, answer: Message, guard: LoopGuard) -> list[Message]:
-        """Run the calls of a step, one after the other. They are on disk before the first one has effects."""
+        """Run the calls of a step in order; neighbours that do not mind run together. They are on disk before that."""
         if self._written:
             await self._written
-        results = []
-        for call in answer.tool_calls:
+        results: list[Message] = []
+        for group in self._parts.tool_calls.groups(answer.tool_calls):
             self._go_on()
-            self._wait_on(f"tool:{call.name}")
-            result = await self._parts.tool_calls.run(call, self._run, self._wait_on)
-            self._live()
-            message = tool_message(result, self._run, self._parts.world)
-            batch = Batch()
-            batch.add_message(message)
-            self._parts.recorder.write(batch)
-            self.open_calls.remove(call)
-            results.append(message)
-            if guard.saw(call.name, call.input, result.content):
-                raise TurnFailed(f"stopped: {call.name} was called again and again with the same input and result")
+            done = await self._run_together(group)
+            results += done
+            for call, message in zip(group, done, strict=True):
+                if guard.saw(call.name, call.input, message.tool_results[0].content):
+                    raise TurnFailed(f"stopped: {call.name} was called again and again with the same input and result")
         return results
 
-    def _on_retry(self, retry: Retry) -> None:
-        self._live()
-        self._wait_on("retry")
-        event = AgentEvent(
-            type="retry",
-            session_id=self._run.session_id,
-            run_id=self.run_id,
-            error=retry.error,
-            attempt=retry.attempt,
-            retry_at=self._parts.world.now() + retry.delay_s,
-        )
-        self._parts.recorder.write(Batch(events=[created(event)]))
+    async def _run_together(self, group: Sequence[ToolCall]) -> list[Message]:
+        """Cancelling this cancels all of them, and returns when the last one has stopped."""
+        if len(group) == 1:
+            return [await self._run_tool(group[0])]
+        results = await asyncio.gather(*(self._run_tool(call) for call in group), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, Message)]
 
-    def _wait_on(self, what: str) -> None:
-        self.waiting_on = what
-        self.last_progress_at = self._parts.world.now()
+    async def _run_tool(self, call: ToolCall) -> Message:
+        speaker = self.speaker
+        speaker.wait_on(f"tool:{call.name}")
+        done = await self._parts.tool_calls.run(call, self._run, speaker.wait_on, sees=speaker.model.sees_images)
+        speaker.live()
+        speaker.spend(Usage(cost=done.cost))
+        message = tool_message(done.result, self._run, self._parts.world)
+        batch = Batch()
+        batch.add_message(message)
+        record_files(batch, done.files, message, self._parts.world)
+        self._parts.recorder.write(batch)
+        self.open_calls.remove(call)
+        return message
+
+    # ── what it may use ──
+
+    def _choose_model(self) -> None:
+        session = self._parts.sessions.find(self._run.session_id)
+        self.speaker.choose(self._run.options.model or (session and session.model) or "")
+
+    def _check_cost(self) -> None:
+        limits, session = self._parts.limits, self._parts.sessions.find(self._run.session_id)
+        bounds = Bounds(self._run.options.max_cost or limits.cost_per_run, limits.cost_per_session)
+        if told := bounds.exceeded(self.speaker.usage.cost, session.cost if session else 0.0):
+            raise TurnFailed(told)
+
+    def _is_too_long(self, messages: list[Message]) -> bool:
+        """By what the provider counted in the last step, or by a guess where that is more."""
+        last = self.speaker.last_usage
+        counted = last.prompt_tokens + last.completion_tokens
+        guessed = sum(history.estimated_tokens(message) for message in self._visible(messages))
+        return is_too_long(max(counted, guessed), self.speaker.model.context_window, self._parts.limits.summarize_at)
+
+    # ── summarise and go on (R8: the run keeps its id, its place and its cancel scope) ──
+
+    def _visible(self, messages: list[Message]) -> list[Message]:
+        session = self._parts.sessions.find(self._run.session_id)
+        return history.for_model(messages, session.summary_message_id if session else "")
+
+    @property
+    def _nothing_said(self) -> bool:
+        return self.reply is None or self.reply.is_empty
+
+    async def _after_overflow(self, messages: list[Message]) -> list[Message]:
+        """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
+        assert self.reply is not None
+        now = self._parts.world.now_s()
+        self.reply.finish("error", now, "Too long", TOO_LONG)
+        self.speaker.write(self.reply.message(now))
+        return await self._summarise(messages, overflown=True)
+
+    async def _summarise(
+        self, messages: list[Message], *, going_on: bool = True, overflown: bool = False
+    ) -> list[Message]:
+        """Replace the conversation, as the model sees it, by a summary. Gives what is left of it."""
+        speaker, parts, session_id = self.speaker, self._parts, self._run.session_id
+        batch = Batch()
+        speaker.open_answer(batch, is_summary=True)
+        parts.recorder.write(batch)
+        window = speaker.model.context_window
+        request = summary_request(
+            self._visible(messages), window, overflown=overflown, run=self._run, world=parts.world
+        )
+        reply = await speaker.speak(self._system, request, self._tools)
+        if not reply.message(0).text.strip():
+            raise TurnFailed("the conversation is too long, and the model gave no summary of it")
+        answer = speaker.finish(reply, "end_turn")
+        if going_on:
+            answer = with_requests(answer, self._requests)
+        speaker.forget_length(history.estimated_tokens(answer))
+        batch = Batch()
+        if session := parts.sessions.change(session_id, summary_message_id=answer.id):
+            batch.update_session(session)
+        self._written = speaker.write(answer, batch)
+        if going_on:
+            speaker.reply = None  # a cancel from here on is no word about the summary
+        return [answer]
 
     def _go_on(self) -> None:
         """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
         if self._stop.done():
-            raise asyncio.CancelledError
-
-    def _live(self) -> None:
-        """Nothing that an abandoned body still does may be told: the run has ended."""
-        if self._over:
             raise asyncio.CancelledError
 
 

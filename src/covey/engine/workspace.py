@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from covey.config.schema import Config, ConfigError
+from covey.engine import intake, summary
 from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
+from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
+from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
 from covey.engine.shared import Shared, load_config
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.turn import TurnParts
+from covey.engine.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
-from covey.lifecycle.permissions import Rules
+from covey.lifecycle.permissions import Rules, Wish, session_rule
 from covey.lifecycle.runs import EarlyCancels
 from covey.protocol.errors import BadRequest, Conflict, NotFound
 from covey.protocol.events import Event, Presence, created, deleted, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import PostPrompt, UpdateSession
-from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete
+from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import (
     DropSession,
     PutEarlyCancel,
@@ -77,9 +81,11 @@ class Workspace:
         self._last_run_seq = 0
         self._waiters: dict[str, asyncio.Future[None]] = {}
         self._dispatchers: dict[str, Dispatcher] = {}
-        self.permissions = PermissionDesk(journal, row.id, _rules(agent.config), skip=yolo)
-        self.tool_calls = ToolCalls(agent, self.permissions, shared.world, row.id)
-        limits = agent.config.limits
+        self.permissions = PermissionDesk(journal, row.id, self._rules(), skip=yolo, always=self._allow_always)
+        self.questions = QuestionDesk(journal, shared.world)
+        host = EngineHost(self, sessions, self._recorder, self.questions, shared.world)
+        spill_dir = shared.data_dir / "spill" / row.id
+        self.tool_calls = ToolCalls(agent, self.permissions, shared.world, row.id, host, spill_dir)
         self._parts = TurnParts(
             world=shared.world,
             recorder=self._recorder,
@@ -87,9 +93,8 @@ class Workspace:
             agent=agent,
             tool_calls=self.tool_calls,
             read_messages=lambda session_id: self._read_messages(session_id, "", 0),
-            cancel_grace_s=limits.cancel_grace_s,
-            steps_per_run=limits.steps_per_run,
         )
+        self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self._check_open)
         feed.on_event = self._on_event
 
     # ── sessions ──
@@ -102,7 +107,15 @@ class Workspace:
 
     async def create_session(self, title: str) -> Session:
         self._check_open()
-        session = self.sessions.create(title)
+        return await self._record(self.sessions.create(title))
+
+    async def create_child(self, parent_session_id: str, title: str) -> Session:
+        """A session in which an agent works for another one, with the same model."""
+        self._check_open()
+        parent = self.sessions.get(parent_session_id)
+        return await self._record(self.sessions.create(title, parent.id, parent.model))
+
+    async def _record(self, session: Session) -> Session:
         try:
             await asyncio.shield(self._recorder.write(Batch([PutSession(session)], [created(session)]), patient=False))
         except StoreFailed:
@@ -112,7 +125,10 @@ class Workspace:
 
     async def update_session(self, session_id: str, update: UpdateSession) -> Session:
         self.sessions.get(session_id)
-        fields = {key: value for key in ("title", "todos") if (value := getattr(update, key)) is not msgspec.UNSET}
+        names = ("title", "todos", "model")
+        fields = {name: value for name in names if (value := getattr(update, name)) is not msgspec.UNSET}
+        if reference := fields.get("model"):
+            self.agent.choice(reference)  # refuses one that nobody knows
         session = self.sessions.change(session_id, **fields)
         assert session is not None
         await confirmed(self._recorder.write(Batch([PutSession(session)], [updated(session)])))
@@ -120,6 +136,7 @@ class Workspace:
 
     async def delete_session(self, session_id: str) -> None:
         """End its runs, then remove it: each gets its terminal event first, and nothing more is accepted meanwhile."""
+        children = self.sessions.children(session_id)
         session = self.sessions.remove(session_id)
         if dispatcher := self._dispatchers.get(session_id):
             dispatcher.close("session_delete")
@@ -127,6 +144,10 @@ class Workspace:
         self._dispatchers.pop(session_id, None)
         self.permissions.forget(session_id)
         await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
+        await asyncio.to_thread(shutil.rmtree, self.tool_calls.spill_dir(session_id), ignore_errors=True)
+        for child in children:
+            if child in self.sessions:
+                await self.delete_session(child)
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has told them so far."""
@@ -146,18 +167,30 @@ class Workspace:
     async def post_prompt(self, request: PostPrompt) -> PromptReceipt:
         """Accept a prompt (R1), or refuse it before anything is recorded."""
         self._check_open()
-        if not request.session_id:
-            raise BadRequest("session_id is missing", "invalid_request")
+        intake.check(request)
         self.sessions.get(request.session_id)
-        if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
-            raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
-        if self._model_missing():
-            await self.reload()  # perhaps somebody has followed the advice below
+        if request.model:
+            self.agent.choice(request.model)  # refuses one that nobody knows
+        return await self._accept(request, request.options)
+
+    async def summarize(self, session_id: str) -> PromptReceipt:
+        """Accept a run that replaces the session's conversation by a summary of it."""
+        self._check_open()
+        self.sessions.get(session_id)
+        request = PostPrompt(session_id=session_id, prompt=summary.PROMPT, mode="own_turn")
+        return await self._accept(request, RunOptions(summarize=True))
+
+    async def _accept(self, request: PostPrompt, options: RunOptions) -> PromptReceipt:
+        if self._model_missing() or self.agent.key_refused:
+            await self.reload()  # perhaps somebody has followed the advice below, or has a new key
             if self._model_missing():
                 raise BadRequest(self.agent.no_model, "no_model")
-            self._check_open()  # meanwhile it may have begun to close, or the session be gone
-            self.sessions.get(request.session_id)
-        row = self._accepted(request)
+        mentioned = await intake.mentioned(request.prompt, self.agent.root)
+        self._check_open()  # meanwhile it may have begun to close, or the session be gone
+        self.sessions.get(request.session_id)
+        self.undos.check_free(request.session_id)
+        self._last_run_seq += 1
+        row = intake.accepted(request, options, mentioned, self._last_run_seq, self._world)
         if cancelled := self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run, cancelled=True)
@@ -173,21 +206,6 @@ class Workspace:
             return self.agent.choice() is None
         except ConfigError:
             return False  # the run will fail with what is wrong, and everybody sees it
-
-    def _accepted(self, request: PostPrompt) -> RunRow:
-        self._last_run_seq += 1
-        mode = request.mode or ("own_turn" if request.run_id else "fold")
-        run = Run(
-            run_id=request.run_id or self._world.new_id(),
-            session_id=request.session_id,
-            seq=self._last_run_seq,
-            state="accepted",
-            mode=mode,
-            prompt=request.prompt,
-            accepted_at=self._world.now(),
-        )
-        content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode))
-        return RunRow(run, hashlib.sha256(content).hexdigest(), request.attachments)
 
     async def _posted_before(self, row: RunRow) -> PromptReceipt:
         """The run id belongs to a run that has ended: the answer is that run, if the content is the same (R14)."""
@@ -292,7 +310,18 @@ class Workspace:
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
         self.agent.reload(*await load_config(self.shared, self.path))
-        self.permissions.rules = _rules(self.agent.config)
+        self.permissions.rules = self._rules()
+
+    def _rules(self) -> Rules:
+        permissions = self.agent.config.permissions
+        return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=self.path)
+
+    async def _allow_always(self, wish: Wish) -> None:
+        """Write down a rule that grants this wish from now on, and read it."""
+        from covey.config.edit import add_permission_rule  # late: seldom needed
+
+        await asyncio.to_thread(add_permission_rule, self.shared.environ, "allow", session_rule(wish))
+        await self.reload()
 
     async def close(self, drain_s: float) -> None:
         """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
@@ -302,16 +331,17 @@ class Workspace:
         for dispatcher in self._dispatchers.values():
             dispatcher.close()
         drains = [asyncio.ensure_future(dispatcher.drained()) for dispatcher in self._dispatchers.values()]
-        if drains:
-            _, late = await asyncio.wait(drains, timeout=drain_s)
-            for drain in late:
-                drain.cancel()
+        drains.append(asyncio.ensure_future(self.undos.drained()))
+        _, late = await asyncio.wait(drains, timeout=drain_s)
+        for drain in late:
+            drain.cancel()
         await asyncio.wait({self._recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         self.feed.close()
         await self.agent.aclose()
 
     async def recover(self) -> None:
         """Take up what was open when the server stopped (R15)."""
+        await self.undos.recover()
         store, read = self.shared.store, self.shared.journal.read
         self._last_run_seq = await read(store.last_run_seq, self.id)
         early = await read(store.early_cancels, self.id)
@@ -336,10 +366,6 @@ def _outcome(terminal: RunComplete) -> str:
     return "failed" if terminal.error else "completed"
 
 
-def _rules(config: Config) -> Rules:
-    return Rules(allow=config.permissions.allow, deny=config.permissions.deny)
-
-
 async def open_workspace(
     row: WorkspaceRow,
     shared: Shared,
@@ -362,7 +388,7 @@ async def open_workspace(
         shared,
         feed,
         journal,
-        Agent(Path(row.path), config, env or {}, warnings),
+        Agent(Path(row.path), config, env or {}, warnings, shared.environ),
         SessionBook(sessions, shared.world),
         yolo=yolo,
         on_quiet=on_quiet,

@@ -38,6 +38,28 @@ class Price:
         )
 
 
+def is_too_long(used_tokens: int, context_window: int, share: float) -> bool:
+    """Whether a conversation should be summarised before the model reads it again. A window of 0 is not known."""
+    return bool(context_window and share) and used_tokens > context_window * share
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a run may cost, in dollars; 0 for no bound. Looked at before each step: a step is never cut short for it."""
+
+    run: float = 0.0
+    session: float = 0.0
+
+    def exceeded(self, run_cost: float, session_cost: float) -> str:
+        """Which bound is reached, for people; empty if none. `session_cost` is without this run."""
+        if self.run and run_cost >= self.run:
+            return f"stopped: this run has cost ${run_cost:.4f}, and it may cost ${self.run:g} (limits.cost_per_run)"
+        total = run_cost + session_cost
+        if self.session and total >= self.session:
+            return f"stopped: this session has cost ${total:.4f}, and it may cost ${self.session:g} (limits.cost_per_session)"
+        return ""
+
+
 @dataclass(slots=True)
 class LoopGuard:
     """Notices a model that makes the same tool call, with the same result, again and again."""

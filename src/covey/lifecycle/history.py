@@ -12,13 +12,22 @@ from typing import Any
 import msgspec
 
 from covey.protocol.messages import (
+    BinaryPart,
     Message,
     Part,
+    TextPart,
     ToolCall,
     ToolCallPart,
     ToolResult,
     ToolResultPart,
 )
+
+CHARACTERS_PER_TOKEN = 4
+"""Of English and of most code. Other languages take more tokens: summarising begins early enough for that."""
+MESSAGE_TOKENS = 8
+"""What the frame of a message takes."""
+IMAGE_CHARACTERS = 6_000
+"""A picture is about 1,500 tokens, however many bytes it has."""
 
 CANCELLED = "The call was cancelled before it finished. It may have had effects."
 INTERRUPTED = "The server stopped before the call finished. It may have had effects."
@@ -46,7 +55,7 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     results: dict[str, ToolResult] = {}
     # Backwards, since some models count their calls anew in each step: a result belongs to the last call before it
     # that has its id, and of two results the first one counts.
-    for message in reversed(_since_summary(messages, summary_message_id)):
+    for message in reversed(since_summary(messages, summary_message_id)):
         results.update({result.tool_call_id: result for result in reversed(message.tool_results)})
         if message.tool_calls:
             seen.append(_results_message(message, results))
@@ -57,16 +66,51 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     return seen
 
 
-def _since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
+def since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
     """From the summary on. It is told as the user's words: many models refuse a conversation that they begin."""
     for index, message in enumerate(messages):
         if message.id == summary_message_id:
-            return (msgspec.structs.replace(message, role="user"), *messages[index + 1 :])
+            return (msgspec.structs.replace(message, role="user", is_summary_message=False), *messages[index + 1 :])
     return messages
 
 
+def shortened(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
+    """The newest messages that fit into about so many tokens; at least the last one. Not cut inside a turn if it can be.
+
+    For the one case in which all of them are too many even to be summarised.
+    """
+    used, start = 0, len(messages)
+    while start > 0 and (used := used + estimated_tokens(messages[start - 1])) <= tokens:
+        start -= 1
+    start = min(start, max(len(messages) - 1, 0))
+    prompts = (index for index in range(start, len(messages)) if messages[index].role == "user")
+    return messages[next(prompts, start) :]
+
+
+def estimated_tokens(message: Message) -> int:
+    """Roughly what a message costs a model to read, where no provider has counted it."""
+    characters = 0
+    for part in message.parts:
+        match part:
+            case TextPart(data=data):
+                characters += len(data.text)
+            case ToolCallPart(data=call):
+                characters += len(call.name) + len(call.input)
+            case ToolResultPart(data=result):
+                characters += len(result.content) + (IMAGE_CHARACTERS if result.data else 0)
+            case BinaryPart(data=binary):
+                is_image = binary.MIMEType.startswith("image/")
+                characters += IMAGE_CHARACTERS if is_image else len(binary.Data) * 3 // 4
+    return MESSAGE_TOKENS + characters // CHARACTERS_PER_TOKEN
+
+
 def _has_words(message: Message) -> bool:
-    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word."""
+    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word.
+
+    A summary that is not the session's own was never finished.
+    """
+    if message.is_summary_message:
+        return False
     return message.role != "tool" and (message.role != "assistant" or bool(message.text.strip()))
 
 

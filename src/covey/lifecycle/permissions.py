@@ -1,29 +1,28 @@
 """Allow, ask or deny: from rules and past answers, never from what the model says about itself.
 
-A rule is `tool` or `tool:pattern`. The pattern is matched against the command of `bash` and the path of the other
-tools. Shell text is hostile: an allow rule only ever covers one simple command, while a deny rule covers a command
-wherever it stands in a longer one.
+A rule is `tool` or `tool:pattern`. The pattern is matched against the commands of `bash`, which are found by parsing
+(`shell`), and against the path of the other tools. Shell text is hostile: it is allowed only if every command in it
+is, while a deny rule hits a command wherever it stands. This is no sandbox: a program that is allowed may do anything.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
+
+from covey.lifecycle.permission_rules import Rules, escape, path_allowed, path_hit
+from covey.lifecycle.permission_shell import Doubt, doubt, hit, spell
+from covey.lifecycle.shell import Line, Unparsed, parse
+
+__all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "session_rule"]
+
+Granted = frozenset[tuple[str, str, str]]
 
 
 class Verdict(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,60 +34,132 @@ class Wish:
     subject: str
     """The command, or the path."""
     harmless: bool = False
+    cwd: str = ""
+    """For a command: the directory it runs in, if that is not the workspace's own."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
         """What an answer for the session covers: the same tool doing the same thing to the same subject."""
-        return (self.tool, self.action, self.subject)
+        return (self.tool, self.action, f"{self.cwd}\0{self.subject}" if self.cwd else self.subject)
 
 
-def decide(wish: Wish, rules: Rules, granted: frozenset[tuple[str, str, str]], *, skip: bool) -> Verdict:
-    """A deny rule is never overruled; then whatever allows; then somebody must be asked."""
-    if any(_denies(rule, wish) for rule in rules.deny):
-        return Verdict.DENY
-    if skip or wish.harmless or wish.grant in granted:
-        return Verdict.ALLOW
-    if any(_allows(rule, wish) for rule in rules.allow):
-        return Verdict.ALLOW
-    return Verdict.ASK
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: Verdict
+    tag: str
+    """The reason in one word; `explain` has the sentence."""
+    about: str = ""
+    """The rule or the command it is about."""
 
 
-_NOT_SIMPLE = re.compile(r"[;&|<>`$()\n\r{}\\]|^\s*\w+\+?=")
-"""More than one simple command, or one whose environment is changed, which can make any program do anything."""
-_BETWEEN_COMMANDS = re.compile(r"[;&|<>`()\n\r{}]|\s-exec(?:dir)?\s")
-_BEFORE_COMMAND = re.compile(
-    r"(?:(?:\w+\+?=\S*|!|if|then|elif|else|while|until|do|time|sudo|doas|env|command|builtin|exec|eval|nohup|nice"
-    r"|xargs|(?:\S*/)?(?:ba|da|z|k)?sh)\s(?:-\S+\s(?:\d+\s)?)*)*(?:[^\s=]*/)?"
-)
-"""Words that stand before a command and leave it what it is, and the directory in which it is."""
-_QUOTES = str.maketrans("", "", "'\"\\")
+READING = frozenset({"read", "list", "search", "fetch"})
+"""Actions of tools that change nothing, which plan mode leaves as they are."""
 
 
-def _allows(rule: str, wish: Wish) -> bool:
-    tool, colon, pattern = rule.partition(":")
-    if tool != wish.tool:
-        return False
-    if not colon:
-        return True
-    if wish.tool == "bash" and _NOT_SIMPLE.search(wish.subject):
-        return False
-    return fnmatchcase(wish.subject, pattern)
+def decide(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
+    """A deny rule is never overruled; then plan mode; then whatever allows; then somebody must be asked."""
+    return judge(wish, rules, granted, skip=skip, plan=plan).verdict
 
 
-def _denies(rule: str, wish: Wish) -> bool:
-    tool, colon, pattern = rule.partition(":")
-    if tool != wish.tool:
-        return False
-    subjects = _commands(wish.subject) if tool == "bash" else (wish.subject,)
-    return not colon or any(fnmatchcase(subject, pattern) for subject in subjects)
+def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Judgement:
+    """The verdict with its reason.
+
+    `skip` (yolo) and an answer for the session also answer for an ask rule; neither lifts plan mode or a deny rule.
+    """
+    line = parse(wish.subject) if wish.tool == "bash" else None
+
+    def found(which: tuple[str, ...]) -> str | None:
+        if line is None:
+            return path_hit(which, wish.tool, wish.subject, rules.root)
+        return hit(which, wish.subject, line, rules)
+
+    if rule := found(rules.deny):
+        return Judgement(Verdict.DENY, "deny-rule", rule)
+    worry = None if wish.harmless else _worry(wish, line, Rules(root=rules.root))
+    if plan and worry and wish.action not in READING:
+        return Judgement(Verdict.DENY, "plan", worry.about)
+    if skip:
+        return Judgement(Verdict.ALLOW, "skip")
+    if wish.grant in granted:
+        return Judgement(Verdict.ALLOW, "granted")
+    if rule := found(rules.ask):
+        return Judgement(Verdict.ASK, "ask-rule", rule)
+    if worry is None:
+        return Judgement(Verdict.ALLOW, "harmless")
+    left = _worry(wish, line, rules)
+    return Judgement(Verdict.ALLOW, "allow-rule") if left is None else Judgement(Verdict.ASK, left.tag, left.about)
 
 
-def _commands(text: str) -> Iterator[str]:
-    """Every command that stands in shell text, as it is and spelled plainly. Not a sandbox: a shell has more ways."""
-    yield text
-    for piece in _BETWEEN_COMMANDS.split(text):
-        plain = " ".join(piece.translate(_QUOTES).split())
-        yield plain
-        command = plain[_BEFORE_COMMAND.match(plain).end() :]  # type: ignore[union-attr] # it also matches nothing
-        yield command
-        yield f"{command} "  # what it works on may come from elsewhere, as with xargs
+def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
+    """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
+    if line is not None:
+        return doubt(wish.subject, line, rules, wish.cwd)
+    if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
+        return None
+    return Doubt("no-rule", wish.subject)
+
+
+_SENTENCES = {
+    "deny-rule": "The rule {about} forbids it.",
+    "ask-rule": "The rule {about} says to ask.",
+    "plan": "In plan mode nothing is changed, and only looking is allowed.",
+    "skip": "Permissions are skipped.",
+    "granted": "It was allowed for this session.",
+    "harmless": "It only looks.",
+    "allow-rule": "A rule allows it.",
+    "no-rule": "No rule allows it.",
+    "unparsed": "The command could not be understood for certain ({about}).",
+    "function": "It defines a function, which may stand for any other command.",
+    "background": "It leaves a command running in the background.",
+    "coproc": "It leaves a command running in the background.",
+    "environment": "It sets a variable that may change what {about} does.",
+    "writes": "{about} writes into a file.",
+    "outside": "{about} reaches outside of the workspace.",
+    "secret": "{about} may show secrets.",
+    "unknown": "What {about} works on is only known when it runs.",
+    "directory": "{about} depends on a change of the directory.",
+    "option": "{about} has an option that is not known to be harmless.",
+    "argument": "{about} has an argument that is not known to be harmless.",
+    "not-listed": "No rule allows {about}.",
+}
+_NO_RULES = Rules()
+_SHOWN = 80
+"""Characters of a command in a sentence: the whole of it is shown beside."""
+
+
+def explain(wish: Wish, rules: Rules, granted: Granted = frozenset(), *, skip: bool = False, plan: bool = False) -> str:
+    """One sentence on why a wish is allowed, asked about or denied: for people and for the model."""
+    judgement = judge(wish, rules, granted, skip=skip, plan=plan)
+    about = " ".join(judgement.about.split()) or "it"
+    about = about if len(about) <= _SHOWN else f"{about[: _SHOWN - 1]}…"
+    # A rule and a reason stand for themselves; a command is quoted, so that it is not read as a part of the sentence.
+    quoted = about if about == "it" or judgement.tag.endswith(("-rule", "parsed")) else f"`{about}`"
+    sentence = _SENTENCES[judgement.tag].format(about=quoted)
+    return sentence[0].upper() + sentence[1:]
+
+
+def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
+    """The rules that "always allow" adds for a wish: as narrow as they can be. Empty if no rule would do.
+
+    For `bash` the commands of the line that are not harmless, each as it is; where that would not be enough, as with
+    a redirection, the very same line.
+    """
+    if wish.tool != "bash":
+        prefix = f"{rules.root.rstrip('/')}/"
+        inside = rules.root and wish.subject.startswith(prefix)
+        return (f"{wish.tool}:{escape(wish.subject.removeprefix(prefix) if inside else wish.subject)}",)
+    line = parse(wish.subject)
+    if isinstance(line, Unparsed):
+        return ()
+    commands = [spell(command.words) for command in line.commands if command.parent < 0 and command.words]
+    each = tuple(
+        dict.fromkeys(
+            f"bash:{escape(command)}"
+            for command in commands
+            if doubt(command, parse(command), Rules(root=rules.root), wish.cwd)
+        )
+    )
+    for offered in (each, (f"bash:{escape(wish.subject.strip())}",)):
+        if doubt(wish.subject, line, Rules(offered, root=rules.root), wish.cwd) is None:
+            return offered
+    return ()

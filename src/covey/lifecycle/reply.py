@@ -133,10 +133,21 @@ class TextPiece:
 class Reply:
     """One assistant message in progress. Not a place for rules about runs, and not thread-safe."""
 
-    def __init__(self, *, message_id: str, session_id: str, run_id: str, model: str, provider: str, now: int) -> None:
+    def __init__(
+        self,
+        *,
+        message_id: str,
+        session_id: str,
+        run_id: str,
+        model: str,
+        provider: str,
+        now: int,
+        is_summary: bool = False,
+    ) -> None:
         self.message_id = message_id
         self.session_id = session_id
         self.run_id = run_id
+        self._is_summary = is_summary
         self.stopped: FinishReason | None = None
         self.usage = UsageReported(0, 0)
         self._model = model
@@ -149,6 +160,15 @@ class Reply:
     @property
     def has_calls(self) -> bool:
         return bool(self._calls)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing has been said yet."""
+        return not self._parts
+
+    def answered_by(self, model: str, provider: str) -> None:
+        """Another model speaks than the one that was meant."""
+        self._model, self._provider = model, provider
 
     def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
         """Add one fact. Returns the delta, that the structure changed, or None when clients need not know."""
@@ -192,6 +212,7 @@ class Reply:
             provider=self._provider,
             created_at=self._created_at,
             updated_at=now,
+            is_summary_message=self._is_summary,
             run_id=self.run_id,
         )
 

@@ -1,30 +1,30 @@
-"""Our messages → the body of a Chat Completions request. Pure."""
+"""Our messages → the body of a Chat Completions request. Pure.
+
+Reasoning is never sent back: DeepSeek refuses it, and the others do not read it.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any
 
 import msgspec
 
 from covey.models.base import ModelRequest
-from covey.protocol.messages import (
-    Attachment,
-    Binary,
-    BinaryPart,
-    ImageUrlPart,
-    Message,
-    Part,
-    ShellCommandPart,
-    TextPart,
-)
+from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, pieces_of, pieces_of_result
+from covey.protocol.messages import ImageUrlPart, Message, Part
+
+OPEN_EYES = Eyes(frozenset(("image/png", "image/jpeg", "image/gif", "image/webp")), fetches=True)
 
 _Json = dict[str, Any]
 
 
+def eyes_for(request: ModelRequest) -> Eyes:
+    """What OpenAI's models can be shown, and those that are compatible with them."""
+    return OPEN_EYES if request.sees_images else Eyes()
+
+
 def encode_request(request: ModelRequest, max_tokens_field: str) -> bytes:
-    """The whole body. Newer models of OpenAI want the limit under another name than everybody else."""
+    """The whole body; servers differ in the name of the limit."""
     body: _Json = {
         "model": request.model,
         "messages": _messages(request),
@@ -38,18 +38,21 @@ def encode_request(request: ModelRequest, max_tokens_field: str) -> bytes:
         ]
     if request.max_tokens:
         body[max_tokens_field] = request.max_tokens
+    if request.effort:
+        body["reasoning_effort"] = request.effort
     return msgspec.json.encode(body)
 
 
 def _messages(request: ModelRequest) -> list[_Json]:
     wire: list[_Json] = [{"role": "system", "content": request.system}] if request.system else []
+    eyes = eyes_for(request)
     for message in request.messages:
         if message.role == "tool":
-            wire += _tool_results(message)
+            wire += _tool_results(message, eyes)
         elif message.role == "assistant":
             wire.append(_assistant(message))
         else:
-            content = _content(message)
+            content = _content(message, eyes)
             if wire and wire[-1]["role"] == message.role == "user":
                 wire[-1]["content"] += content  # many chat templates refuse two user messages in a row
             else:
@@ -70,45 +73,40 @@ def _assistant(message: Message) -> _Json:
     return {"role": "assistant", "content": message.text}
 
 
-def _tool_results(message: Message) -> list[_Json]:
-    return [
-        {"role": "tool", "tool_call_id": result.tool_call_id, "content": result.content}
-        for result in message.tool_results
-    ]
+def _tool_results(message: Message, eyes: Eyes) -> list[_Json]:
+    """All results, and then their pictures in a message of the user: a result can hold only text here."""
+    wire: list[_Json] = []
+    shown: list[_Json] = []
+    for result in message.tool_results:
+        pieces = pieces_of_result(result, eyes)
+        text = "\n".join(piece.text for piece in pieces if isinstance(piece, Words))
+        wire.append({"role": "tool", "tool_call_id": result.tool_call_id, "content": text})
+        for picture in pieces:
+            if not isinstance(picture, Words):
+                shown += [_text(f"The picture that {result.name} gave:"), _wire_piece(picture)]
+    return [*wire, {"role": "user", "content": shown}] if shown else wire
 
 
-def _content(message: Message) -> list[_Json]:
-    return [piece for part in message.parts if (piece := _piece(part)) is not None]
+def _content(message: Message, eyes: Eyes) -> list[_Json]:
+    return [_wire_piece(piece, detail_of(part)) for part in message.parts for piece in pieces_of((part,), eyes)]
 
 
-def _piece(part: Part) -> _Json | None:
-    match part:
-        case TextPart(data=data):
-            return _text(data.text)
-        case BinaryPart(data=data):
-            return _attachment(data)
-        case ImageUrlPart(data=data):
-            return {
-                "type": "image_url",
-                "image_url": {"url": data.url} | ({"detail": data.detail} if data.detail else {}),
-            }
-        case ShellCommandPart(data=data):
-            return _text(f"$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
-        case _:
-            return None
+def _wire_piece(piece: Piece, detail: str = "") -> _Json:
+    if isinstance(piece, Words):
+        return _text(piece.text)
+    return {"type": "image_url", "image_url": {"url": address_of(piece)} | ({"detail": detail} if detail else {})}
 
 
-def _attachment(data: Binary) -> _Json:
-    if data.MIMEType.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": f"data:{data.MIMEType};base64,{data.Data}"}}
-    attachment = Attachment(file_path=data.Path, file_name=data.Path, mime_type=data.MIMEType, content=b"")
-    if not attachment.is_text:
-        return _text(f"(The file {data.Path} of type {data.MIMEType} is attached, but you cannot see it.)")
-    try:
-        text = base64.b64decode(data.Data).decode("utf-8", "replace")
-    except binascii.Error:
-        return _text(f"(The file {data.Path} is attached, but it is damaged.)")
-    return _text(f'<file path="{data.Path}">\n{text}\n</file>')
+def address_of(picture: Picture | PictureAt) -> str:
+    """OpenAI wants an address in any case; one can hold the picture itself."""
+    if isinstance(picture, PictureAt):
+        return picture.url
+    return f"data:{picture.mime_type};base64,{picture.data}"
+
+
+def detail_of(part: Part) -> str:
+    """How closely the model shall look at a picture, if somebody said so."""
+    return (part.data.detail or "") if isinstance(part, ImageUrlPart) else ""
 
 
 def _text(text: str) -> _Json:

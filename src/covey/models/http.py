@@ -24,7 +24,10 @@ class HttpFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to, and how patiently. `headers` hold secrets, so this has no telling repr."""
+    """Where to, and how patiently. `headers` hold secrets, so this has no telling repr.
+
+    `url` is what all requests have in common: each adds its own path, and perhaps a query.
+    """
 
     url: str
     headers: Mapping[str, str]
@@ -37,6 +40,13 @@ class Endpoint:
     @property
     def parts(self) -> SplitResult:
         return urlsplit(self.url)
+
+    def target(self, path: str) -> str:
+        """Path and query of the request for `path`. Both may have a query: then both count."""
+        parts = self.parts
+        path, _, query = path.partition("?")
+        queries = "&".join(part for part in (parts.query, query) if part)
+        return (parts.path + path or "/") + (f"?{queries}" if queries else "")
 
 
 class Answer(Protocol):
@@ -62,8 +72,11 @@ class Answer(Protocol):
 
 
 class Http(Protocol):
-    async def post(self, body: bytes) -> Answer:
-        """Send `body`, and return when the headers of the answer are here. Raises HttpFailed."""
+    async def post(self, body: bytes, path: str = "") -> Answer:
+        """Send `body` to the endpoint's URL with `path` appended; returns when the headers of the answer are here.
+
+        Raises HttpFailed.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -42,8 +42,9 @@ class Direct:
         self._closed = False
         self._tls: ssl.SSLContext | None = None
 
-    async def post(self, body: bytes) -> _Answer:
-        request = self._head + b"content-length: %d\r\n\r\n" % len(body) + body
+    async def post(self, body: bytes, path: str = "") -> _Answer:
+        first_line = f"POST {self._endpoint.target(path)} HTTP/1.1\r\n".encode("latin-1")
+        request = first_line + self._head + b"content-length: %d\r\n\r\n" % len(body) + body
         if self._idle:
             try:
                 return await self._idle.pop().ask(request)
@@ -300,9 +301,8 @@ class _Answer:
 
 
 def _request_head(endpoint: Endpoint) -> bytes:
-    parts = endpoint.parts
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    lines = [f"POST {target} HTTP/1.1", f"host: {parts.netloc}"]
+    """All headers but the length, which each request has of its own."""
+    lines = [f"host: {endpoint.parts.netloc}"]
     lines += [f"{name}: {value}" for name, value in endpoint.headers.items()]
     return ("\r\n".join(lines) + "\r\n").encode("latin-1")
 

@@ -16,10 +16,10 @@ class Proxied:
         except ImportError as error:
             raise HttpFailed(f"is behind a proxy of a kind that needs more software: {error}") from None
 
-    async def post(self, body: bytes) -> _ProxiedAnswer:
-        request = self._client.build_request(
-            "POST", self._endpoint.url, content=body, headers=dict(self._endpoint.headers)
-        )
+    async def post(self, body: bytes, path: str = "") -> _ProxiedAnswer:
+        parts = self._endpoint.parts
+        url = f"{parts.scheme}://{parts.netloc}{self._endpoint.target(path)}"
+        request = self._client.build_request("POST", url, content=body, headers=dict(self._endpoint.headers))
         try:
             return _ProxiedAnswer(await self._client.send(request, stream=True), self._endpoint)
         except httpx2.ReadTimeout:

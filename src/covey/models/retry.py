@@ -1,11 +1,13 @@
 """Whether and when a request to a model is repeated: values in, a delay out. Does not wait, and knows no HTTP client.
 
-Only attempts of which no answer was seen come here: once the first word has arrived, nothing is ever repeated.
+Only attempts of which no answer was seen, and whose trouble may pass, come here: once the first word has arrived,
+nothing is ever repeated.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 BASE_DELAY_S = 0.5
 """The first wait: long enough for a dropped connection or a restarting proxy, too short to annoy."""
@@ -17,14 +19,12 @@ JITTER = 0.25
 """How much longer a wait may become, so that runs refused together do not come back together."""
 
 
-def delay_before_retry(
-    attempt: int, max_attempts: int, *, status: int | None, retry_after: float | None, jitter: float
-) -> float | None:
+def delay_before_retry(attempt: int, max_attempts: int, *, retry_after: float | None, jitter: float) -> float | None:
     """Seconds to wait after the `attempt`-th attempt (from 1) failed, or None to give up.
 
-    `status` is None when there was no answer at all; `jitter` is a random number from 0 to 1.
+    `jitter` is a random number from 0 to 1.
     """
-    if attempt >= max_attempts or not _may_pass(status):
+    if attempt >= max_attempts:
         return None
     if retry_after is None:
         delay = min(BASE_DELAY_S * 2.0 ** min(attempt - 1, 30), MAX_DELAY_S)
@@ -33,9 +33,13 @@ def delay_before_retry(
     return delay * (1 + JITTER * jitter)
 
 
-def _may_pass(status: int | None) -> bool:
-    """Trouble of the moment: unreachable, too busy, or broken inside. Anything else fails the same way next time."""
-    return status is None or status in (408, 429) or status >= 500
+def retry_after_of(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a server asks for; OpenAI and Azure say it in milliseconds too, which is more exact."""
+    try:
+        milliseconds = float(headers.get("retry-after-ms", ""))
+    except ValueError:
+        return parse_retry_after(headers.get("retry-after"), now)
+    return max(0.0, milliseconds / 1000) if math.isfinite(milliseconds) else None
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:

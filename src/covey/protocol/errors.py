@@ -2,11 +2,13 @@
 
     CoveyError
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
+    ├── BadRequest 400        invalid_answer
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin
     ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found, message_not_found
     ├── MethodNotAllowed 405  method_not_allowed
     ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
+    ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
     ├── QueueFull 429         queue_full

@@ -50,6 +50,52 @@ class PermissionNotification(Wire, frozen=True):
     permission_id: str | None = None
 
 
+class QuestionChoice(Wire, frozen=True):
+    id: str
+    label: str
+    description: str | None = None
+
+
+class QuestionItem(Wire, frozen=True):
+    """One question of a batch."""
+
+    id: str
+    type: Literal["yes_no", "single_choice", "multi_choice", "free_text"]
+    question: str
+    description: str | None = None
+    choices: tuple[QuestionChoice, ...] = ()
+
+
+class QuestionBatchRequest(Wire, frozen=True):
+    """What the agent wants to know from people before it goes on."""
+
+    id: str
+    session_id: str
+    tool_call_id: str
+    questions: tuple[QuestionItem, ...]
+    run_id: str | None = None
+
+
+class QuestionBatchNotification(Wire, frozen=True):
+    """A batch is closed: somebody answered or refused it, or its run ended."""
+
+    batch_id: str
+    session_id: str | None = None
+    run_id: str | None = None
+    answered: bool = False
+
+
+class File(Wire, frozen=True):
+    """A file that a turn has changed, or an undo has restored; how is told by the event. Its content is on the disk."""
+
+    id: str
+    session_id: str
+    path: str
+    created_at: int
+    updated_at: int
+    run_id: str | None = None
+
+
 class ConfigChanged(Wire, frozen=True):
     workspace_id: str
     skip_permissions: bool | None = None
@@ -88,6 +134,9 @@ Payload = (
     | AgentEvent
     | PermissionRequest
     | PermissionNotification
+    | QuestionBatchRequest
+    | QuestionBatchNotification
+    | File
     | ConfigChanged
     | MessageDelta
     | Presence
@@ -102,6 +151,9 @@ TYPES: dict[str, type[Any]] = {
     "agent_event": AgentEvent,
     "permission_request": PermissionRequest,
     "permission_notification": PermissionNotification,
+    "question_batch_request": QuestionBatchRequest,
+    "question_batch_notification": QuestionBatchNotification,
+    "file": File,
     "config_changed": ConfigChanged,
     "message_delta": MessageDelta,
     "presence": Presence,

@@ -197,6 +197,10 @@ class Session(Wire, frozen=True):
     is_busy: bool
     attached_clients: int
     todos: tuple[dict[str, Any], ...] | None = None
+    model: str | None = None
+    """`provider/model`, where this session has one of its own."""
+    forked_from: str | None = None
+    """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
 
 
 class Attachment(Wire, frozen=True):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from covey.protocol.messages import Attachment, Session, Wire
-from covey.protocol.runs import Mode
+from covey.protocol.runs import Mode, RunOptions
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+
+PermissionAction = Literal["allow", "allow_session", "allow_always", "deny"]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Health(Wire, frozen=True):
@@ -92,6 +95,8 @@ class UpdateSession(Wire, frozen=True):
 
     title: str | msgspec.UnsetType = msgspec.UNSET
     todos: tuple[dict[str, Any], ...] | msgspec.UnsetType | None = msgspec.UNSET
+    model: str | msgspec.UnsetType | None = msgspec.UNSET
+    """`provider/model` for this session from its next step on; null or '' for the configured one."""
 
 
 class PostPrompt(Wire, frozen=True):
@@ -100,6 +105,18 @@ class PostPrompt(Wire, frozen=True):
     run_id: str = ""
     attachments: tuple[Attachment, ...] = ()
     mode: Mode | None = None
+    model: str = ""
+    plan: bool = False
+    yolo: bool = False
+    max_cost: NotNegative = 0.0
+    max_steps: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The five above: see `RunOptions`."""
+
+    @property
+    def options(self) -> RunOptions:
+        return RunOptions(
+            model=self.model, plan=self.plan, yolo=self.yolo, max_cost=self.max_cost, max_steps=self.max_steps
+        )
 
 
 class EditPrompt(Wire, frozen=True):
@@ -127,8 +144,72 @@ class PermissionId(Wire, frozen=True):
 
 class Grant(Wire, frozen=True):
     permission: PermissionId
-    action: Literal["allow", "allow_session", "deny"]
+    action: PermissionAction
+    reason: str = ""
+    """With `deny`: told to the model."""
+
+
+class QuestionResponse(Wire, frozen=True):
+    """The answer to one question: which of the fields counts depends on its type. `notes` may be added to any."""
+
+    request_id: str
+    selected_ids: tuple[str, ...] = ()
+    fill_in_text: str = ""
+    yes: bool | None = None
+    notes: str = ""
+
+
+class AnswerQuestions(Wire, frozen=True):
+    batch_request_id: str
+    responses: tuple[QuestionResponse, ...]
+
+
+class CancelQuestions(Wire, frozen=True):
+    batch_request_id: str
 
 
 class Resolved(Wire, frozen=True):
     resolved: bool
+
+
+class UndoTurns(Wire, frozen=True):
+    """Take back the newest turn, or every turn from that of `run_id` on."""
+
+    run_id: str = ""
+    keep_files: bool = False
+    """Only the messages go."""
+    force_files: tuple[str, ...] = ()
+    """Files that are restored although somebody else has changed them: their present content is lost."""
+    dry_run: bool = False
+    """Change nothing: say what would be done, and what stands in the way."""
+
+
+class UndoneTurn(Wire, frozen=True):
+    run_id: str
+    prompt: str
+
+
+class FileConflict(Wire, frozen=True):
+    """A file that is not restored, and why."""
+
+    path: str
+    reason: str
+
+
+class UndoReceipt(Wire, frozen=True):
+    undone: tuple[UndoneTurn, ...]
+    """In their order: a client may offer the first prompt again."""
+    restored: tuple[str, ...]
+    removed_messages: int
+    untracked: bool = False
+    """Commands were run, or a call was cut off: what those changed is not known, and stays."""
+    skipped: tuple[FileConflict, ...] = ()
+    """Files that changed, or could not be written, after all had been checked: they are as they were."""
+    conflicts: tuple[FileConflict, ...] = ()
+    """With `dry_run`: what would be refused."""
+
+
+class ForkSession(Wire, frozen=True):
+    message_id: str = ""
+    """The last message to copy; '': all."""
+    title: str = ""

@@ -18,7 +18,7 @@ from covey.server import metrics, openapi
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import EventStream, Stream
-from covey.server.routes import permissions, runs, service, sessions, workspaces
+from covey.server.routes import permissions, questions, runs, service, sessions, undo, workspaces
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +28,10 @@ BEAT_S = 2.5
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *sessions.ENDPOINTS,
+    *undo.ENDPOINTS,
     *workspaces.ENDPOINTS,
     *permissions.ENDPOINTS,
+    *questions.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""

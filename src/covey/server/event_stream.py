@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from covey.engine.workspace import Workspace
 from covey.feed.feed import Subscription
 from covey.protocol.errors import BadRequest, MethodNotAllowed
-from covey.protocol.events import Gap, created, encode_event, updated
+from covey.protocol.events import Gap, PermissionRequest, QuestionBatchRequest, created, encode_event, updated
 from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
 from covey.server.line import Line, line_of
 
@@ -157,11 +157,10 @@ class Stream:
         """What a client that attaches now must know: messages in progress, and who waits for an answer."""
         session_id = self._subscription.session_id
         messages = [updated(message) for message in self._workspace.feed.in_progress(session_id)]
-        requests = [
-            created(request)
-            for request in self._workspace.permissions.pending
-            if session_id in ("", request.session_id)
-        ]
+        workspace = self._workspace
+        waiting: list[PermissionRequest | QuestionBatchRequest]
+        waiting = [*workspace.permissions.pending, *workspace.questions.pending]
+        requests = [created(request) for request in waiting if session_id in ("", request.session_id)]
         return b"".join(frame(encode_event(event)) for event in (*messages, *requests))
 
     async def _replay(self, last_id: str, upto: int) -> AsyncIterator[bytes]:

@@ -6,6 +6,7 @@ next numbers of their workspace at that moment, so the log has no gaps and never
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -13,10 +14,16 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from covey.lifecycle.reply import TextPiece
+from covey.lifecycle.undo import FileStep
 from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
+
+CONTENT_BYTES = 5 * 1024 * 1024
+"""A larger content of a file is not kept, only its digest: no tool of ours writes one, and source files are smaller."""
+SESSION_CONTENT_BYTES = 128 * 1024 * 1024
+"""What the versions of a session's files may hold together; beyond it the oldest contents go, and stay gone."""
 
 
 class StoreFailed(Unavailable):
@@ -32,6 +39,11 @@ class StoreFailed(Unavailable):
 def unknown_message(message_id: str) -> NotFound:
     """Nothing can come after a message that is not there; all messages would be the wrong answer."""
     return NotFound(f"there is no message {message_id!r} in this session", "message_not_found")
+
+
+def digest_of(content: bytes) -> str:
+    """What a content of a file is known by."""
+    return hashlib.sha256(content).hexdigest()
 
 
 class RunExists(Exception):
@@ -56,6 +68,27 @@ class RunRow(msgspec.Struct, frozen=True):
     """A cancel covers it: recorded with the cancel, so that it survives a crash."""
 
 
+class UndoFile(msgspec.Struct, frozen=True):
+    """A file that an undo restores. Contents are told by their digest, None where there is no file."""
+
+    path: bytes
+    """As the system has it: a name need not be UTF-8."""
+    found: str | None
+    target: str | None
+    mode: int = 0
+
+
+class UndoRow(msgspec.Struct, frozen=True):
+    """Turns that were taken back. Until it is done, some of its files may still have to be restored."""
+
+    id: str
+    session_id: str
+    run_ids: tuple[str, ...]
+    at: float
+    files: tuple[UndoFile, ...] = ()
+    done: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class PutWorkspace:
     row: WorkspaceRow
@@ -68,9 +101,43 @@ class PutSession:
 
 @dataclass(frozen=True, slots=True)
 class DropSession:
-    """Remove a session with its messages. Its runs stay: their ids may be posted again, and have an answer."""
+    """Remove a session with its messages, versions of files and undos.
+
+    Its runs stay: their ids may be posted again, and have an answer.
+    """
 
     session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropMessages:
+    """Remove some messages of a session: their turns were undone."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutFileVersion:
+    """A tool call has changed a file. None: there was, or is, no file."""
+
+    session_id: str
+    run_id: str
+    path: str
+    """Absolute and free of links, as `os.fsdecode` gives it."""
+    before: bytes | None
+    after: bytes | None
+    message_id: str = ""
+    """The message with the result of the call."""
+    mode: int = 0
+    """Permission bits of the file before, if they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutUndo:
+    """What an undo is about to do, or that it has done it."""
+
+    row: UndoRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +185,18 @@ class PutEarlyCancel:
 
 
 Write = (
-    PutWorkspace | PutSession | DropSession | InsertRun | UpdateRun | PutMessage | AppendText | SetMark | PutEarlyCancel
+    PutWorkspace
+    | PutSession
+    | DropSession
+    | DropMessages
+    | InsertRun
+    | UpdateRun
+    | PutMessage
+    | AppendText
+    | SetMark
+    | PutEarlyCancel
+    | PutFileVersion
+    | PutUndo
 )
 
 
@@ -177,7 +255,10 @@ class Store(Protocol):
         ...
 
     def newest_id(self, workspace_id: str) -> str:
-        """The highest id among all messages, and among this workspace's sessions, also recently deleted ones."""
+        """The highest id among all messages and undos, and this workspace's sessions, also recently deleted ones.
+
+        An undo is younger than the messages that it took away.
+        """
         ...
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:
@@ -204,5 +285,17 @@ class Store(Protocol):
     def last_run_seq(self, workspace_id: str) -> int: ...
 
     def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]: ...
+
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+        """What these runs have changed, in order."""
+        ...
+
+    def content(self, digest: str) -> bytes | None:
+        """A content of a file; None if it is not kept, or not what its digest says."""
+        ...
+
+    def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
+        """The oldest first; only those that are not done, if they are `pending`."""
+        ...
 
     def close(self) -> None: ...

@@ -46,10 +46,14 @@ def examine(data_dir: Path) -> Examination:
 
 def examine_rows(connection: apsw.Connection) -> Examination:
     """The same, of a file that is known to be sound."""
-    records, stray = read_records(connection)
+    records, stray, wrong_contents = read_records(connection)
     findings = [
         Finding("stale_text", f"text of message {message_id} is kept, but there is no such message", "", message_id)
         for message_id in stray
+    ]
+    findings += [
+        Finding("wrong_content", f"what is kept under {digest[:12]} is something else", "", digest)
+        for digest in wrong_contents
     ]
     if lost_version(connection):
         findings.append(Finding("lost_version", "the tables are all there, but their version is not"))
@@ -136,7 +140,13 @@ _FLAWS = {
     "misfiled_row": "{table} {key} is filed under something that it does not say",
     "stale_text": "text that was saved for message {key} does not continue it",
 }
-_NAMES = {"runs": "run", "messages": "message", "sessions": "session", "attachments": "attachments of run"}
+_NAMES = {
+    "runs": "run",
+    "messages": "message",
+    "sessions": "session",
+    "attachments": "attachments of run",
+    "undos": "undo",
+}
 
 
 def _flaws(record: Record) -> Iterator[Finding]:
@@ -177,6 +187,9 @@ def _messages(record: Record, story: Story) -> Iterator[Finding]:
         told = story.messages.get(message_id)
         if message["session_id"] in story.deleted:
             what = f"message {message_id} is still there, although its session was deleted"
+            yield Finding("row_differs", what, subject=message_id)
+        elif message_id in story.removed:
+            what = f"message {message_id} is still there, although it was undone"
             yield Finding("row_differs", what, subject=message_id)
         elif told is None:
             if not story.is_trimmed or message.get("run_id") in story.announced:
@@ -226,6 +239,8 @@ def _turns(record: Record, story: Story) -> Iterator[Finding]:
     for run_id, run in record.runs.items():
         if run["session_id"] in record.sessions:
             mine = by_run[run_id]
+            if run_id in story.undone and not mine:
+                continue
             if not is_waiting(run) and not ("ended_at" in run and story.was_dropped(run)):
                 found = _turn(run, mine)
             else:

@@ -112,15 +112,30 @@ def complaints(connection: apsw.Connection) -> list[str]:
     """What SQLite finds wrong with the file, and tables that are not as a server makes them."""
     checked = connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")
     wrong = [text for (text,) in checked if text != "ok"]
-    with contextlib.closing(apsw.Connection(":memory:")) as fresh:
-        _lay_out(fresh)
-        query = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
-        missing = set(fresh.execute(query)) - set(connection.execute(query))
+    missing = _layout(max(1, connection.pragma("user_version"))) - _objects(connection)
     return wrong or sorted(f"the {kind} {name} is missing, or is not as it should be" for kind, name, _ in missing)
 
 
 def lost_version(connection: apsw.Connection) -> bool:
-    return bool(connection.pragma("user_version") != len(schema.STEPS))
+    """It says less than its tables do. One that an older Covey has written says so, and has fewer tables."""
+    return bool(connection.pragma("user_version") < version_of_tables(connection))
+
+
+def version_of_tables(connection: apsw.Connection) -> int:
+    """The newest version whose tables are all there."""
+    found = _objects(connection)
+    return max((number for number in range(len(schema.STEPS) + 1) if _layout(number) <= found), default=0)
+
+
+def _objects(connection: apsw.Connection) -> set[Any]:
+    return set(connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+
+
+def _layout(version: int) -> set[Any]:
+    with contextlib.closing(apsw.Connection(":memory:")) as fresh:
+        for step in schema.STEPS[:version]:
+            fresh.execute(step)
+        return _objects(fresh)
 
 
 def _lay_out(connection: apsw.Connection) -> None:

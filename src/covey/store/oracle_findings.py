@@ -85,6 +85,10 @@ KINDS: dict[str, Kind] = {
     "stale_text": Kind(
         "text that was saved while a message was being written would be added to it wrongly", "takes that text out"
     ),
+    "wrong_content": Kind(
+        "a version of a file is not what it was when it was kept, so an undo cannot bring it back",
+        "takes it out, so that an undo says that it is not kept",
+    ),
     # ── runs ──
     "impossible_state": Kind(
         "the run is neither open nor ended: it blocks its session, or a server cannot take it up",

@@ -54,7 +54,13 @@ class _Mending:
         """By session: its messages in their order."""
         unreadable = [flaw for flaw in found.flaws if flaw.kind == "unreadable_event"]
         self._draft = replace(
-            found, runs={}, run_columns={}, messages={}, sessions=dict(found.sessions), flaws=unreadable
+            found,
+            runs={},
+            run_columns={},
+            messages={},
+            sessions=dict(found.sessions),
+            undone=set(self._story.undone),
+            flaws=unreadable,
         )
 
     # ── the log and the rows ──
@@ -75,7 +81,7 @@ class _Mending:
         self._number_runs()
         for message_id in self._in_order():
             message = _better(found.messages.get(message_id), story.messages.get(message_id))
-            if message["session_id"] not in story.deleted:
+            if message["session_id"] not in story.deleted and message_id not in story.removed:
                 draft.messages[message_id] = without_run(message) if is_foreign(message, draft.runs) else message
 
     def _number_runs(self) -> None:
@@ -163,13 +169,17 @@ class _Mending:
             whole = Whole(mine, [])
             if is_waiting(run):
                 whole = Whole([], [without_run(message) for message in mine])
-            elif run["session_id"] in draft.sessions and (mine or not self._story.was_dropped(run)):
+            elif run["session_id"] in draft.sessions and (mine or not self._left_nothing(run)):
                 whole = turns.whole(run, mine)
                 self._note_answer(run, whole.messages)
             draft.messages.update((message["id"], message) for message in whole.disowned)
             if whole.messages != mine:
                 self._place(run, whole.messages)
         draft.messages = {i: draft.messages[i] for order in self._order.values() for i in order}
+
+    def _left_nothing(self, run: Any) -> bool:
+        """It may have no messages: it never began, or was undone."""
+        return run["run_id"] in self._story.undone or self._story.was_dropped(run)
 
     def _note_answer(self, run: Any, turn: list[Any]) -> None:
         answers = [message["id"] for message in turn if message["role"] == "assistant"]

@@ -17,6 +17,8 @@ from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import TYPES, decode_event
 from covey.protocol.messages import Attachment, Message, ReasoningPart, Session, TextPart, ToolCallPart
 from covey.protocol.runs import Run
+from covey.store import schema
+from covey.store.base import UndoRow, digest_of
 
 TABLES: dict[str, dict[str, Any]] = {
     "workspaces": {"id": str, "path": str, "epoch": int, "created_at": int},
@@ -45,6 +47,20 @@ TABLES: dict[str, dict[str, Any]] = {
     },
     "events": {"workspace_id": str, "seq": int, "session_id": str, "encoded": bytes},
     "early_cancels": {"workspace_id": str, "run_id": str, "until": float},
+    "blobs": {"digest": str, "content": bytes},
+    "file_versions": {
+        "position": int,
+        "workspace_id": str,
+        "session_id": str,
+        "run_id": str,
+        "message_id": str,
+        "path": bytes,
+        "before": str | None,
+        "after": str | None,
+        "mode": int,
+        "size": int,
+    },
+    "undos": {"workspace_id": str, "id": str, "session_id": str, "done": int, "value": bytes},
 }
 """Every column, in the order of the table, and what it holds: a damaged file can hold anything anywhere."""
 KEYS: dict[str, str] = {
@@ -55,6 +71,9 @@ KEYS: dict[str, str] = {
     "runs": "workspace_id, run_id",
     "events": "workspace_id, seq",
     "early_cancels": "workspace_id, run_id",
+    "blobs": "digest",
+    "file_versions": "position",
+    "undos": "workspace_id, id",
 }
 LAST_NUMBER = 2**53
 """Larger numbers are not exact in JSON for everybody, and no store ever counts so far: one that has them is damaged."""
@@ -91,6 +110,8 @@ class Record:
     """Messages with text that was saved apart from them."""
     tails: dict[str, list[TextPiece]] = field(default_factory=dict)
     """That text."""
+    undone: set[str] = field(default_factory=set)
+    """Runs whose turns were taken back: they have no messages."""
     flaws: list[Flaw] = field(default_factory=list)
     path: str = ""
     epoch: int = 0
@@ -100,6 +121,8 @@ class Reading(NamedTuple):
     records: list[Record]
     stray_tails: list[str]
     """Messages that are not there, but of which text is."""
+    wrong_contents: list[str]
+    """Digests under which something else is kept."""
 
 
 def select(table: str) -> str:
@@ -141,10 +164,16 @@ def read_records(connection: apsw.Connection) -> Reading:
     for _, message_id, workspace_id, *message in _rows(connection, "messages"):
         owners[message_id] = of(workspace_id)
         _add_message(of(workspace_id), message_id, *message)
-    return Reading(list(records.values()), _add_tails(connection, owners))
+    for workspace_id, *undo in _rows(connection, "undos"):
+        _add_undo(of(workspace_id), *undo)
+    wrong = [digest for digest, content in _rows(connection, "blobs") if digest_of(content) != digest]
+    return Reading(list(records.values()), _add_tails(connection, owners), wrong)
 
 
 def _rows(connection: apsw.Connection, table: str) -> Iterator[tuple[Any, ...]]:
+    """None of a table that the store of an older Covey does not have yet."""
+    if connection.pragma("user_version") < len(schema.STEPS) and not connection.table_exists("main", table):
+        return
     for row in connection.execute(f"{select(table)} ORDER BY {KEYS[table]}"):
         yield typed(table, row)
 
@@ -209,6 +238,14 @@ def _add_message(
             record.flaws.append(Flaw("misfiled_row", "messages", message_id))
 
 
+def _add_undo(record: Record, undo_id: str, session_id: str, done: int, encoded: bytes) -> None:
+    value = _decoded(record, "undos", undo_id, encoded, _undo)
+    if value is not None:
+        record.undone |= set(value["run_ids"])
+        if (value["id"], value["session_id"], value["done"]) != (undo_id, session_id, bool(done)):
+            record.flaws.append(Flaw("misfiled_row", "undos", undo_id))
+
+
 class _CountedRun(Run, frozen=True):
     seq: Annotated[int, msgspec.Meta(ge=0, lt=LAST_NUMBER)]
 
@@ -223,6 +260,7 @@ _run = msgspec.json.Decoder(_CountedRun).decode
 _session = msgspec.json.Decoder(_CountedSession).decode
 _message = msgspec.json.Decoder(Message).decode
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
+_undo = msgspec.json.Decoder(UndoRow).decode
 
 
 def _decoded(record: Record, table: str, key: str, encoded: bytes, decode: Callable[[bytes], Any]) -> Any:

@@ -33,6 +33,10 @@ class Story:
         self.messages: dict[str, Any] = {}
         self.begun: list[str] = []
         """Messages in the order in which they began."""
+        self.removed: set[str] = set()
+        """Messages that were taken back with their turn."""
+        self.undone: set[str] = set(record.undone)
+        """Runs whose turns were taken back, as the rows or the log know."""
         self.sessions: dict[str, Any] = {}
         self.deleted: set[str] = set()
         self.is_trimmed = not record.events or record.events[0].seq != 1
@@ -63,6 +67,9 @@ class Story:
         if self._last_seq and event.seq != self._last_seq + 1:
             self._find("lost_history", event, f"it follows {self._last_seq}: the log has a gap")
         self._last_seq = event.seq
+        if event.type == "message" and event.change == "deleted":
+            self._take_back(event)
+            return
         if run_id := event.payload.get("run_id"):
             self._check_owner(event, run_id)
         elif event.type in _OF_A_RUN:
@@ -150,6 +157,17 @@ class Story:
         if run_id := message.get("run_id"):
             turn = (self._known(run_id) or {}).get("folded_into") or run_id
             self._begin_turn(event, message["session_id"], turn)
+
+    def _take_back(self, event: LogEvent) -> None:
+        """A message was undone: what may still be told of a run after its end, since it is not part of its life."""
+        message_id, run_id = event.payload["id"], event.payload.get("run_id")
+        self.messages.pop(message_id, None)
+        self.removed.add(message_id)
+        if run_id:
+            self.undone.add(run_id)
+            if "ended_at" not in (self._known(run_id) or {"ended_at": 0}):
+                self._find("wrong_order", event, f"run {run_id} is undone before it has ended")
+        self._last_host = ""
 
     def _take_session(self, event: LogEvent) -> None:
         session = event.payload

@@ -16,9 +16,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from covey.store import schema
+from covey.store.base import UndoRow
 from covey.store.oracle import Examination, examine, judge
-from covey.store.oracle_file import BUSY_MS, NAME, NoStore, back_up, lost_version, salvage
+from covey.store.oracle_file import BUSY_MS, NAME, NoStore, back_up, lost_version, salvage, version_of_tables
 from covey.store.oracle_findings import Finding
 from covey.store.oracle_mend import mend
 from covey.store.oracle_record import LogEvent, Record, read_records
@@ -67,10 +67,12 @@ def _mend_all(data_dir: Path, now: float) -> None:
         connection.set_busy_timeout(BUSY_MS)
         connection.execute("BEGIN IMMEDIATE")
         if lost_version(connection):
-            connection.pragma("user_version", len(schema.STEPS))
+            connection.pragma("user_version", version_of_tables(connection))
         for _ in range(ROUNDS):
-            records, stray = read_records(connection)
+            records, stray, wrong_contents = read_records(connection)
             connection.executemany("DELETE FROM message_tails WHERE message_id = ?", ((i,) for i in stray))
+            if wrong_contents:
+                connection.executemany("DELETE FROM blobs WHERE digest = ?", ((d,) for d in wrong_contents))
             wrong = [record for record in records if judge(record)]
             if not wrong:
                 break
@@ -84,8 +86,9 @@ def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path,
     """A place from which clients can open sessions whose own directory nobody knows any more; False: there are none."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (record.workspace_id,))
     if not record.sessions and not record.messages:
-        for table in ("runs", "events", "sessions", "messages"):
-            connection.execute(f"DELETE FROM {table} WHERE workspace_id = ?", (record.workspace_id,))  # noqa: S608
+        for table in ("runs", "events", "sessions", "messages", "file_versions", "undos"):
+            if connection.table_exists("main", table):
+                connection.execute(f"DELETE FROM {table} WHERE workspace_id = ?", (record.workspace_id,))  # noqa: S608
         return False
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in record.workspace_id)[:50] or "-"
     known = {path for (path,) in connection.execute("SELECT path FROM workspaces")}
@@ -111,6 +114,7 @@ class _Writing:
         self._write_runs()
         self._write_messages()
         self._write_tails()
+        self._write_undos()
         self._write_events()
 
     def _outdated(self, table: str, found: dict[str, Any], mended: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -186,6 +190,24 @@ class _Writing:
                     key = (message_id, piece.part, piece.offset)
                     self._execute("DELETE FROM message_tails WHERE message_id = ? AND part = ? AND offset = ?", key)
 
+    def _write_undos(self) -> None:
+        """One that cannot be read is forgotten; which turns were taken back is then known from the log."""
+        for flaw in self._found.flaws:
+            if flaw.table == "undos":
+                key = (self._id, flaw.key)
+                value = self._execute("DELETE FROM undos WHERE workspace_id = ? AND id = ? RETURNING value", key).get
+                if flaw.kind == "misfiled_row":
+                    self._put_undo(msgspec.json.decode(value, type=UndoRow))
+        for run_id in self._mended.undone - self._found.undone:
+            session_id = self._mended.runs.get(run_id, {}).get("session_id", "")
+            if session_id in self._mended.sessions:
+                # An id below all that were ever given out: the next one is counted from the highest.
+                self._put_undo(UndoRow(f"-{run_id}", session_id, (run_id,), 0.0, done=True))
+
+    def _put_undo(self, row: UndoRow) -> None:
+        values = (self._id, row.id, row.session_id, row.done, _encode(row))
+        self._execute("INSERT OR REPLACE INTO undos VALUES (?, ?, ?, ?, ?)", values)
+
     def _write_events(self) -> None:
         found, mended = self._found, self._mended
         known = {event.seq for event in found.events}
@@ -218,5 +240,6 @@ def _session_of(event: LogEvent) -> str:
 
 def _digest(run: Any) -> str:
     """As the engine makes it when a prompt is posted: the same prompt, posted again, is still this run (R14)."""
-    content = _encode((run["session_id"], run["prompt"], (), run["mode"]))
+    wished = (run["options"],) if run.get("options") else ()
+    content = _encode((run["session_id"], run["prompt"], (), run["mode"], *wished))
     return hashlib.sha256(content).hexdigest()

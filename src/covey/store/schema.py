@@ -34,4 +34,20 @@ STEPS: tuple[str, ...] = (
         workspace_id TEXT NOT NULL, run_id TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (workspace_id, run_id)
     ) WITHOUT ROWID;
     """,
+    # Versions of files, and undos.
+    """
+    CREATE TABLE blobs (digest TEXT NOT NULL PRIMARY KEY, content BLOB NOT NULL);
+    CREATE TABLE file_versions (
+        position INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, session_id TEXT NOT NULL, run_id TEXT NOT NULL,
+        message_id TEXT NOT NULL, path BLOB NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL,
+        size INTEGER NOT NULL
+    );
+    CREATE INDEX file_versions_by_session ON file_versions (workspace_id, session_id, position);
+    CREATE INDEX file_versions_by_before ON file_versions (before) WHERE size > 0;
+    CREATE INDEX file_versions_by_after ON file_versions (after) WHERE size > 0;
+    CREATE TABLE undos (
+        workspace_id TEXT NOT NULL, id TEXT NOT NULL, session_id TEXT NOT NULL, done INTEGER NOT NULL,
+        value BLOB NOT NULL, PRIMARY KEY (workspace_id, id)
+    ) WITHOUT ROWID;
+    """,
 )

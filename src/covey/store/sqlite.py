@@ -16,18 +16,22 @@ import apsw
 import msgspec
 
 from covey.lifecycle.reply import grown
+from covey.lifecycle.undo import FileStep
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
-from covey.store import schema
+from covey.store import schema, sqlite_files
 from covey.store.base import (
     AppendText,
     Change,
+    DropMessages,
     DropSession,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
+    PutFileVersion,
     PutMessage,
     PutSession,
+    PutUndo,
     PutWorkspace,
     RunExists,
     RunRow,
@@ -35,6 +39,7 @@ from covey.store.base import (
     SetMark,
     StoredEvent,
     StoreFailed,
+    UndoRow,
     UpdateRun,
     WorkspaceRow,
     Write,
@@ -169,8 +174,21 @@ class SqliteStore:
                 )
                 execute("DELETE FROM messages WHERE workspace_id = ? AND session_id = ?", key)
                 execute("DELETE FROM sessions WHERE workspace_id = ? AND id = ?", key)
+                sqlite_files.drop_session(self._writer, *key)
+            case _:
+                self._write_rarely(workspace_id, write)
+
+    def _write_rarely(self, workspace_id: str, write: Write) -> None:
+        match write:
+            case PutFileVersion():
+                sqlite_files.put_version(self._writer, workspace_id, write)
+            case DropMessages(session_id, message_ids):
+                sqlite_files.drop_messages(self._writer, workspace_id, session_id, message_ids)
+            case PutUndo(undo):
+                sqlite_files.put_undo(self._writer, workspace_id, undo)
             case PutWorkspace(row):
-                execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", (row.id, row.path, row.epoch, row.created_at))
+                values = (row.id, row.path, row.epoch, row.created_at)
+                self._writer.cursor().execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", values)
 
     def _insert_run(self, workspace_id: str, row: RunRow) -> None:
         run = row.run
@@ -235,7 +253,8 @@ class SqliteStore:
 
     def newest_id(self, workspace_id: str) -> str:
         query = (
-            "SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM sessions WHERE workspace_id = ?"
+            "SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM undos"
+            " UNION ALL SELECT max(id) FROM sessions WHERE workspace_id = ?"
             " UNION ALL SELECT max(session_id) FROM"
             " (SELECT session_id FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT ?)"
         )
@@ -294,6 +313,15 @@ class SqliteStore:
     def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]:
         query = "SELECT run_id, until FROM early_cancels WHERE workspace_id = ? ORDER BY until"
         return [PutEarlyCancel(*row) for row in self._read(query, workspace_id)]
+
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+        return sqlite_files.file_steps(self._read, workspace_id, session_id, run_ids)
+
+    def content(self, digest: str) -> bytes | None:
+        return sqlite_files.content(self._read, digest)
+
+    def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
+        return sqlite_files.undos(self._read, workspace_id, pending=pending)
 
     def _read(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         with _failures("cannot read"):

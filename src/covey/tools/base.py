@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -115,6 +116,11 @@ class ToolContext:
     """Where results of this session that are too long are kept in full, to be viewed. It may not exist yet."""
     host: ToolHost = field(default_factory=NoHost)
 
+    @property
+    def safe_call_id(self) -> str:
+        """The call's id comes from a model: without what has no place in a file's name or an environment variable."""
+        return re.sub(r"[^A-Za-z0-9_-]", "_", self.call_id)[:64]
+
 
 P = TypeVar("P", bound=msgspec.Struct)
 
@@ -125,6 +131,8 @@ class Tool(Generic[P]):
     name: ClassVar[str]
     parallel: ClassVar[bool] = False
     """Calls only look, or stand on their own: those of one step may run at the same time."""
+    result_limit: ClassVar[int] = 30_000
+    """Characters of a result that a model gets, some 8,000 tokens; `spill.bounded` keeps the rest to be viewed."""
     params: type[P]
     """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
 
@@ -168,8 +176,23 @@ class Tool(Generic[P]):
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the parameters, with nothing but the object itself."""
         (_,), components = msgspec.json.schema_components([self.params])
-        schema: dict[str, Any] = components[self.params.__name__]
-        return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
+        schema: dict[str, Any] = _inlined(components[self.params.__name__], components)
+        return schema
+
+
+def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
+    """A schema without references, which not every provider follows, and without names of our own classes."""
+    if isinstance(schema, list):
+        return [_inlined(each, components) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(components[schema["$ref"].rpartition("/")[2]], components)
+    if "enum" in schema and "type" not in schema:
+        return {"type": "string", **schema}  # all of ours are, and some providers insist
+    if schema.get("type") == "object":
+        schema = {key: schema[key] for key in ("type", "properties", "required") if key in schema}
+    return {key: _inlined(value, components) for key, value in schema.items()}
 
 
 def resolve(context: ToolContext, path: str) -> Path:

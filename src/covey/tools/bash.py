@@ -1,8 +1,7 @@
-"""The bash tool: one shell command, from start to end. It keeps no shell and no job alive between calls."""
+"""The bash tool: one shell command, from start to end, or left running as a job. It keeps no shell between calls."""
 
 from __future__ import annotations
 
-import re
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,8 @@ import msgspec
 
 from covey.lifecycle.permissions import Wish
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.jobs import Jobs
+from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
 
 OUTPUT_LIMIT = 30_000
@@ -46,14 +47,19 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     working_dir: Annotated[
         str, msgspec.Meta(description="Directory to run in, inside the workspace. Default: its root.")
     ] = ""
+    background: Annotated[
+        bool, msgspec.Meta(description="Start it as a job, do not wait for its end, and get the id of the job.")
+    ] = False
 
 
 class Bash(Tool[BashParams]):
     name = "bash"
     params = BashParams
+    result_limit = OUTPUT_LIMIT + 2_000  # the output, which is cut here, and some lines about it
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, jobs: Jobs | None = None) -> None:
         self._processes = processes
+        self._jobs = jobs
 
     def wish(self, params: BashParams, context: ToolContext) -> Wish:
         return Wish(tool=self.name, action="execute", subject=params.command)
@@ -61,24 +67,29 @@ class Bash(Tool[BashParams]):
     def describe(self, params: BashParams, context: ToolContext) -> str:
         # The command itself, never the model's words about it: those are in the preview, beside it.
         command = " ".join(params.command.split())
-        return f"{command} (in {params.working_dir})" if params.working_dir else command
+        place = f" (in {params.working_dir})" if params.working_dir else ""
+        return f"{command}{place}{' (left running in the background)' if params.background else ''}"
 
     async def run(self, params: BashParams, context: ToolContext) -> ToolOutput:
         if not params.command.strip():
             raise ToolFailed("The command is empty.")
+        directory, env = _directory(params, context), {**context.env, **NOT_INTERACTIVE}
         try:
+            if params.background:
+                return await self._start(params, context, directory, env)
+            output = Output(OUTPUT_LIMIT, spill_for(context, self.name))
             completed = await self._processes.run_command(
                 params.command,
-                cwd=_directory(params, context),
-                env={**context.env, **NOT_INTERACTIVE},
-                tag=_tag(context),
+                cwd=directory,
+                env=env,
+                tag=f"{context.process_tag}/{context.safe_call_id}",
                 timeout_s=params.timeout_s,
-                output_limit=OUTPUT_LIMIT,
+                output=output,
             )
         except (OSError, ValueError) as error:
             raise ToolFailed(f"The command could not be started: {error}") from None
         return ToolOutput(
-            content=_report(completed, params.timeout_s),
+            content=_report(completed, params.timeout_s, output.spill),
             # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
             # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
             is_error=completed.timed_out,
@@ -88,6 +99,15 @@ class Bash(Tool[BashParams]):
                 "truncated_bytes": completed.truncated_bytes,
             },
         )
+
+    async def _start(
+        self, params: BashParams, context: ToolContext, directory: Path, env: dict[str, str]
+    ) -> ToolOutput:
+        if self._jobs is None:
+            raise ToolFailed("There are no background jobs here. Run the command without `background`.")
+        job = await self._jobs.start(context.session_id, params.command, directory, env)
+        told = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
+        return ToolOutput(told, metadata={"job_id": job.id})
 
 
 def _directory(params: BashParams, context: ToolContext) -> Path:
@@ -99,21 +119,20 @@ def _directory(params: BashParams, context: ToolContext) -> Path:
     return directory
 
 
-def _tag(context: ToolContext) -> str:
-    """The call's tag. Its id comes from a model: whatever has no place in an environment variable is replaced."""
-    call_id = re.sub(r"[^A-Za-z0-9_-]", "_", context.call_id)[:64]
-    return f"{context.process_tag}/{call_id}"
-
-
-def _report(completed: Completed, timeout_s: float) -> str:
+def _report(completed: Completed, timeout_s: float, spill: Spill | None) -> str:
     output = completed.output.rstrip("\n") or "(no output)"
-    return f"{output}\n\n{_ending(completed, timeout_s)}"
+    note = f"[{kept}]\n" if spill and (kept := spill.note()) else ""
+    return f"{output}\n\n{note}{_ending(completed, timeout_s)}"
 
 
 def _ending(completed: Completed, timeout_s: float) -> str:
-    code = completed.exit_code
     if completed.timed_out:
         return f"Not finished after {timeout_s:g} s: the command and all its processes were ended."
+    return exit_text(completed.exit_code)
+
+
+def exit_text(code: int | None) -> str:
+    """How a command ended by itself."""
     if code is None:
         return "exit code unknown"
     if code < 0:

@@ -1,4 +1,4 @@
-"""What write and edit have in common: the check that the file was seen, the diff, and replacing it in one step."""
+"""What write, edit and multiedit share: the check that the file was seen, the diff, and replacing it in one step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from covey.lifecycle.permissions import Wish
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.diffs import Diff, unified
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace
 from covey.tools.threads import in_thread
@@ -19,6 +19,7 @@ P = TypeVar("P", bound=FileParams)
 class FileChange:
     path: Path
     name: str
+    before: bytes | None
     content: bytes
     diff: Diff
     summary: str
@@ -66,25 +67,27 @@ class ChangesFile(Tool[P]):
             change = self._plan(params, context)
             version = replace(change.path, change.content, change.name)
             self._reads.record(context.session_id, change.path, version)
-        return ToolOutput(change.summary, metadata=change.shown())
+        files = (FileVersion(change.path, change.before, change.content),)
+        return ToolOutput(change.summary, metadata=change.shown(), files=files)
 
     def _plan(self, params: P, context: ToolContext) -> FileChange:
         path = resolve(context, params.file_path)
         name = name_for(context, path)
-        before = self._seen_text(path, name, context)
+        old = self._seen(path, name, context)
+        # Bytes that are no UTF-8 pass through unchanged.
+        before = None if old is None else old.decode("utf-8", "surrogateescape")
         after, summary = self.changed(params, before, name)
         try:
-            # Bytes that are no UTF-8 pass through unchanged.
             content = after.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
             raise ToolFailed(f"The text cannot be written as UTF-8: {error.reason}.") from None
         diff = unified(printable(before or ""), printable(after), name)
-        return FileChange(path, name, content, diff, summary)
+        return FileChange(path, name, old, content, diff, summary)
 
-    def _seen_text(self, path: Path, name: str, context: ToolContext) -> str | None:
-        """The file's text, if the session has seen it as it is now; None if there is no such file."""
+    def _seen(self, path: Path, name: str, context: ToolContext) -> bytes | None:
+        """The file's content, if the session has seen it as it is now; None if there is no such file."""
         if not exists(path, name):
             return None
         content, version = read_for_change(path, name)
         self._reads.check(context.session_id, path, version, name)
-        return content.decode("utf-8", "surrogateescape")
+        return content

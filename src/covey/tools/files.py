@@ -81,6 +81,13 @@ def name_for(context: ToolContext, path: Path) -> str:
     return printable(f"{path} (outside the workspace)")
 
 
+def may_look(context: ToolContext, path: Path) -> bool:
+    """Whether nobody need be asked before it is read: the workspace, and what was spilled of this session's results."""
+    if is_inside(context, path):
+        return True
+    return context.spill_dir is not None and path.is_relative_to(context.spill_dir.resolve())
+
+
 def printable(text: str) -> str:
     """Text that can be sent: names and contents that are no UTF-8 hold half characters, which no JSON can."""
     return text.encode("utf-8", "replace").decode()

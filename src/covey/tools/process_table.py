@@ -17,6 +17,10 @@ from typing import NamedTuple
 TAG = "COVEY_PROCESS_TAG"
 """The environment variable that says for which tool call a process runs. Children inherit it."""
 
+_MARK = f"{TAG}=".encode()
+_PARTS = 8
+"""More than a tag of ours has."""
+
 AVAILABLE = os.path.exists("/proc/self/stat")
 
 _LOOKS = 50
@@ -45,18 +49,18 @@ class _Status(NamedTuple):
     start: int
 
 
-def tagged(tag: str, leader: int = 0) -> set[Process]:
-    """The living processes of this user whose tag is `tag` or begins with `tag` and a slash.
+def tagged(*tags: str, leader: int = 0) -> set[Process]:
+    """The living processes of this user whose tag is one of `tags` or begins with one of them and a slash.
 
     Whole parts are compared, and no run id has a slash: looking for run `a1` never finds run `a10` or `a1.b`.
 
     An empty answer is a proof, up to `exec`: the table is listed again until nothing new is in it, so a process that
     was missed must have been born after the last listing, by a parent that was alive then and would have been found.
-    `leader` is the first process of that tag, not yet reaped: nothing that is older need be looked at.
+    `leader` is the first process of these tags, not yet reaped: nothing that is older need be looked at.
     """
-    if not tag:
+    if not all(tags):
         raise ValueError("an empty tag would cover every process that Covey ever started")
-    mark = f"{TAG}={tag}".encode()
+    wanted = frozenset(tag.encode() for tag in tags)
     found: set[Process] = set()
     settled: set[int] = {os.getpid()}
     since, oldest = start_time(leader), _oldest(leader)
@@ -64,7 +68,7 @@ def tagged(tag: str, leader: int = 0) -> set[Process]:
         new = {pid for pid in _pids() if pid >= oldest} - settled
         if not new:
             break
-        starting = {pid for pid in new if _look(pid, mark, found) and _may_be_starting(pid, since)}
+        starting = {pid for pid in new if _look(pid, wanted, found) and _may_be_starting(pid, since)}
         settled |= new - starting
         if starting == new:
             time.sleep(_LOOK_AGAIN_S)
@@ -104,6 +108,13 @@ def start_time(pid: int) -> int:
     """When this process began, also if it is a zombie; 0 if there is none."""
     status = _status(pid)
     return status.start if status else 0
+
+
+def children_of(parents: Set[Process], among: Set[Process]) -> set[Process]:
+    """Those of `among` whose parent is one of `parents`, and alive."""
+    pids = {process.pid for process in parents}
+    statuses = {process: _status(process.pid) for process in among}
+    return {process for process, status in statuses.items() if status and status.parent in pids}
 
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
@@ -151,17 +162,24 @@ def _oldest(leader: int) -> int:
     return leader if age_s >= 0 and leader + age_s * _PIDS_PER_S < maximum else 0
 
 
-def _look(pid: int, mark: bytes, found: set[Process]) -> bool:
-    """Add the process to `found` if it carries the mark. True: it has no environment to look at."""
+def _look(pid: int, wanted: Set[bytes], found: set[Process]) -> bool:
+    """Add the process to `found` if it carries a wanted tag. True: it has no environment to look at."""
     environment = _read(pid, "environ")
     # All processes come by here, so what nearly none of them has is asked first.
-    if environment and mark in environment and _carries(environment, mark) and _is_own(pid):
+    if environment and _MARK in environment and _carries(environment, wanted) and _is_own(pid):
         found.add(Process(pid, start_time(pid)))
     return environment == b""
 
 
-def _carries(environment: bytes, mark: bytes) -> bool:
-    return any(entry == mark or entry.startswith(mark + b"/") for entry in environment.split(b"\0"))
+def _carries(environment: bytes, wanted: Set[bytes]) -> bool:
+    entries = (entry for entry in environment.split(b"\0") if entry.startswith(_MARK))
+    return any(not wanted.isdisjoint(_beginnings(entry.removeprefix(_MARK))) for entry in entries)
+
+
+def _beginnings(tag: bytes) -> set[bytes]:
+    """The tag and what stands before each of its slashes, or of the first few: it may be somebody else's long text."""
+    parts = tag.split(b"/", _PARTS)[:_PARTS]
+    return {tag, *(b"/".join(parts[:count]) for count in range(1, len(parts) + 1))}
 
 
 def _is_own(pid: int) -> bool:

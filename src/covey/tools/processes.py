@@ -18,13 +18,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from covey.tools import process_table
+from covey.tools.output import Output
 from covey.tools.process_table import Process
 from covey.tools.threads import in_thread
 
@@ -43,6 +44,8 @@ _READ_SIZE = 65536
 """What a pipe holds on Linux: one read empties it."""
 _ENDINGS_AT_ONCE = 32
 """Threads that look after ending processes. They mostly sleep; one that is busy for 4 s must not delay the others."""
+_WRITES_AT_ONCE = 4
+"""Threads that write long outputs to files. The commands wait for them, nobody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,15 @@ class Processes(Protocol):
         cwd: Path,
         env: Mapping[str, str],
         tag: str,
-        timeout_s: float,
-        output_limit: int,
+        timeout_s: float | None,
+        output_limit: int = 0,
+        output: Output | None = None,
     ) -> Completed:
         """Run a program with arguments, or a text as a shell command. When this returns or raises, all has ended.
 
-        `tag` is the run's tag, a slash, and what tells this call from others. Raises OSError or ValueError if the
-        command cannot be started.
+        `tag` is the run's tag, a slash, and what tells this call from others. `output` collects what it writes, and
+        can be looked at meanwhile; without it, the result has as much as `output_limit` allows. It is started before
+        anything is awaited. Raises OSError or ValueError if it cannot be started.
         """
         ...
 
@@ -83,6 +88,7 @@ class LocalProcesses:
 
     def __init__(self) -> None:
         self._endings = ThreadPoolExecutor(_ENDINGS_AT_ONCE, thread_name_prefix="covey-ending")
+        self._writes = ThreadPoolExecutor(_WRITES_AT_ONCE, thread_name_prefix="covey-output")
         self._numbers = itertools.count(1)
 
     async def run_command(
@@ -92,12 +98,14 @@ class LocalProcesses:
         cwd: Path,
         env: Mapping[str, str],
         tag: str,
-        timeout_s: float,
-        output_limit: int,
+        timeout_s: float | None,
+        output_limit: int = 0,
+        output: Output | None = None,
     ) -> Completed:
         # The number keeps calls apart even if a model gives two of them the same id.
         tag = f"{tag}/{next(self._numbers)}"
-        call = _Call(_arguments(command, env), cwd, {**env, process_table.TAG: tag}, tag, output_limit)
+        output = output or Output(output_limit)
+        call = _Call(_arguments(command, env), cwd, {**env, process_table.TAG: tag}, tag, output, self._writes)
         # Nothing was awaited since the process exists: no cancel can come between its start and this `try`.
         try:
             call.watch()
@@ -108,25 +116,36 @@ class LocalProcesses:
             try:
                 await in_thread(call.end, self._endings)
             finally:
-                call.close()
+                await call.close()
         exit_code = call.process.returncode if in_time else None
-        return Completed(exit_code, call.output.text(), call.output.dropped, timed_out=not in_time)
+        return Completed(exit_code, output.text(), output.dropped, timed_out=not in_time)
 
 
-def kill_tagged(prefix: str) -> int:
-    """End all processes whose tag is `prefix` or begins with it and a slash; gives how many there were. Blocks.
+def kill_tagged(*prefixes: str) -> int:
+    """End all processes whose tag is one of `prefixes` or begins with one and a slash; gives how many. Blocks.
 
-    For the runs that a killed server left behind, and to make sure of it at the end of a run. It never touches a
-    process without our tag or of another user. Without `/proc` it finds none.
+    For the runs and the jobs that a killed server left behind. It never touches a process without our tag or of
+    another user. Without `/proc` it finds none.
     """
-    return _end_all(lambda: process_table.tagged(prefix))
+    return _end_all(lambda: process_table.tagged(*prefixes))
 
 
 class _Call:
     """One command under way: its first process, and what it has written."""
 
-    def __init__(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], tag: str, limit: int) -> None:
-        self.output = Output(limit)
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        tag: str,
+        output: Output,
+        writes: Executor,
+    ) -> None:
+        self._output = output
+        self._writes = writes
+        self._write: Future[None] | None = None
+        self._closing = False
         self._tag = tag
         self._loop = asyncio.get_running_loop()
         self._exited = self._loop.create_future()
@@ -160,7 +179,7 @@ class _Call:
         else:
             self._loop.add_reader(self._pidfd, self._on_exit)
 
-    async def exits_within(self, seconds: float) -> bool:
+    async def exits_within(self, seconds: float | None) -> bool:
         # `wait` neither cancels what it waits for nor swallows a cancel of its own, as `wait_for` could.
         await asyncio.wait([self._exited], timeout=seconds)
         return self._exited.done()
@@ -180,13 +199,32 @@ class _Call:
             _end_all(self._members())
         self.process.poll()
 
-    def close(self) -> None:
-        self._read()  # what the ended processes had still written
-        self._loop.remove_reader(self._pipe)
-        os.close(self._pipe)
+    async def close(self) -> None:
+        """All has ended: take what it had still written, and let go."""
+        self._closing = True
+        if not self._silent.done():
+            self._loop.remove_reader(self._pipe)
         self._stop_watching_exit()
-        self._exited.cancel()
-        self._silent.cancel()
+        try:
+            if self._output.spill:  # a file may be involved
+                await in_thread(self._take_rest)
+            else:
+                self._take_rest()
+        finally:
+            os.close(self._pipe)
+            self._exited.cancel()
+            self._silent.cancel()
+
+    def _take_rest(self) -> None:
+        if self._write:
+            self._write.result()
+        if not self._silent.done():
+            with suppress(BlockingIOError):
+                self._output.add(os.read(self._pipe, _READ_SIZE))
+        if work := self._output.work():
+            work()
+        if self._output.spill:
+            self._output.spill.close()
 
     def _tagged(self) -> set[Process]:
         return process_table.tagged(self._tag, leader=self.process.pid)
@@ -218,14 +256,25 @@ class _Call:
             self.process.wait(KILL_S)
 
     def _read(self) -> None:
-        if self._silent.done():
-            return
         with suppress(BlockingIOError):
             data = os.read(self._pipe, _READ_SIZE)
-            self.output.add(data)
+            self._output.add(data)
             if not data:
                 self._silent.set_result(None)
                 self._loop.remove_reader(self._pipe)
+            elif work := self._output.work():
+                # The command waits for the disk, not the event loop.
+                self._loop.remove_reader(self._pipe)
+                self._write = self._writes.submit(work)
+                self._write.add_done_callback(self._on_written)
+
+    def _on_written(self, write: Future[None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody reads any more
+            self._loop.call_soon_threadsafe(self._go_on_reading)
+
+    def _go_on_reading(self) -> None:
+        if not self._closing:
+            self._loop.add_reader(self._pipe, self._read)
 
     def _poll(self) -> None:
         if self._exited.done():
@@ -244,38 +293,6 @@ class _Call:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
-
-
-class Output:
-    """The beginning and the end of a stream of any length, in not much more than `limit` bytes of memory."""
-
-    def __init__(self, limit: int) -> None:
-        self._head_limit = limit - limit // 2
-        self._tail_limit = limit // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._cut = 0
-
-    @property
-    def dropped(self) -> int:
-        return self._cut + max(0, len(self._tail) - self._tail_limit)
-
-    def add(self, data: bytes) -> None:
-        room = self._head_limit - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._tail_limit:  # not with each read, so that each byte is moved only once
-            self._cut_tail()
-
-    def text(self) -> str:
-        self._cut_tail()
-        note = f"\n[... {self._cut} bytes are left out here ...]\n" if self._cut else ""
-        return (self._head + note.encode() + self._tail).decode("utf-8", "replace")
-
-    def _cut_tail(self) -> None:
-        excess = max(0, len(self._tail) - self._tail_limit)
-        del self._tail[:excess]
-        self._cut += excess
 
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:
@@ -298,8 +315,10 @@ def _arguments(command: Sequence[str] | str, env: Mapping[str, str]) -> Sequence
 def _end_all(find: Callable[[], set[Process]]) -> int:
     """TERM to all that `find` finds, KILL to what is left after the grace, until it finds none. Blocks."""
     seen: set[Process] = set()
+    told: set[Process] = set()
     began, pause = time.monotonic(), 0.002
     while found := find():
+        seen |= found
         waited = time.monotonic() - began
         if waited > GRACE_S + KILL_S:
             log.warning("processes that cannot be killed: %s", sorted(process.pid for process in found))
@@ -307,8 +326,10 @@ def _end_all(find: Callable[[], set[Process]]) -> int:
         if waited > GRACE_S:
             process_table.send(found, signal.SIGKILL)
         else:
-            process_table.send(found - seen, signal.SIGTERM)
-        seen |= found
+            # What one of them starts after it was told to end is how it tidies up. It has until the grace is over.
+            new = found - told - process_table.children_of(told & found, found - told)
+            process_table.send(new, signal.SIGTERM)
+            told |= new
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
     return len(seen)

@@ -1,14 +1,15 @@
-"""The view tool: a page of a text file, with line numbers. What was viewed may be changed afterwards."""
+"""The view tool: a page of a text file with line numbers, or a picture. What was viewed may be changed afterwards."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
 from covey.lifecycle.permissions import Wish
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
-from covey.tools.files import FileParams, FileReads, name_for, open_regular, printable
+from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, resolve
+from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
 from covey.tools.threads import in_thread
 
 LINES_LIMIT = 2_000
@@ -16,6 +17,8 @@ PAGE_BYTES = 200 * 1024
 """A page is for a model with a bounded memory: this is some 50,000 tokens."""
 LINE_CHARACTERS = 2_000
 """Longer lines are generated or data; nobody needs their end to understand a file."""
+IMAGE_BYTES = 5 * 1024 * 1024
+"""What providers take as one picture."""
 SKIP_BYTES = 64 * 1024 * 1024
 """How far to look for the first line wanted: some tenths of a second, in a thread that cannot be cancelled."""
 
@@ -30,6 +33,9 @@ class ViewParams(FileParams, frozen=True, forbid_unknown_fields=True):
 
 class View(Tool[ViewParams]):
     name = "view"
+    parallel = True
+    result_limit = 2 * PAGE_BYTES
+    """A page is bounded already, and says how to go on: it is never cut again."""
     params = ViewParams
 
     def __init__(self, reads: FileReads) -> None:
@@ -37,7 +43,7 @@ class View(Tool[ViewParams]):
 
     def wish(self, params: ViewParams, context: ToolContext) -> Wish:
         path = resolve(context, params.file_path)
-        return Wish(tool=self.name, action="read", subject=str(path), harmless=is_inside(context, path))
+        return Wish(tool=self.name, action="read", subject=str(path), harmless=may_look(context, path))
 
     def describe(self, params: ViewParams, context: ToolContext) -> str:
         return f"Read {name_for(context, resolve(context, params.file_path))}"
@@ -53,12 +59,42 @@ class View(Tool[ViewParams]):
         path = resolve(context, params.file_path)
         name = name_for(context, path)
         with open_regular(path, name) as (file, version):
-            if b"\0" in file.read(_PIECE):
-                raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text only.")
+            beginning = file.read(_PIECE)
             file.seek(0)
-            content, shown = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
+            mime_type = _picture(beginning)
+            if mime_type is not None:
+                output = _shown(file, path, mime_type, version.size, context)
+            elif b"\0" in beginning:
+                raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text and pictures only.")
+            else:
+                content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
+                output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
         self._reads.record(context.session_id, path, version)
-        return ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": shown})
+        return output
+
+
+def _picture(beginning: bytes) -> str | None:
+    """The type of a picture, by its content: names lie."""
+    if beginning.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if beginning.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if beginning.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if beginning.startswith(b"RIFF") and beginning[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _shown(file: BinaryIO, path: Path, mime_type: str, size: int, context: ToolContext) -> ToolOutput:
+    name = name_for(context, path)
+    if not context.sees_images:
+        raise ToolFailed(f"{name} is a picture ({mime_type}, {size} bytes), and this model does not see pictures.")
+    data = file.read(IMAGE_BYTES + 1)
+    if len(data) > IMAGE_BYTES:
+        raise ToolFailed(f"{name} is a picture of more than 5 MB. Make a smaller copy with bash and view that.")
+    metadata = {"file_path": printable(str(path)), "mime_type": mime_type, "bytes": len(data)}
+    return ToolOutput(f"{name}: {mime_type}, {len(data)} bytes.", metadata=metadata, image=Image(mime_type, data))
 
 
 def _page(file: BinaryIO, name: str, offset: int, limit: int) -> tuple[str, int]:

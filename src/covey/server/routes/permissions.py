@@ -25,7 +25,7 @@ async def list_pending(call: Call, _body: None) -> list[PermissionRequest]:
 
 async def grant(call: Call, body: Grant) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.permissions.answer(body.permission.id, body.action))
+    return Resolved(resolved=await workspace.permissions.grant(body.permission.id, body.action, body.reason))
 
 
 P = "/v1/workspaces/{id}/permissions"

@@ -38,6 +38,11 @@ async def cancel_session(call: Call, _body: None) -> CancelReceipt:
     return await workspace.dispatcher(call.path["sid"]).cancel()
 
 
+async def summarize(call: Call, _body: None) -> PromptReceipt:
+    workspace = await call.workspace()
+    return await workspace.summarize(call.path["sid"])
+
+
 async def count_queued(call: Call, _body: None) -> int:
     workspace = await call.workspace()
     return len(workspace.dispatcher(call.path["sid"]).lane.queued)
@@ -103,6 +108,10 @@ ENDPOINTS = (
     ),
     Endpoint("GET", S, session_state, "A session and whether it is busy.", answer=AgentSession),
     Endpoint("POST", S + "/cancel", cancel_session, "Cancel all open runs of a session.", answer=CancelReceipt),
+    Endpoint(
+        "POST", S + "/summarize", summarize, "Replace the conversation by a summary: a run like any other.",
+        answer=PromptReceipt, status=202,
+    ),
     Endpoint("GET", S + "/prompts/queued", count_queued, "How many prompts wait.", answer=int),
     Endpoint("GET", S + "/prompts/list", list_queued, "The prompts that wait.", answer=list[str]),
     Endpoint("POST", S + "/prompts/clear", clear_queue, "Drop what waits, not what runs.", answer=CancelReceipt),

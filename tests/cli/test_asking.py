@@ -7,13 +7,14 @@ import io
 
 import pytest
 
-from covey.cli import permissions as module
-from covey.cli.permissions import Permissions
+from covey.cli import asking as module
+from covey.cli.asking import Asking
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
 from covey.protocol.events import PermissionRequest, created
 from covey.protocol.paths import Address
+from covey.protocol.requests import PermissionAction
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,9 @@ class Answers(Client):
         self.given: list[tuple[str, str]] = []
         self.fails = False
 
-    async def answer_permission(self, workspace_id: str, permission_id: str, action: str) -> bool:
+    async def answer_permission(
+        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
+    ) -> bool:
         self.given.append((permission_id, action))
         if self.fails:
             raise ConnectionLost("lost")
@@ -60,12 +63,12 @@ async def settle() -> None:
 @pytest.mark.usefixtures("nobody")
 async def test_a_lost_no_is_given_again_and_told_once() -> None:
     stream, client = io.StringIO(), Answers()
-    permissions = Permissions(client, "w1", "r1", Screen(stream, quiet=True, shares_terminal=False), yolo=False)
+    asking = Asking(client, "w1", "r1", Screen(stream, quiet=True, shares_terminal=False))
     client.fails = True
-    permissions.event(created(request()))
+    asking.event(created(request()))
     await settle()
     client.fails = False
-    permissions.event(created(request()))
+    asking.event(created(request()))
     await settle()
     assert client.given == [("p1", "deny"), ("p1", "deny")]
     assert stream.getvalue().count("denied") == 1
@@ -76,20 +79,9 @@ async def test_a_lost_no_is_given_again_and_told_once() -> None:
 async def test_requests_of_other_runs_are_left_alone() -> None:
     stream, client = io.StringIO(), Answers()
     screen = Screen(stream, quiet=True, shares_terminal=False)
-    for yolo in (True, False):
-        permissions = Permissions(client, "w1", "r1", screen, yolo=yolo)
-        permissions.event(created(request(run_id="r0")))
-        permissions.close()
+    asking = Asking(client, "w1", "r1", screen)
+    asking.event(created(request(run_id="r0")))
+    asking.close()
     await settle()
     assert client.given == []
-    assert stream.getvalue() == ""
-
-
-async def test_yolo_allows_without_a_word() -> None:
-    stream, client = io.StringIO(), Answers()
-    permissions = Permissions(client, "w1", "r1", Screen(stream, quiet=False, shares_terminal=False), yolo=True)
-    permissions.event(created(request("p1")))
-    permissions.event(created(request("p2", run_id=None)))
-    await settle()
-    assert client.given == [("p1", "allow"), ("p2", "allow")]
     assert stream.getvalue() == ""

@@ -1,0 +1,138 @@
+"""What a person at the terminal is asked, and how the line that they type is understood. Does no I/O."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from covey.cli.request_text import request_text, visible
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
+from covey.protocol.requests import PermissionAction, QuestionResponse
+
+ANSWERS: dict[str, PermissionAction] = {
+    "y": "allow",
+    "yes": "allow",
+    "a": "allow_session",
+    "always": "allow_session",
+    "r": "allow_always",
+    "rule": "allow_always",
+    "n": "deny",
+    "no": "deny",
+}
+ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
+"""What an answer for the session covers, by the action that is asked for."""
+
+
+class Heard(Enum):
+    """What a typed line did to a request that is not answered by it."""
+
+    AGAIN = "not understood"
+    MORE = "understood, and there is another question"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    action: PermissionAction
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswers:
+    """None: the person does not want to answer."""
+
+    responses: tuple[QuestionResponse, ...] | None
+
+
+Answer = PermissionAnswer | QuestionAnswers
+
+
+@dataclass
+class PermissionAsk:
+    request: PermissionRequest
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    @property
+    def text(self) -> str:
+        return f"{request_text(self.request)}\n{self.question}"
+
+    @property
+    def question(self) -> str:
+        always = ALWAYS.get(self.request.action, "exactly this")
+        return f"Allow it? [y]es, [n]o, [a]lways {always} in this session, [r]ule: always and everywhere: "
+
+    @property
+    def refusal(self) -> Answer:
+        return PermissionAnswer("deny")
+
+    def hear(self, line: str) -> Answer | Heard:
+        """`no` may be followed by words for the model: `no, use pytest`."""
+        action = ANSWERS.get(line.strip().lower())
+        if action:
+            return PermissionAnswer(action)
+        denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
+        return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+
+@dataclass
+class QuestionAsk:
+    request: QuestionBatchRequest
+    responses: list[QuestionResponse] = field(default_factory=list)
+
+    refusal: ClassVar[Answer] = QuestionAnswers(None)
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    @property
+    def _item(self) -> QuestionItem:
+        return self.request.questions[len(self.responses)]
+
+    @property
+    def text(self) -> str:
+        item = self._item
+        lines = [visible(item.question), *([f"    {visible(item.description)}"] if item.description else [])]
+        for choice in item.choices:
+            more = f": {visible(choice.description)}" if choice.description else ""
+            lines.append(f"    {choice.id}. {visible(choice.label)}{more}")
+        return "\n".join((*lines, self.question))
+
+    @property
+    def question(self) -> str:
+        match self._item.type:
+            case "yes_no":
+                return "[y]es or [n]o (Ctrl-D: no answer): "
+            case "single_choice":
+                return "A number, or your own words (Ctrl-D: no answer): "
+            case "multi_choice":
+                return "Numbers, or your own words (Ctrl-D: no answer): "
+        return "Your answer (Ctrl-D: none): "
+
+    def hear(self, line: str) -> Answer | Heard:
+        response = _response(self._item, line.strip())
+        if response is None:
+            return Heard.AGAIN
+        self.responses.append(response)
+        if len(self.responses) < len(self.request.questions):
+            return Heard.MORE
+        return QuestionAnswers(tuple(self.responses))
+
+
+def _response(item: QuestionItem, words: str) -> QuestionResponse | None:
+    if not words:
+        return None
+    if item.type == "yes_no":
+        said = {"y": True, "yes": True, "n": False, "no": False}.get(words.lower())
+        return None if said is None else QuestionResponse(request_id=item.id, yes=said)
+    numbers = re.split(r"[\s,]+", words)
+    if item.choices and all(number.isdigit() for number in numbers):
+        known = {choice.id for choice in item.choices}
+        if not known.issuperset(numbers) or (item.type == "single_choice" and len(numbers) > 1):
+            return None
+        return QuestionResponse(request_id=item.id, selected_ids=tuple(dict.fromkeys(numbers)))
+    return QuestionResponse(request_id=item.id, fill_in_text=words)

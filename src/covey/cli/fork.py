@@ -1,0 +1,29 @@
+"""`covey fork`: go on from a message of a session in a session of its own."""
+
+from __future__ import annotations
+
+import argparse
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.protocol.errors import NotFound
+from covey.protocol.requests import ForkSession
+
+
+def main(args: argparse.Namespace) -> int:
+    return common.run(_fork(args))
+
+
+async def _fork(args: argparse.Namespace) -> int:
+    async with common.connected(args) as client:
+        workspace_id = (await common.join(client, args.cwd)).id
+        session_id = args.session or await common.latest_session(client, workspace_id)
+        try:
+            session = await client.fork(workspace_id, session_id, ForkSession(message_id=args.at, title=args.title))
+        except NotFound as error:
+            if error.code not in ("session_not_found", "message_not_found"):
+                raise
+            raise exits.UsageError(error.message) from None
+    print(msgspec.json.encode(session).decode() if args.json else session.id)
+    return exits.OK

@@ -1,0 +1,131 @@
+"""`covey models`: what can be asked now, and which of it a prompt goes to. `covey models get`: the embedded model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.config import local_model
+from covey.protocol.requests import ConfigView, SelectedModel
+
+
+class ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
+    provider: str
+    type: str
+    id: str
+    """Empty: the provider lists none, and takes any."""
+    name: str
+    context_window: int
+
+
+class EmbeddedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The small model that can be had without a key, on this machine."""
+
+    state: local_model.State
+    name: str
+    licence: str
+    download_bytes: int
+    file: str
+
+
+class Models(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` writes."""
+
+    large: str
+    """Where a prompt goes; empty: nowhere yet."""
+    small: str
+    models: list[ModelEntry]
+    embedded: EmbeddedEntry
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.action == "get":
+        from covey.cli.models_get import get
+
+        return get(source=args.source, agreed=args.yes)
+    return common.run(_list(args))
+
+
+async def _list(args: argparse.Namespace) -> int:
+    async with common.connected(args) as client:
+        models = look((await common.join(client, args.cwd)).config)
+    if args.json:
+        print(msgspec.json.encode(models).decode())
+        return exits.OK
+    print(plain(_text(models)))
+    if not models.large:
+        print("A prompt goes nowhere yet: docs/CONFIGURATION.md says how to set up a model.", file=sys.stderr)
+    return exits.OK
+
+
+def look(config: ConfigView) -> Models:
+    entries = []
+    for provider in config.providers.values():
+        entries += [
+            ModelEntry(
+                provider=provider.id,
+                type=provider.type,
+                id=model.id,
+                name=model.name,
+                context_window=model.context_window,
+            )
+            for model in provider.models
+        ] or [ModelEntry(provider=provider.id, type=provider.type, id="", name=provider.name, context_window=0)]
+    return Models(
+        large=_reference(config.models.get("large")),
+        small=_reference(config.models.get("small")),
+        models=entries,
+        embedded=_embedded(),
+    )
+
+
+def _reference(model: SelectedModel | None) -> str:
+    return f"{model.provider}/{model.model}" if model else ""
+
+
+def _embedded() -> EmbeddedEntry:
+    weights = local_model.SMOLLM2
+    return EmbeddedEntry(
+        state=local_model.state(),
+        name=weights.name,
+        licence=weights.licence,
+        download_bytes=weights.wheel_size,
+        file=str(local_model.find_weights() or ""),
+    )
+
+
+def _text(models: Models) -> str:
+    names = [f"{model.provider}/{model.id or '<any>'}" for model in models.models]
+    if models.large and models.large not in names:
+        names.append(models.large)  # chosen without being listed: that is allowed
+    known = dict(zip(names, models.models, strict=False))
+    width = max(map(len, names), default=0)
+    lines = []
+    for name in names:
+        model = known.get(name)
+        about = [model.name] if model and model.name != model.id else []
+        if model and model.context_window:
+            about.append(f"{model.context_window} tokens")
+        if name == models.large:
+            about.append("a prompt goes here")
+        if name == models.small != models.large:
+            about.append("titles and other small things go here")
+        lines.append(f"{'*' if name == models.large else ' '} {name:<{width}}  {', '.join(about)}".rstrip())
+    return "\n".join([*lines, _about_embedded(models.embedded)])
+
+
+def _about_embedded(embedded: EmbeddedEntry) -> str:
+    match embedded.state:
+        case "installed":
+            return f"The embedded model, {embedded.name}, is installed: {embedded.file}"
+        case "no_runtime":
+            return (
+                f"The embedded model, {embedded.name}, needs xllamacpp: install covey[local], then `covey models get`."
+            )
+        case "no_weights":
+            size = f"{embedded.download_bytes / 1e6:.0f} MB, {embedded.licence}"
+            return f"The embedded model, {embedded.name}, is not there yet: `covey models get` gets it ({size})."

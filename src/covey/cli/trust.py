@@ -1,0 +1,83 @@
+"""`covey trust`: which directories may set everything with their covey.toml. Needs no server, but tells one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.client.errors import ServerUnreachable
+from covey.config.edit import distrust, trust
+from covey.config.load import PROJECT_FILE, keys_that_need_trust, trusted_directories
+from covey.config.schema import ConfigError
+from covey.protocol.errors import CoveyError
+from covey.protocol.paths import UnsafeDirectory
+
+RELOAD_S = 10.0
+"""For a server that runs to read its configuration again, which may mean asking for local models."""
+
+
+def main(args: argparse.Namespace) -> int:
+    directory = Path(args.directory or ".").expanduser().resolve()
+    try:
+        if args.list:
+            return _list()
+        code = _remove(directory) if args.remove else _add(directory)
+    except ConfigError as error:
+        common.complain(error.message)
+        return exits.FAILED
+    if code == exits.OK:
+        asyncio.run(_tell_server(args, str(directory)))
+    return code
+
+
+def _add(directory: Path) -> int:
+    if not directory.is_dir():
+        raise exits.UsageError(f"{directory} is not a directory")
+    is_new = trust(os.environ, directory)
+    print(plain(f"{directory} is {'now' if is_new else 'already'} trusted."))
+    if not (directory / PROJECT_FILE).exists():
+        print(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
+        return exits.OK
+    try:
+        keys = keys_that_need_trust(directory, os.environ)
+    except ConfigError as error:
+        common.complain(f"{error.message}\nUntil this is corrected, nothing can be run there.")
+        return exits.OK
+    if keys:
+        print(plain(f"What its {PROJECT_FILE} sets now counts: {', '.join(keys)}."))
+    else:
+        print(f"Its {PROJECT_FILE} sets nothing that would need it.")
+    return exits.OK
+
+
+def _remove(directory: Path) -> int:
+    if not distrust(os.environ, directory):
+        common.complain(f"{directory} was not trusted; `covey trust --list` shows which are.")
+        return exits.FAILED
+    print(plain(f"{directory} is no longer trusted."))
+    return exits.OK
+
+
+def _list() -> int:
+    for directory in trusted_directories(os.environ):
+        print(plain(directory) + ("" if os.path.isdir(directory) else "  (is not there)"))
+    return exits.OK
+
+
+async def _tell_server(args: argparse.Namespace, directory: str) -> None:
+    """A server that has the directory open reads its configuration again. Whoever opens it later does so anyway."""
+    try:
+        async with asyncio.timeout(RELOAD_S), common.connected(args, autostart=False, say=lambda text: None) as client:
+            for workspace in await client.workspaces():
+                if workspace.path == directory:
+                    await client.update_agent(workspace.id)
+    except CoveyError as error:
+        common.complain(f"The server that runs cannot take it up: {error.message}")
+    except TimeoutError:
+        common.complain("The server that runs did not take it up in time; it does so when it opens the directory next.")
+    except (ServerUnreachable, UnsafeDirectory, OSError):
+        return

@@ -1,0 +1,104 @@
+"""`covey undo`: take back turns of a session, with the files that they changed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.client.client import Client
+from covey.protocol.errors import Conflict, NotFound
+from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, Workspace
+
+PROMPT_CHARS = 100
+"""What is shown of a prompt: enough to know it again. --json has all of it."""
+
+UNTRACKED = "commands were run too, or a call was cut off: whatever else those changed stays as it is"
+
+
+def main(args: argparse.Namespace) -> int:
+    return common.run(_undo(args))
+
+
+async def _undo(args: argparse.Namespace) -> int:
+    async with common.connected(args) as client:
+        workspace = await common.join(client, args.cwd)
+        session_id = args.session or await common.latest_session(client, workspace.id)
+        request = UndoTurns(
+            run_id=args.to,
+            keep_files=args.keep_files,
+            force_files=tuple(os.path.join(_here(args.cwd), path) for path in args.force_file),
+            dry_run=args.dry_run,
+        )
+        try:
+            done = await client.undo(workspace.id, session_id, request)
+        except NotFound as error:
+            if error.code not in ("session_not_found", "run_not_found"):
+                raise
+            raise exits.UsageError(error.message) from None
+        except Conflict as error:
+            if error.code != "undo_conflict":
+                raise
+            return await _refused(client, workspace, session_id, request, error, as_json=args.json)
+    if args.json:
+        print(msgspec.json.encode(done).decode())
+    else:
+        _print(done, workspace, is_done=not args.dry_run)
+    return exits.FAILED if done.skipped or done.conflicts else exits.OK
+
+
+async def _refused(
+    client: Client, workspace: Workspace, session_id: str, request: UndoTurns, error: Conflict, *, as_json: bool
+) -> int:
+    """Nothing was changed. The same once more as a dry run tells every conflict."""
+    found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
+    if as_json:
+        body = {"message": error.message, "code": error.code, "conflicts": found.conflicts}
+        print(msgspec.json.encode(body).decode())
+    elif found.conflicts:
+        common.complain("nothing was undone, because these files would lose something:")
+        _print_conflicts(found.conflicts, workspace)
+        common.complain(
+            "Save what you want to keep of them. Then restore them all the same with --force-file FILE for each, "
+            "or take back only the messages with --keep-files."
+        )
+    else:  # what was found while the old contents were prepared; or it is settled by now
+        common.complain(error.message)
+    return exits.FAILED
+
+
+def _print(done: UndoReceipt, workspace: Workspace, *, is_done: bool) -> None:
+    for turn in done.undone:
+        first_line = turn.prompt.strip().partition("\n")[0]
+        cut = first_line[:PROMPT_CHARS] + ("…" if first_line != turn.prompt.strip() else "")
+        print(plain(f"{'Undone' if is_done else 'Would undo'}: {cut or '(a prompt without text)'}"))
+    for path in done.restored:
+        print(plain(f"  {'restored' if is_done else 'would restore'} {_named(path, workspace)}"))
+    print(f"  {'removed' if is_done else 'would remove'} {done.removed_messages} messages")
+    if done.skipped:
+        common.complain("these files were left as they are:")
+        _print_conflicts(done.skipped, workspace)
+    if done.conflicts:
+        common.complain("it would be refused, because these files would lose something:")
+        _print_conflicts(done.conflicts, workspace)
+    if done.untracked:
+        common.complain(UNTRACKED)
+
+
+def _print_conflicts(conflicts: tuple[FileConflict, ...], workspace: Workspace) -> None:
+    for conflict in conflicts:
+        print(plain(f"  {_named(conflict.path, workspace)}: {conflict.reason}"), file=sys.stderr)
+
+
+def _named(path: str, workspace: Workspace) -> str:
+    """A path in the workspace, from its root on."""
+    root = workspace.path.rstrip("/") + "/"
+    return path.removeprefix(root)
+
+
+def _here(cwd: str | None) -> str:
+    return os.path.abspath(os.path.expanduser(cwd or "."))

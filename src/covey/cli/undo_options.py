@@ -1,0 +1,73 @@
+"""What `covey undo` and `covey fork` take, and how they teach it. Nothing heavy: `--help` must answer at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+UNDO_EXAMPLES = """\
+examples:
+  covey undo --dry-run               what would be taken back, and what stands in the way
+  covey undo                         the newest turn of the latest session: its messages and its changes to files
+  covey undo --to RUN                that turn and all after it
+  covey undo --keep-files            only the messages; the files stay as they are
+  covey undo --force-file notes.md   restore this file although you have changed it since
+
+A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you are told.
+What commands have changed is not recorded: it stays, and you are told that too. The prompts that are taken
+back are printed, so that you can give them again. `covey status` and --json output of `covey run` name runs.
+
+exit codes:
+  0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored
+  2 wrong usage, or no such session or run     3 no server
+"""
+
+FORK_EXAMPLES = """\
+examples:
+  covey fork                               go on from here in a session of its own, and keep this one
+  covey run -s "$(covey fork)" "Try it with a queue instead"
+  covey fork -s 1x2y3z --at 1x2yAb         up to this message; `covey sessions show ID --json` lists them
+
+The new session's id is printed. Files are not touched, and what was copied cannot be undone there.
+
+exit codes:
+  0 forked     1 refused     2 wrong usage, or no such session or message     3 no server
+"""
+
+
+def _add_session(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--session", metavar="ID", default="", help="the session; default: the latest one here")
+
+
+def _add_undo(parser: argparse.ArgumentParser) -> None:
+    _add_session(parser)
+    parser.add_argument("--to", metavar="RUN", default="", help="take back this run's turn and all after it")
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--keep-files", action="store_true", help="take back the messages only")
+    files.add_argument(
+        "--force-file",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="restore it although it was changed since: what it holds now is lost; may be given more than once",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done (exit 1: it would not)")
+
+
+def _add_fork(parser: argparse.ArgumentParser) -> None:
+    _add_session(parser)
+    parser.add_argument("--at", metavar="MESSAGE", default="", help="the last message to take along; default: all")
+    parser.add_argument("--title", metavar="TITLE", default="", help="a title for the new session")
+
+
+class Command(NamedTuple):
+    help: str
+    examples: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS = {
+    "undo": Command("take back the newest turn, with its changes to files", UNDO_EXAMPLES, _add_undo),
+    "fork": Command("go on from a message in a session of its own", FORK_EXAMPLES, _add_fork),
+}

@@ -1,0 +1,158 @@
+"""Change the user's own files: add a permission rule, trust a directory. Comments and order stay as they were.
+
+Each change is read again before it is put in place: if it is not the old content and exactly the change, nothing is
+written. It is put in place in one step, and two that come at once wait for each other. Blocks; call it in a thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal
+
+from covey.config.check import check
+from covey.config.expand import expand
+from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
+from covey.config.schema import Config, ConfigError
+from covey.config.toml_text import quoted, with_items, without_item
+
+Kind = Literal["allow", "ask", "deny"]
+
+LOCK_SECONDS = 5.0
+"""A change takes milliseconds. Whoever holds the lock for longer has died of something worse, or is a debugger."""
+_RETRY_S = 0.02
+
+TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"
+
+
+def add_permission_rule(environ: Mapping[str, str], kind: Kind, rules: Sequence[str]) -> Path:
+    """Write rules into the user's own config.toml, and give its path. Those that are there already stay alone.
+
+    Raises ConfigError, and changes nothing, when the file cannot be read, changed or written.
+    """
+    path = config_dir(environ) / "config.toml"
+    # In the file a dollar begins a variable; a rule is meant as it is.
+    written = [rule.replace("$", "$$") for rule in dict.fromkeys(rules)]
+
+    def change(text: str, old: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        present = old.get("permissions", {}).get(kind, [])
+        known = expand(present, environ, [])
+        new = [rule for rule, plain in zip(written, dict.fromkeys(rules), strict=True) if plain not in known]
+        wanted = deepcopy(old)
+        if new:
+            wanted.setdefault("permissions", {})[kind] = [*present, *new]
+        return (with_items(text, "permissions", kind, new) if new else text), wanted
+
+    advice = f"Write it there yourself: [permissions] {kind} = [{', '.join(map(quoted, written))}]"
+    _change(path, lambda old: check(expand(old, environ, []), Config), change, advice)
+    return path
+
+
+def trust(environ: Mapping[str, str], directory: Path) -> bool:
+    """Let the covey.toml of this very directory count in full. False: it did already."""
+    wanted = str(directory.resolve())
+    if wanted in trusted_directories(environ):
+        return False
+    _change_trust(environ, lambda text: with_items(text or TRUST_HEADER, "", "directories", [wanted]), add=wanted)
+    return True
+
+
+def distrust(environ: Mapping[str, str], directory: Path) -> bool:
+    """Trust this directory no more. False: it was not trusted."""
+    unwanted = str(directory.resolve())
+    if unwanted not in trusted_directories(environ):
+        return False
+    _change_trust(environ, lambda text: without_item(text, "", "directories", unwanted), remove=unwanted)
+    return True
+
+
+def _change_trust(environ: Mapping[str, str], edit: Callable[[str], str], *, add: str = "", remove: str = "") -> None:
+    def change(text: str, old: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        listed = [entry for entry in old.get("directories", []) if entry not in (add, remove)]
+        wanted = {**old, "directories": [*listed, *([add] if add else [])]}
+        return (text if wanted == old else edit(text)), wanted
+
+    path = config_dir(environ) / "trusted.toml"
+    _change(path, lambda old: check(old, Trusted), change, "Change its list of directories yourself.")
+
+
+def _change(
+    path: Path,
+    must_be_right: Callable[[dict[str, Any]], None],
+    change: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]],
+    advice: str,
+) -> None:
+    """Read, change, compare, replace. `change` gives the new text, and what reading it must give."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _locked(path.parent / ".lock"):
+            text = read_text(path)
+            with blaming(path):
+                old = parse(text or "")
+                must_be_right(old)
+                new_text, wanted = change(text or "", old)
+                _compare(new_text, wanted, advice)
+                content = new_text.encode()
+                if len(content) > MAX_FILE_BYTES:
+                    raise ConfigError(f"cannot become larger than {MAX_FILE_BYTES} bytes; remove something first")
+            if new_text != text:
+                _replace(path.resolve(), content)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        raise ConfigError(f"{path}: cannot be changed: {getattr(error, 'strerror', None) or error}. {advice}") from None
+    except UnicodeEncodeError:
+        raise ConfigError(f"{path}: cannot be changed: this is not text that can be written") from None
+
+
+def _compare(new_text: str, wanted: dict[str, Any], advice: str) -> None:
+    try:
+        found = parse(new_text)
+    except ConfigError as error:
+        raise ConfigError(f"cannot be changed without breaking it ({error}). {advice}") from None
+    if found != wanted:
+        raise ConfigError(f"is written in a way that cannot be changed safely. {advice}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OSError(0, "somebody else is changing it, and does not finish") from None
+                time.sleep(_RETRY_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put the content in place in one step. `path` has no links: those of the user stay, and lead to the new file."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            if path.exists():
+                with suppress(PermissionError):
+                    os.fchown(descriptor, path.stat().st_uid, path.stat().st_gid)
+            os.fchmod(descriptor, mode)
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

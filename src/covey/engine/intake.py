@@ -1,0 +1,50 @@
+"""What a prompt must be to be accepted (R1), and the row that it becomes. Decides nothing about runs."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from covey.context import mentions
+from covey.engine.world import World
+from covey.protocol.errors import BadRequest
+from covey.protocol.messages import Attachment
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import Run, RunOptions
+from covey.store.base import RunRow
+from covey.tools.threads import in_thread
+
+
+def check(request: PostPrompt) -> None:
+    """Raise BadRequest for what can never be a prompt."""
+    if not request.session_id:
+        raise BadRequest("session_id is missing", "invalid_request")
+    if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
+        raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
+
+
+async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
+    """The files that a prompt mentions as `@path`, as they are now."""
+    if "@" not in prompt:
+        return ()
+    return tuple(await in_thread(lambda: mentions.expand(prompt, root)))
+
+
+def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
+    """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
+    mode = request.mode or ("own_turn" if request.run_id else "fold")
+    run = Run(
+        run_id=request.run_id or world.new_id(),
+        session_id=request.session_id,
+        seq=seq,
+        state="accepted",
+        mode=mode,
+        prompt=request.prompt,
+        accepted_at=world.now(),
+        options=options,
+    )
+    wished = () if options == RunOptions() else (options,)
+    content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode, *wished))
+    return RunRow(run, hashlib.sha256(content).hexdigest(), (*request.attachments, *more))

@@ -1,0 +1,88 @@
+"""A title for a new session, by the small model while a turn is under way: never delays a turn, never fails one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+
+from covey.context.prompt import title_prompt
+from covey.engine.agent import Agent, ReadyModel
+from covey.engine.messages import user_message
+from covey.engine.recorder import Batch, Recorder
+from covey.engine.sessions import SessionBook
+from covey.engine.world import World
+from covey.lifecycle.reply import TextDelta, UsageReported
+from covey.models.base import ModelFailed, ModelRequest
+from covey.protocol.messages import Message
+from covey.protocol.runs import Run, Usage
+
+log = logging.getLogger(__name__)
+
+PROMPT_CHARACTERS = 2_000
+"""As much of the prompt is shown: a title does not need more."""
+ANSWER_TOKENS = 1_000
+"""Room for a model that thinks before it speaks; the title itself needs ten."""
+ANSWER_CHARACTERS = 2_000
+"""A model that says more has not understood."""
+
+
+@asynccontextmanager
+async def titled(
+    run: Run, agent: Agent, sessions: SessionBook, recorder: Recorder, world: World, spend: Callable[[Usage], None]
+) -> AsyncIterator[None]:
+    """While the block runs, look for a title. When it ends first, the next turn tries again."""
+    model = agent.small() if sessions.wants_title(run.session_id) else None
+    if model is None:
+        yield
+        return
+
+    async def work() -> None:
+        prompt = user_message(run, (), world)
+        try:
+            title = await _ask(model, prompt, spend)
+        except ModelFailed as error:
+            log.info("no title for session %s: %s", run.session_id, error)
+            return
+        if title and (session := sessions.retitle(run.session_id, title)):
+            batch = Batch()
+            batch.update_session(session)
+            recorder.write(batch)
+
+    task = asyncio.create_task(work(), name=f"title {run.session_id}")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _ask(model: ReadyModel, prompt: Message, spend: Callable[[Usage], None]) -> str:
+    request = ModelRequest(
+        model=model.model_id,
+        system=title_prompt(),
+        messages=[prompt],
+        max_tokens=ANSWER_TOKENS,
+        sees_images=False,
+    )
+    text = ""
+    async with aclosing(model.client.stream(request)) as facts:  # type: ignore[type-var] # every client is a generator
+        async for fact in facts:
+            match fact:
+                case TextDelta(piece):
+                    text += piece
+                case UsageReported():
+                    spend(model.price.usage(fact))
+            if len(text) > ANSWER_CHARACTERS:
+                return ""
+    return clean(text)
+
+
+def clean(text: str) -> str:
+    """The title in what a model says: the first line, without thoughts, quotes and marks."""
+    text = re.sub(r"(?s)<think>.*?(</think>|$)", "", text).strip()
+    line = text.partition("\n")[0].strip()
+    line = re.sub(r"(?i)^title:\s*", "", line).strip("#*_`\"' .")
+    return " ".join(line.split())

@@ -1,0 +1,397 @@
+"""The grammar of a shell: lists, pipelines, compound commands, here-documents. It follows bash; see `shell_words`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from covey.lifecycle.shell_commands import Command, Redirect
+from covey.lifecycle.shell_words import UNKNOWN, CannotRead, Kind, Scanner, Word, literal
+
+_BLANK = re.compile(r"(?:[ \t]|\\\n)+")
+_REDIRECT = re.compile(r"\d*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
+_DELIMITER = re.compile(r"(?:[\w.+@%:-]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[\w.+-])+(?=[\s;&|<>()]|\Z)")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[.*\]\+?=", re.DOTALL)
+_KEYWORD = re.compile(
+    r"(?:if|then|elif|else|fi|while|until|for|select|do|done|case|esac|function|coproc|time|\[\[|[{}!])"
+    r"(?=[\s;&|<>()]|\Z)"
+)
+_CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
+_RESERVED = _CLOSERS | {"if", "while", "until", "for", "select", "case", "function", "coproc", "time", "{", "!", "[["}
+
+
+class Grammar(Scanner):
+    """Recursive descent; commands are noted as they are met, those inside of others first."""
+
+    def __init__(self, text: str, depth: int = 0) -> None:
+        super().__init__(text, depth)
+        self.commands: list[Command] = []
+        self.oddities: set[str] = set()
+        self._bodies: list[tuple[Redirect, str, bool]] = []
+        """Here-documents that were announced: where they go, what ends them, and whether they are taken literally."""
+        self._fed = False
+        self._looped = False
+
+    def note(self, command: Command) -> None:
+        """A command was read."""
+        raise NotImplementedError
+
+    def whole(self) -> None:
+        if closer := self._list():
+            raise CannotRead(f"a {closer!r} without its beginning")
+
+    # ── lists and pipelines ──
+
+    def _list(self) -> str:
+        """Commands up to the closing bracket or keyword of whoever called, which is passed and returned."""
+        self.deeper()
+        while not (closer := self._closer()):
+            if self.at >= len(self.text):
+                if self._bodies:
+                    raise CannotRead("a here-document without its end")
+                break
+            self.pipeline()
+            self._separator()
+        self.depth -= 1
+        return closer
+
+    def _closer(self) -> str:
+        self.skip_lines()
+        for closer in (";;&", ";;", ";&", ")"):
+            if self.looking_at(closer):
+                self.at += len(closer)
+                return closer
+        found = _KEYWORD.match(self.text, self.at)
+        if found and found[0] in _CLOSERS:
+            self.at = found.end()
+            return found[0]
+        return ""
+
+    def _separator(self) -> None:
+        """What stands between two pipelines. Nothing may stand before a closing bracket."""
+        self.skip_blanks()
+        rest = self.text[self.at : self.at + 2]
+        if rest in ("&&", "||"):
+            self.at += 2
+            self.skip_lines()
+            if self.at >= len(self.text) or self.text[self.at] in ";&|)":
+                raise CannotRead("an operator without a command")
+        elif rest[:1] == "&":
+            self.oddities.add("background")
+            self.at += 1
+        elif rest[:1] == ";" and rest not in (";;", ";&"):
+            self.at += 1
+        elif rest[:1] not in ("", "\n", ")", ";"):
+            raise CannotRead(f"an unexpected {rest[:1]!r}")
+
+    def pipeline(self) -> None:
+        while found := re.compile(r"(?:!|time(?:[ \t]+-p)?(?:[ \t]+--)?)(?=[ \t(])").match(self.text, self.at):
+            self.at = found.end()
+            self.skip_blanks()
+        fed = self._fed
+        self.command()
+        self.skip_blanks()
+        while self.looking_at("|") and not self.looking_at("||"):
+            self.at += 2 if self.looking_at("|&") else 1
+            self.skip_lines()
+            self._fed = True
+            self.command()
+            self.skip_blanks()
+        self._fed = fed
+
+    # ── commands ──
+
+    def command(self) -> None:
+        self.deeper()
+        begin = len(self.commands)
+        found = _KEYWORD.match(self.text, self.at)
+        if self.looking_at("(("):
+            self.note(Command((literal("(("), Word(self.take_sum(), Kind.UNKNOWN))))
+            self._redirections(begin)
+        elif self.looking_at("("):
+            self.at += 1
+            self.commands_until(")")
+            self._redirections(begin)
+        elif found and (compound := self._compound(found[0])):
+            self.at = found.end()
+            compound()
+            self._redirections(begin)
+        else:
+            self._simple()
+        self.depth -= 1
+
+    def _compound(self, keyword: str) -> Callable[[], object] | None:
+        compounds: dict[str, Callable[[], object]] = {
+            "{": lambda: self.expect("}"),
+            "if": self._if,
+            "while": self._while,
+            "until": self._while,
+            "for": self._for,
+            "select": self._for,
+            "case": self._case,
+            "function": self._function,
+            "coproc": self._coproc,
+            "[[": self._condition,
+        }
+        return compounds.get(keyword)
+
+    def expect(self, *closers: str) -> str:
+        closer = self._list()
+        if closer not in closers:
+            raise CannotRead(f"{closer or 'the end'!r} where {closers[0]!r} should be")
+        return closer
+
+    def commands_until(self, closer: str) -> None:
+        """Inside of brackets: a list of its own, whose here-documents must end in it."""
+        bodies, self._bodies = self._bodies, []
+        start = self.at
+        self.expect(closer)
+        if self._bodies or (bodies and "\n" in self.text[start : self.at]):
+            raise CannotRead("here-documents across brackets")
+        self._bodies = bodies
+        self.awaiting_bodies = bool(bodies)
+
+    def _if(self) -> None:
+        self.expect("then")
+        while (closer := self.expect("elif", "else", "fi")) != "fi":
+            if closer == "elif":
+                self.expect("then")
+
+    def _while(self) -> None:
+        looped, self._looped = self._looped, True
+        self.expect("do")
+        self.expect("done")
+        self._looped = looped
+
+    def _for(self) -> None:
+        self.skip_blanks()
+        if self.looking_at("(("):
+            raise CannotRead("a loop that counts")
+        self._plain_name()
+        self.skip_lines()
+        if self.take(re.compile(r"in(?=[\s;]|\Z)")):
+            self._words_until_separator()
+        elif self.looking_at(";"):
+            self.at += 1
+        looped, self._looped = self._looped, True
+        if (opener := self._next_keyword("do", "{")) == "do":
+            self.expect("done")
+        elif opener == "{":
+            self.expect("}")
+        self._looped = looped
+
+    def _words_until_separator(self) -> None:
+        while True:
+            self.skip_blanks()
+            if self.text[self.at : self.at + 1] in (";", "\n"):
+                self.at += self.looking_at(";")
+                return
+            self._word()
+
+    def _word(self) -> Word:
+        """A word that must be there."""
+        start = self.at
+        word = self.word()
+        if self.at == start:
+            raise CannotRead("an operator where a word should be")
+        return word
+
+    def _plain_name(self) -> None:
+        self.skip_blanks()
+        if not self.take(re.compile(r"[A-Za-z_]\w*(?=[\s;()])")):
+            raise CannotRead("an unusual name")
+
+    def _next_keyword(self, *wanted: str) -> str:
+        self.skip_lines()
+        keyword = self.take(_KEYWORD)
+        if keyword not in wanted:
+            raise CannotRead(f"no {wanted[0]!r} where it should be")
+        return keyword
+
+    def _case(self) -> None:
+        self.skip_blanks()
+        self._word()
+        self.skip_lines()
+        if not self.take(re.compile(r"in(?=\s)")):
+            raise CannotRead("a case without 'in'")
+        while True:
+            self.skip_lines()
+            if self.take(re.compile(r"esac(?=[\s;&|<>()]|\Z)")):
+                return
+            self._patterns()
+            if self.expect(";;", ";&", ";;&", "esac") == "esac":
+                return
+
+    def _patterns(self) -> None:
+        self.at += self.looking_at("(")
+        while True:
+            self.skip_blanks()
+            self._word()
+            self.skip_blanks()
+            if self.looking_at(")"):
+                self.at += 1
+                return
+            if not self.looking_at("|"):
+                raise CannotRead("an unusual pattern")
+            self.at += 1
+
+    def _function(self) -> None:
+        self._plain_name()
+        self.skip_blanks()
+        self.take(re.compile(r"\([ \t]*\)"))
+        self._function_body()
+
+    def _function_body(self) -> None:
+        self.oddities.add("function")
+        looped, self._looped = self._looped, True
+        self.skip_lines()
+        self.command()
+        self._looped = looped
+
+    def _coproc(self) -> None:
+        self.oddities.add("coproc")
+        self.skip_blanks()
+        self.take(re.compile(r"[A-Za-z_]\w*[ \t]+(?=[({])"))
+        self.command()
+
+    def _condition(self) -> None:
+        words = [literal("[[")]
+        while words[-1].text != "]]" or not words[-1].bare:
+            self.skip_lines()
+            if operator := self.take(re.compile(r"&&|\|\||[<>](?!\()|(?<=\s)[()](?=\s)")):
+                words.append(Word(operator, bare=False, head=operator))
+            else:
+                words.append(self._word())
+                if self.text[self.at : self.at + 1] in ("(", "|", ";", "&"):
+                    raise CannotRead("an unusual condition")
+        self.note(Command(tuple(words)))
+
+    # ── simple commands ──
+
+    def _simple(self) -> None:
+        words: list[Word] = []
+        assigns: list[tuple[str, Word]] = []
+        redirects: list[Redirect] = []
+        while True:
+            self.skip_blanks()
+            if self.at >= len(self.text) or self._redirection(redirects):
+                if self.at >= len(self.text):
+                    break
+                continue
+            if self.text[self.at] in "\n;&|)":
+                break
+            if self.looking_at("("):
+                self._function_or_not(words, assigns, redirects)
+                return
+            if not words and self._assignment(assigns):
+                continue
+            words.append(self._argument(first=not words))
+        if not (words or assigns or redirects):
+            raise CannotRead("an operator without a command")
+        self.note(Command(tuple(words), tuple(assigns), tuple(redirects)))
+
+    def _argument(self, *, first: bool) -> Word:
+        word = self._word()
+        if first and word.bare and word.text in _RESERVED:
+            raise CannotRead(f"an unexpected {word.text!r}")
+        if self.text[self.at : self.at + 1] in ("<", ">") and word.text[:1] == "{" and word.text[-1:] == "}":
+            raise CannotRead("a named file descriptor")
+        if first and _SUBSCRIPTED.match(word.text):
+            raise CannotRead("an array")
+        return word
+
+    def _function_or_not(self, words: list[Word], assigns: list[tuple[str, Word]], redirects: list[Redirect]) -> None:
+        if len(words) != 1 or assigns or redirects or not self.take(re.compile(r"\([ \t]*\)")):
+            raise CannotRead("an unexpected '('")
+        self._function_body()
+
+    def _assignment(self, assigns: list[tuple[str, Word]]) -> bool:
+        found = _ASSIGNMENT.match(self.text, self.at)
+        if found is None:
+            return False
+        if self.text[found.end() : found.end() + 1] == "(":
+            raise CannotRead("an array")
+        word = self.word()
+        value = replace(word, text=word.text[len(found[0]) :], head=word.head[len(found[0]) :])
+        assigns.append((found[1], value))
+        return True
+
+    # ── redirections ──
+
+    def _redirections(self, begin: int) -> None:
+        """Those behind a compound command, whose commands have been noted from `begin` on."""
+        redirects: list[Redirect] = []
+        self.skip_blanks()
+        while self._redirection(redirects):
+            self.skip_blanks()
+        if redirects:
+            self.note(Command((), (), tuple(redirects)))
+        if any(redirect.feeds for redirect in redirects):
+            self.commands[begin:] = [replace(command, fed=True) for command in self.commands[begin:]]
+
+    def _redirection(self, redirects: list[Redirect]) -> bool:
+        found = _REDIRECT.match(self.text, self.at)
+        if found is None:
+            return False
+        self.at = found.end()
+        self.skip_blanks()
+        operator = found[1] or found[2]
+        if operator not in ("<<", "<<-"):
+            redirects.append(Redirect(operator, self._word()))
+            return True
+        written = self.take(_DELIMITER)
+        if not written:
+            raise CannotRead("an unusual here-document")
+        redirects.append(Redirect(operator, UNKNOWN))
+        delimiter = re.sub(r"['\"\\]", "", written)
+        self._bodies.append((redirects[-1], delimiter, delimiter != written))
+        self.awaiting_bodies = True
+        return True
+
+    def _read_bodies(self) -> None:
+        """The here-documents that begin after the line end that was just passed."""
+        bodies, self._bodies = self._bodies, []
+        self.awaiting_bodies = False
+        for redirect, delimiter, as_it_is in bodies:
+            body = self._body_until(delimiter, tabs=redirect.op == "<<-", joins=not as_it_is)
+            if as_it_is:
+                redirect.target = literal(body)
+            else:
+                redirect.target = self._expanded(body)
+
+    def _body_until(self, delimiter: str, *, tabs: bool, joins: bool) -> str:
+        start, joined = self.at, False
+        while self.at < len(self.text):
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            line, begin = self.text[self.at : end], self.at
+            self.at = end + 1
+            if not joined and (line.lstrip("\t") if tabs else line) == delimiter:
+                self.at = min(end + 1, len(self.text))
+                return self.text[start:begin]
+            joined = joins and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        raise CannotRead("a here-document without its end")
+
+    def _expanded(self, body: str) -> Word:
+        raise NotImplementedError
+
+    # ── between words ──
+
+    def skip_blanks(self) -> None:
+        """Blanks, and a comment, which ends before the end of its line."""
+        blank = self.take(_BLANK)
+        if "\n" in blank:
+            self.join_lines()
+        if self.looking_at("#"):
+            end = self.text.find("\n", self.at)
+            self.at = len(self.text) if end < 0 else end
+
+    def skip_lines(self) -> None:
+        self.skip_blanks()
+        while self.looking_at("\n"):
+            self.at += 1
+            if self._bodies:
+                self._read_bodies()
+            self.skip_blanks()

@@ -1,0 +1,33 @@
+"""The Responses API of OpenAI, with streaming and without anything stored there.
+
+What goes out is `responses_request`, what comes back is `responses_answer`, everything else is `wire`.
+"""
+
+from __future__ import annotations
+
+from covey.models.base import ModelRequest
+from covey.models.openai_compatible import OPENAI_URL
+from covey.models.responses_answer import ResponsesAnswer
+from covey.models.responses_request import encode_request
+from covey.models.wire import WireClient
+
+
+class OpenAIResponses(WireClient):
+    """One provider that speaks Responses."""
+
+    default_base_url = OPENAI_URL
+    optional_fields = {
+        "include": rb"(?i)encrypted[ _]content|'include'",
+        "reasoning.summary": rb"(?i)reasoning[. ]summar",
+        "reasoning": rb"(?i)reasoning\.effort|'reasoning'|\"param\": *\"reasoning\"",
+    }
+    """Models that do not think refuse all of them, and accounts that are not verified the summary."""
+
+    def _path(self, request: ModelRequest) -> str:
+        return "/responses"
+
+    def _encode(self, request: ModelRequest) -> bytes:
+        return encode_request(request, self._provider_id)
+
+    def _decoder(self, request: ModelRequest) -> ResponsesAnswer:
+        return ResponsesAnswer(call.id for message in request.messages for call in message.tool_calls)

@@ -1,0 +1,309 @@
+"""What every wire format does in the same way: ask, repeat what may be repeated, read, and say what went wrong.
+
+A format is a `WireClient` that fills in where to (`_path`), who asks (`_auth_headers`), what goes out (`_encode`), what
+comes back (`_decoder`), and, where its errors differ from the usual, what they mean (`_judge`). The network is `http`.
+Texts are for people, and keys are kept out of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from covey import __version__
+from covey.config.schema import ProviderSettings
+from covey.lifecycle.reply import ModelFact, UsageReported
+from covey.models.base import ModelFailed, ModelRequest, Retry
+from covey.models.http import Answer, Endpoint, HttpFailed, open_http
+from covey.models.retry import delay_before_retry, retry_after_of
+from covey.models.trouble import NOT_AN_API, AnswerBroken, Trouble, error_text_of_body, judge
+
+AFTER_FINISH_S = 5.0
+"""How long to wait for the token counts once the answer itself is whole: they are not worth more."""
+MAX_ERROR_BYTES = 64 * 1024
+"""As much of an error is read: the sentence that matters comes first."""
+MIN_SECRET = 8
+"""Shorter words in headers are no keys, and hiding them would only garble the text."""
+
+
+class Decoder(Protocol):
+    """One answer, as far as it has come; `sse.SseAnswer` is the base of ours."""
+
+    done: bool
+    """Nothing that follows can matter: call `end`."""
+    finished: bool
+    """Everything but the usage and the end mark is here."""
+
+    def feed(self, data: bytes) -> list[ModelFact]:
+        """The facts that `data` completes. Raises nothing: words before a break count, and `end` tells of it."""
+        ...
+
+    def end(self) -> list[ModelFact]:
+        """The last facts, of which the very last one is `Stopped`; raises AnswerBroken if there is no usable end."""
+        ...
+
+
+@dataclass
+class _Attempts:
+    """The attempts for one request: how many there were, and what was wrong with the last one."""
+
+    request: ModelRequest
+    path: str
+    body: bytes
+    count: int = 0
+
+
+class WireClient(ABC):
+    """One provider that is asked by POST and answers in a stream."""
+
+    default_base_url = ""
+    """Where the provider is, unless the settings say otherwise; empty: they must."""
+    optional_fields: Mapping[str, bytes] = {}
+    """Fields of a body that some models refuse (`a.b` for one inside another), and the pattern of such a refusal.
+
+    The request is repeated without the field, and so is every later one for that model.
+    """
+
+    def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
+        self._provider_id = provider_id
+        self._settings = settings
+        self._refused: dict[str, set[str]] = {}
+        """For each model, the optional fields that it refused."""
+        endpoint = Endpoint(
+            url=self._address(),
+            headers=self._headers(),
+            connect_timeout_s=settings.connect_timeout_s,
+            idle_timeout_s=settings.idle_timeout_s,
+        )
+        try:
+            self._http = open_http(endpoint)
+        except HttpFailed as failure:
+            raise self._failed(f"the server {failure}") from None
+
+    # What a format fills in.
+
+    @abstractmethod
+    def _path(self, request: ModelRequest) -> str:
+        """What is appended to the path of base_url, such as "/chat/completions"; may end with a query."""
+
+    @abstractmethod
+    def _encode(self, request: ModelRequest) -> bytes:
+        """The body of the request."""
+
+    @abstractmethod
+    def _decoder(self, request: ModelRequest) -> Decoder:
+        """What will read the answer."""
+
+    def _auth_headers(self) -> dict[str, str]:
+        """How the key is shown, and what else every request carries. The headers of the settings come on top."""
+        return {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+
+    def _judge(self, status: int, body: bytes) -> Trouble:
+        """What a refused request means."""
+        return judge(status, body)
+
+    def _retry_after(self, body: bytes) -> float | None:
+        """How many seconds a refusal asks to wait, where no header says it."""
+        return None
+
+    # What is the same for all.
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+        attempts = _Attempts(request, self._checked_path(request), self._body(request))
+        seen = False
+        while True:
+            answer = await self._ask(attempts)
+            decoder = self._decoder(request)
+            try:
+                request.on_connected()
+                while not decoder.done and (data := await self._read(answer, decoder)):
+                    for fact in decoder.feed(data):
+                        seen = seen or not isinstance(fact, UsageReported)
+                        yield fact
+                last_facts = decoder.end()
+                await answer.finish()
+                break
+            except HttpFailed as failure:
+                raise self._failed(f"the server {failure}", None if seen else Trouble.BUSY) from None
+            except AnswerBroken as broken:
+                if seen or broken.trouble is not Trouble.BUSY:
+                    raise self._failed(f"the server {broken}", broken.trouble, seen=seen) from None
+                error = f"the server {broken}"
+            finally:
+                await answer.close()
+            await self._wait(attempts, error, Trouble.BUSY, None)  # it was too busy to say a word
+        for fact in last_facts:
+            yield fact  # here the connection is free already, however long the reader takes
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    @property
+    def _api_key(self) -> str:
+        return self._settings.api_key.strip()
+
+    async def _read(self, answer: Answer, decoder: Decoder) -> bytes:
+        if not decoder.finished:
+            return await answer.read()
+        try:
+            async with asyncio.timeout(AFTER_FINISH_S):
+                return await answer.read()
+        except (TimeoutError, HttpFailed):
+            return b""
+
+    async def _ask(self, attempts: _Attempts) -> Answer:
+        """The answer as soon as it begins; repeats the request while that can help."""
+        while True:
+            attempts.count += 1
+            retry_after = None
+            try:
+                answer = await self._http.post(attempts.body, attempts.path)
+                if 200 <= answer.status < 300:
+                    return answer
+                body = await self._read_error(answer)
+                retry_after = retry_after_of(answer.headers, time.time())
+                if retry_after is None:
+                    retry_after = self._retry_after(body)
+                trouble = self._judge(answer.status, body)
+                if trouble is Trouble.REFUSED and self._leaves_out(attempts, body):
+                    continue
+                error = self._refusal(answer, body, trouble)
+            except HttpFailed as failure:
+                trouble, error = Trouble.BUSY, f"the server {failure}"
+                if not failure.retry:
+                    raise self._failed(error, trouble) from None
+            await self._wait(attempts, error, trouble, retry_after)
+
+    def _body(self, request: ModelRequest) -> bytes:
+        body = self._encode(request)
+        for field in self._refused.get(request.model, ()):
+            body = without(body, field) or body
+        return body
+
+    def _leaves_out(self, attempts: _Attempts, error: bytes) -> bool:
+        """Whether the refusal is about an optional field; if so, it is out of the body now."""
+        for field, pattern in self.optional_fields.items():
+            if re.search(pattern, error) and (body := without(attempts.body, field)):
+                self._refused.setdefault(attempts.request.model, set()).add(field)
+                attempts.body = body
+                attempts.count -= 1  # it was no trouble, only a question
+                return True
+        return False
+
+    async def _wait(self, attempts: _Attempts, error: str, trouble: Trouble, retry_after: float | None) -> None:
+        """Until it is time for the next attempt; raises ModelFailed if there should be none."""
+        delay = None
+        if trouble is Trouble.BUSY:
+            delay = delay_before_retry(
+                attempts.count, self._settings.max_attempts, retry_after=retry_after, jitter=random.random()
+            )
+        if delay is None:
+            tried = f" (tried {attempts.count} times)" if attempts.count > 1 else ""
+            raise self._failed(error + tried, trouble)
+        attempts.request.on_retry(Retry(attempts.count, delay, str(self._failed(error))))
+        await asyncio.sleep(delay)
+
+    async def _read_error(self, answer: Answer) -> bytes:
+        body = b""
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                while len(body) < MAX_ERROR_BYTES and (data := await answer.read()):
+                    body += data
+                await answer.finish()
+        except (TimeoutError, HttpFailed):
+            pass  # the status says enough
+        finally:
+            await answer.close()
+        return body
+
+    def _refusal(self, answer: Answer, body: bytes, trouble: Trouble) -> str:
+        status, told = answer.status, error_text_of_body(body) or "it gave no reason"
+        if told == NOT_AN_API and status >= 500:
+            told = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
+        elif told == NOT_AN_API:
+            return f"the server {told} (status {status})"
+        if trouble is Trouble.AUTH:
+            what = "the API key" if self._api_key else "a request without an API key"
+            advice = f"Set api_key for the provider {self._provider_id!r} in the configuration."
+            return f"the server refused {what} ({status}): {told}. {advice}"
+        if target := answer.headers.get("location"):
+            return f"the server moved ({status}): put its new address, {target}, into base_url"
+        return f"the server answered {status}: {told}"
+
+    def _failed(self, text: str, trouble: Trouble | None = None, *, seen: bool = False) -> ModelFailed:
+        return ModelFailed(
+            f"{self._provider_id}: {self._without_secrets(text)}",
+            auth=trouble is Trouble.AUTH,
+            overflow=trouble is Trouble.OVERFLOW,
+            busy=trouble in (Trouble.BUSY, Trouble.SPENT) and not seen,
+        )
+
+    def _without_secrets(self, text: str) -> str:
+        """Servers like to quote the key that they refuse. Headers may hold keys too."""
+        words = [word for value in self._settings.headers.values() for word in value.split() if len(word) >= MIN_SECRET]
+        for secret in (self._api_key, *words):
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            "user-agent": f"covey/{__version__}",
+        }
+        headers |= self._auth_headers()
+        headers |= {name.lower(): value for name, value in self._settings.headers.items()}
+        for name, value in headers.items():
+            if not all(" " <= character <= "~" for character in name + value):
+                raise self._failed(f"the header {name!r} or the api_key has characters that cannot be sent")
+        return headers
+
+    def _address(self) -> str:
+        base_url = self._settings.base_url or self.default_base_url
+        parts = urlsplit(base_url)
+        try:
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or not _is_plain(base_url):
+            raise self._failed('base_url must be an address, such as "http://127.0.0.1:8080/v1"')
+        if parts.username is not None:
+            raise self._failed("base_url must not hold a user or password: use api_key or headers")
+        return parts._replace(path=parts.path.rstrip("/"), fragment="").geturl()
+
+    def _checked_path(self, request: ModelRequest) -> str:
+        path = self._path(request)
+        if not _is_plain(path):
+            raise self._failed(f"the name of the model, {request.model!r}, has characters that cannot be sent")
+        return path
+
+
+def without(body: bytes, field: str) -> bytes | None:
+    """The JSON object `body` without the field, and without what that leaves empty; None if it has no such field."""
+    value: dict[str, Any] = msgspec.json.decode(body)
+    outer, _, inner = field.partition(".")
+    if inner:
+        inside = value.get(outer)
+        if not isinstance(inside, dict) or inside.pop(inner, None) is None:
+            return None
+    if not inner or not value[outer]:
+        if outer not in value:
+            return None
+        del value[outer]
+    return msgspec.json.encode(value)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it can stand in the first line of a request without ending it."""
+    return all("!" <= character <= "~" for character in text)

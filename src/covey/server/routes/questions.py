@@ -1,0 +1,35 @@
+"""Routes about questions that the agent asks."""
+
+from __future__ import annotations
+
+from covey.protocol.events import QuestionBatchRequest
+from covey.protocol.requests import AnswerQuestions, CancelQuestions, Resolved
+from covey.server.endpoint import Call, Endpoint
+
+
+async def list_questions(call: Call, _body: None) -> list[QuestionBatchRequest]:
+    workspace = await call.workspace()
+    return workspace.questions.pending
+
+
+async def answer_questions(call: Call, body: AnswerQuestions) -> Resolved:
+    workspace = await call.workspace()
+    return Resolved(resolved=workspace.questions.answer(body.batch_request_id, body.responses))
+
+
+async def refuse_questions(call: Call, body: CancelQuestions) -> Resolved:
+    workspace = await call.workspace()
+    return Resolved(resolved=workspace.questions.refuse(body.batch_request_id))
+
+
+Q = "/v1/workspaces/{id}/questions"
+
+ENDPOINTS = (
+    Endpoint("GET", Q, list_questions, "Questions that wait for an answer.", answer=list[QuestionBatchRequest]),
+    Endpoint(
+        "POST", Q + "/answer", answer_questions, "Answer a batch; the first answer wins.", AnswerQuestions, Resolved
+    ),
+    Endpoint(
+        "POST", Q + "/cancel", refuse_questions, "Answer none: the agent goes on alone.", CancelQuestions, Resolved
+    ),
+)

@@ -1,0 +1,38 @@
+"""The agent tool: let a read-only agent in a session of its own look into something."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+
+PROMPT_LIMIT = 50_000
+"""Characters: a long task with what it needs to know, not a copy of the conversation."""
+
+
+class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    prompt: Annotated[
+        str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out, and what to report back.")
+    ]
+
+
+class Agent(Tool[AgentParams]):
+    name = "agent"
+    parallel = True
+    params = AgentParams
+
+    def wish(self, params: AgentParams, context: ToolContext) -> Wish:
+        # It can only do what nobody need be asked about; whatever else it tries is decided there.
+        return Wish(tool=self.name, action="delegate", subject=params.prompt, harmless=True)
+
+    def describe(self, params: AgentParams, context: ToolContext) -> str:
+        return " ".join(params.prompt.split())[:200]
+
+    async def run(self, params: AgentParams, context: ToolContext) -> ToolOutput:
+        if not params.prompt.strip():
+            raise ToolFailed("The prompt is empty: say what to find out.")
+        report = await context.host.delegate(context, params.prompt)
+        return ToolOutput(report.strip() or "The agent ended without a report. Ask in another way, or look yourself.")

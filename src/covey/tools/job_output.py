@@ -1,0 +1,53 @@
+"""The job_output tool: what a background job has written since the last look, and whether it still runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.bash import exit_text
+from covey.tools.jobs import UNREAD_LIMIT, Job, Jobs, shown
+
+MAX_WAIT_S = 60
+
+
+class JobOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    job_id: Annotated[str, msgspec.Meta(description="The id that bash gave, such as job-1.")]
+    wait_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=MAX_WAIT_S, description="Seconds to wait for news if there are none; at most 60."),
+    ] = 0
+
+
+class JobOutput(Tool[JobOutputParams]):
+    name = "job_output"
+    params = JobOutputParams
+    parallel = True
+    result_limit = UNREAD_LIMIT + 2_000
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    def wish(self, params: JobOutputParams, context: ToolContext) -> Wish:
+        return Wish(tool=self.name, action="read", subject=params.job_id, harmless=True)
+
+    async def run(self, params: JobOutputParams, context: ToolContext) -> ToolOutput:
+        job = self._jobs.get(context.session_id, params.job_id)
+        if params.wait_s:
+            await job.news_within(params.wait_s)
+        output = job.take().rstrip("\n") or "(no new output)"
+        return ToolOutput(
+            f"{output}\n\n{job.id} ({shown(job.command)}): {state_of(job)}",
+            metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
+        )
+
+
+def state_of(job: Job) -> str:
+    if job.is_running:
+        return "running"
+    if job.exit_code is None and job.was_killed:
+        return "ended by job_kill"
+    return exit_text(job.exit_code)

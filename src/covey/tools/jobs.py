@@ -1,0 +1,164 @@
+"""Background jobs: commands that a session leaves running, until they end, are ended, or the workspace closes.
+
+A job is not a process of the run that started it: it carries the workspace's tag instead, so the end of a run leaves
+it alone, and the next start after a crash of the server finds it (`kill_left_jobs`). Nothing is stored about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from covey.tools.base import ToolFailed
+from covey.tools.output import Unread
+from covey.tools.processes import Completed, Processes, kill_tagged
+
+RUNNING_LIMIT = 20
+"""Jobs that run at the same time in a workspace. A model that wants more has lost sight of what it started."""
+ENDED_KEPT = 20
+"""Jobs that have ended and can still be looked at; the oldest is forgotten first."""
+UNREAD_LIMIT = 30_000
+"""Bytes of output that nobody has looked at yet: what one look shows."""
+COMMAND_SHOWN = 60
+"""Characters of a command in a list."""
+
+
+class Job:
+    """One command in the background, and what it has written since somebody last looked."""
+
+    def __init__(self, job_id: str, session_id: str, command: str) -> None:
+        self.id = job_id
+        self.session_id = session_id
+        self.command = command
+        self.was_killed = False
+        self._news = asyncio.Event()
+        self.unread = Unread(UNREAD_LIMIT, self._news.set)
+        self._task: asyncio.Task[Completed] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    @property
+    def exit_code(self) -> int | None:
+        """As `Completed` has it; None: it runs, or did not end by itself."""
+        if self._task is None or not self._task.done() or self._task.cancelled() or self._task.exception():
+            return None
+        return self._task.result().exit_code
+
+    def take(self) -> str:
+        """The output since the last look, at most `UNREAD_LIMIT` bytes of it."""
+        running = self.is_running
+        if running:
+            self._news.clear()
+        return self.unread.take(last=not running)
+
+    async def news_within(self, seconds: float) -> None:
+        """Wait until there is output that nobody has seen, or the job has ended; no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+    def follow(self, task: asyncio.Task[Completed]) -> None:
+        self._task = task
+        task.add_done_callback(lambda _: self._news.set())
+
+    async def end(self) -> None:
+        """End it with all its processes. If whoever waits is cancelled, it is ended all the same."""
+        if self.is_running:
+            assert self._task is not None
+            self.was_killed = True
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+class Jobs:
+    """The jobs of one workspace. `tag` is the workspace's: `workspace_tag`."""
+
+    def __init__(self, processes: Processes, tag: str) -> None:
+        self._processes = processes
+        self._tag = tag
+        self._numbers = itertools.count(1)
+        self._jobs: dict[str, Job] = {}
+        self._closed = False
+
+    async def start(self, session_id: str, command: str, cwd: Path, env: Mapping[str, str]) -> Job:
+        """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
+        if self._closed:
+            raise ToolFailed("The workspace is closing: nothing can be started any more.")
+        running = [job for job in self._jobs.values() if job.is_running]
+        if len(running) >= RUNNING_LIMIT:
+            mine = _listed(job for job in running if job.session_id == session_id)
+            raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
+        job = Job(f"job-{next(self._numbers)}", session_id, command)
+        work = self._processes.run_command(
+            command, cwd=cwd, env=env, tag=f"{self._tag}/{job.id}", timeout_s=None, output=job.unread
+        )
+        task = asyncio.get_running_loop().create_task(work, name=job.id)
+        job.follow(task)
+        self._jobs[job.id] = job
+        try:
+            await asyncio.sleep(0)  # its first step starts the command, or fails
+        except asyncio.CancelledError:  # the model will never learn of it
+            await job.end()
+            raise
+        if task.done() and not task.cancelled() and (error := task.exception()):
+            del self._jobs[job.id]
+            raise error
+        self._forget_old()
+        return job
+
+    def get(self, session_id: str, job_id: str) -> Job:
+        """A job of this session; raises ToolFailed for any other."""
+        job = self._jobs.get(job_id)
+        if job and job.session_id == session_id:
+            return job
+        mine = _listed(job for job in self._jobs.values() if job.session_id == session_id)
+        if job:
+            raise ToolFailed(f"{job_id} belongs to another session, which alone can look at it or end it. {mine}")
+        raise ToolFailed(f"There is no {job_id}: it never was, or it ended long ago. {mine}")
+
+    async def end_session(self, session_id: str) -> None:
+        """The session is gone: so are its jobs."""
+        mine = [job for job in self._jobs.values() if job.session_id == session_id]
+        await asyncio.gather(*(job.end() for job in mine))
+        for job in mine:
+            self._jobs.pop(job.id, None)
+
+    async def close(self) -> None:
+        """The workspace closes: end all jobs, and start no more. Takes as long as a stubborn process: 4 s."""
+        self._closed = True
+        await asyncio.gather(*(job.end() for job in self._jobs.values()))
+        self._jobs.clear()
+
+    def _forget_old(self) -> None:
+        ended = [job for job in self._jobs.values() if not job.is_running]
+        for job in ended[: max(0, len(ended) - ENDED_KEPT)]:
+            del self._jobs[job.id]
+
+
+def workspace_tag(workspace_id: str) -> str:
+    """What marks the jobs of a workspace. The tag of a run goes on after the id, without a slash: it is another tag."""
+    return f"covey-{workspace_id}"
+
+
+def kill_left_jobs(workspace_ids: Collection[str]) -> int:
+    """End the jobs that a killed server left behind; gives how many processes there were. Blocks.
+
+    Only for a server that owns the store with these workspaces and has not opened any of them yet.
+    """
+    return kill_tagged(*map(workspace_tag, workspace_ids))
+
+
+def _listed(jobs: Iterable[Job]) -> str:
+    told = [f"{job.id} ({shown(job.command)})" for job in jobs]
+    return f"Jobs of this session: {', '.join(told)}." if told else "This session has no jobs."
+
+
+def shown(command: str) -> str:
+    """A command on one line, and not too long."""
+    line = " ".join(command.split())
+    return line if len(line) <= COMMAND_SHOWN else f"{line[:COMMAND_SHOWN]}..."

@@ -1,0 +1,46 @@
+"""The todos tool: the session's list of things to do, for the model to keep its plan and for people to see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import msgspec
+
+from covey.lifecycle.permissions import Wish
+from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput
+
+TODOS_LIMIT = 100
+"""More is not a plan any more, and the list is sent to every client with each change."""
+TEXT_LIMIT = 500
+"""Characters of one line."""
+
+
+class TodosParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    todos: Annotated[
+        tuple[Todo, ...],
+        msgspec.Meta(max_length=TODOS_LIMIT, description="The whole list, in the order in which to do it."),
+    ]
+
+
+class Todos(Tool[TodosParams]):
+    name = "todos"
+    params = TodosParams
+
+    def wish(self, params: TodosParams, context: ToolContext) -> Wish:
+        return Wish(tool=self.name, action="note", subject="the list of things to do", harmless=True)
+
+    async def run(self, params: TodosParams, context: ToolContext) -> ToolOutput:
+        for number, todo in enumerate(params.todos, 1):
+            if not todo.content.strip():
+                raise ToolFailed(f"Thing {number} has no content: say what is to be done, or leave it out.")
+            if max(len(todo.content), len(todo.active_form)) > TEXT_LIMIT:
+                raise ToolFailed(f"Thing {number} is longer than {TEXT_LIMIT} characters: say it shorter.")
+        count = Counter(todo.status for todo in params.todos)
+        if count["in_progress"] > 1:
+            raise ToolFailed(f"{count['in_progress']} things are in_progress. Let at most one be, the others pending.")
+        context.host.set_todos(context.session_id, params.todos)
+        if not params.todos:
+            return ToolOutput("The list is empty now.")
+        told = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
+        return ToolOutput(f"The list is kept: {told}.", metadata={"todos": msgspec.to_builtins(params.todos)})

@@ -1,0 +1,164 @@
+"""A conversation that becomes too long is summarised inside the run, which keeps its id and has one end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from covey.config.schema import Config, LimitSettings, ModelSettings
+from covey.engine import summary
+from covey.lifecycle.reply import UsageReported
+from covey.models.base import ModelFailed
+from covey.protocol.messages import Message
+from tests.support.engine import Engine, Gate, call, config, running, within
+
+pytestmark = pytest.mark.anyio
+
+
+def with_window(tokens: int, share: float = 0.8) -> Config:
+    """A configuration whose model has a window of so many tokens."""
+    base = config()
+    provider = base.providers["test"]
+    model = ModelSettings(id="m", context_window=tokens)
+    return msgspec.structs.replace(
+        base,
+        providers={"test": msgspec.structs.replace(provider, models=(model,))},
+        limits=LimitSettings(summarize_at=share),
+    )
+
+
+def summaries(engine: Engine) -> list[Message]:
+    return [message for message in engine.messages() if message.is_summary_message]
+
+
+async def test_scenario_19_a_run_that_becomes_too_long_is_summarised_and_goes_on(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1000)) as engine:
+        engine.model.answer("I look.", *call(), UsageReported(850, 10))
+        engine.model.answer("They wanted a bird house; the wood is cut.")
+        engine.model.answer("The bird house is done.")
+        await engine.post("build a bird house", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.text) == ("completed", "The bird house is done.")
+        assert list(engine.terminals()) == ["a"]
+        (written,) = summaries(engine)
+        assert engine.workspace.sessions.get(engine.session_id).summary_message_id == written.id
+        _, asked, following = engine.model.requests
+        assert asked.messages[-1].role == "user" and "ummar" in asked.messages[-1].text
+        (seen,) = following.messages
+        assert seen.role == "user"
+        assert "the wood is cut" in seen.text and "build a bird house" in seen.text
+
+
+async def test_the_next_prompt_sees_the_summary_and_what_came_after_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("one", "a")
+        await engine.ended("a")
+        engine.model.answer("They said one.")
+        receipt = await engine.workspace.summarize(engine.session_id)
+        run = await engine.ended(receipt.run_id)
+        assert (run.state, run.prompt, run.text) == ("completed", summary.PROMPT, "They said one.")
+        await engine.post("two", "b")
+        await engine.ended("b")
+        texts = [message.text for message in engine.model.requests[-1].messages]
+        assert texts == ["They said one.", "two"]
+
+
+async def test_a_conversation_that_the_model_refuses_as_too_long_is_summarised(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for name in "abc":
+            await engine.post("word " * 100 + name, name)
+            await engine.ended(name)
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        engine.model.answer("a, b and c were said.")
+        engine.model.answer("d is done.")
+        await engine.post("d", "d")
+        run = await engine.ended("d")
+        assert (run.state, run.text) == ("completed", "d is done.")
+        asked = engine.model.requests[-2]
+        assert 1 < len(asked.messages) < len(engine.model.requests[-3].messages), "the oldest were left out"
+
+
+async def test_a_summary_that_does_not_help_fails_the_run_instead_of_going_round(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        engine.model.answer("Something was said.")
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.error) == ("failed", "test: too long")
+        assert len(engine.model.requests) == 3
+
+
+async def test_a_summary_longer_than_the_bound_is_not_summarised_again_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(200)) as engine:
+        engine.model.answer("I look.", *call(), UsageReported(180, 10))
+        engine.model.answer("word " * 400)
+        engine.model.answer("done")
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        assert len(summaries(engine)) == 1
+
+
+async def test_an_empty_summary_fails_the_run_and_the_conversation_stays(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("one", "a")
+        await engine.ended("a")
+        engine.model.answer("  ")
+        run = await engine.ended((await engine.workspace.summarize(engine.session_id)).run_id)
+        assert run.state == "failed"
+        assert engine.workspace.sessions.get(engine.session_id).summary_message_id == ""
+        await engine.post("two", "b")
+        await engine.ended("b")
+        assert engine.model.prompts[-1] == ["one", summary.PROMPT, "two"]
+
+
+async def test_a_cancel_in_the_middle_of_a_summary_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1000)) as engine:
+        gate = Gate()
+        engine.model.answer("I look.", *call(), UsageReported(990, 10))
+        engine.model.answer("They wanted", gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        assert (await engine.ended("a")).state == "cancelled"
+        assert engine.workspace.sessions.get(engine.session_id).summary_message_id == ""
+        await engine.post("b", "b")
+        await engine.ended("b")
+        assert engine.model.prompts[-1] == ["a", "b"]
+        assert "They wanted" not in [message.text for message in engine.model.requests[-1].messages]
+
+
+async def test_a_cancel_after_the_summary_is_no_word_about_it(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1000)) as engine:
+        gate = Gate()
+        engine.model.answer("I look.", *call(), UsageReported(990, 10))
+        engine.model.answer("They wanted a house.")
+        engine.model.answer(gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        assert (await engine.ended("a")).state == "cancelled"
+        (written,) = summaries(engine)
+        assert written.finish is not None and written.finish.reason == "end_turn"
+
+
+async def test_a_prompt_folded_before_the_summary_is_not_lost(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1000)) as engine:
+        gate = Gate()
+
+        async def wait_for_the_second() -> None:
+            await within(gate.reached())
+            await engine.post("and a door")
+            gate.open()
+
+        engine.model.answer(gate, *call())
+        engine.model.answer("I do both.", *call(call_id="c2"), UsageReported(990, 10))
+        engine.model.answer("A summary.")
+        await engine.post("a house", mode="own_turn", run_id="a")
+        await asyncio.create_task(wait_for_the_second())
+        await engine.ended("a")
+        (seen,) = engine.model.requests[-1].messages
+        assert "a house" in seen.text and "and a door" in seen.text
