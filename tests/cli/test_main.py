@@ -87,7 +87,7 @@ def test_an_unknown_option_shows_the_usage_of_its_command(capsys: pytest.Capture
         assert "unrecognized arguments: --frob" in said
 
 
-@pytest.mark.parametrize("name", ["models", "web"])
+@pytest.mark.parametrize("name", ["web"])
 def test_commands_that_are_not_there_yet(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--json"]) == exits.USAGE
     assert f"`covey {name}` is not there yet" in capsys.readouterr().err

@@ -294,10 +294,15 @@ def test_r1_a_full_queue_refuses_with_a_retryable_answer(narrow: Workspace, mode
     narrow.ended("r4")
 
 
-@pytest.mark.xfail(strict=True, reason="POST S/summarize is not there yet")
-def test_scenario_19_summarising_in_the_middle_of_a_run(workspace: Workspace) -> None:
+def test_scenario_19_summarising_is_a_run_like_any_other(workspace: Workspace, model: FakeModel) -> None:
+    """In the middle of a run: test_e2e_agent, through every wire format."""
     session = workspace.session()
     workspace.ended(workspace.prompt(session, "hello")["run_id"])
+    model.on(lambda request: Reply(text="They said hello."))
+    stream = workspace.stream()
     answer = workspace.request("POST", f"/agent/sessions/{session}/summarize")
     assert answer.status == 202
+    assert stream.terminal(answer.body["run_id"])["text"] == "They said hello."
     assert workspace.ended(answer.body["run_id"])["state"] == "completed"
+    (summary,) = (message for message in workspace.messages(session) if message.get("is_summary_message"))
+    assert workspace.get(f"/sessions/{session}")["summary_message_id"] == summary["id"]

@@ -47,7 +47,14 @@ class House:
         loop = asyncio.get_running_loop()
         world = World(lambda: 2_000_000_000.0 + loop.time())
         shared = Shared(
-            self.store, SimJournal(self.store), world, self.directory, None, {}, end_processes=lambda tag: 0
+            self.store,
+            SimJournal(self.store),
+            world,
+            self.directory,
+            None,
+            {},
+            end_processes=lambda tag: 0,
+            end_jobs=lambda ids: 0,
         )
         self.all = Workspaces(shared, self._on_idle, idle_exit_s)
         await self.all.start()

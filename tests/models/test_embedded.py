@@ -296,6 +296,7 @@ def test_a_tiny_model_gets_a_short_prompt_and_no_tools() -> None:
     assert (asked.tools, asked.effort, asked.sees_images) == ([], "", False)
     assert asked.max_tokens == local_model.MAX_TOKENS
     assert roles(asked.messages) == ["user: hello"]
+    assert fit(request("hello", system="Be kind."), 4096).system == "Be kind."
 
 
 def test_a_tiny_model_gets_the_last_messages_that_fit_beginning_with_a_prompt() -> None:

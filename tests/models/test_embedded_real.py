@@ -29,6 +29,9 @@ QUIET_TICKS = 3
 """Of 10 ms: what looking, and falling asleep, may cost."""
 
 
+SHORT = request("Say yes.", max_tokens=4)
+
+
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
@@ -76,7 +79,7 @@ async def computing(client: Embedded) -> int:
 
 
 async def test_a_real_answer(client: Embedded) -> None:
-    facts = await answer(client, "What is the capital of France?")
+    facts = await answer(client, request("What is the capital of France?", max_tokens=50))
     assert "Paris" in text(facts)
     (usage,) = [fact for fact in facts if isinstance(fact, UsageReported)]
     assert 0 < usage.prompt_tokens < 200
@@ -84,7 +87,7 @@ async def test_a_real_answer(client: Embedded) -> None:
 
 
 async def test_a_cancel_in_the_middle_of_an_answer_stops_the_computation_within_a_second(client: Embedded) -> None:
-    await answer(client, "Say yes.")
+    await answer(client, SHORT)
     asking: asyncio.Task[object] = asyncio.create_task(
         answer(client, request("Write a very long story.", max_tokens=2000))
     )
@@ -93,11 +96,11 @@ async def test_a_cancel_in_the_middle_of_an_answer_stops_the_computation_within_
 
 
 async def test_a_cancel_in_the_middle_of_a_long_prompt_stops_the_computation_within_a_second(client: Embedded) -> None:
-    await answer(client, "Say yes.")
+    await answer(client, SHORT)
     asking: asyncio.Task[object] = asyncio.create_task(answer(client, "fox word " * 1500))
     pid = await computing(client)
     assert await ticks_between_one_and_two_seconds_after(asking, pid) <= QUIET_TICKS
-    assert text(await answer(client, "Say yes."))
+    assert text(await answer(client, SHORT))
 
 
 async def test_a_prompt_that_does_not_fit_is_an_overflow(client: Embedded) -> None:
@@ -107,7 +110,7 @@ async def test_a_prompt_that_does_not_fit_is_an_overflow(client: Embedded) -> No
 
 
 async def test_a_stranger_without_the_key_is_refused(client: Embedded) -> None:
-    await answer(client, "Say yes.")
+    await answer(client, SHORT)
     assert client._child and client._child._address
     url = client._child._address.base_url
     async with httpx2.AsyncClient(trust_env=False) as stranger:

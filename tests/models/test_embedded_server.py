@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,8 +60,10 @@ def test_a_tiny_model_is_kept_on_a_short_leash() -> None:
     assert params.sampling.temp < 0.5
 
 
-def test_threads_are_few() -> None:
-    assert 1 <= threads() <= MAX_THREADS
+@pytest.mark.parametrize(("cores", "used"), [(1, 1), (2, 1), (4, 3), (64, MAX_THREADS)])
+def test_a_core_is_left_to_everybody_else(cores: int, used: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    assert threads() == used
 
 
 def test_a_process_whose_parent_is_gone_leaves_at_once(tmp_path: Path) -> None:

@@ -6,16 +6,19 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry
 from covey.models.http_direct import Direct
 from covey.models.openai_compatible import OpenAIChat
 from covey.models.wire import WireClient
-from tests.models.asking import KEY, answer, client, request
-from tests.support.fake_model import Call, FakeModel, Reply
+from covey.protocol.messages import Reasoning, ReasoningPart
+from tests.models.asking import KEY, answer, client, message, request
+from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +80,30 @@ async def test_what_a_server_does_not_know_is_left_out_from_then_on(model: FakeM
     assert [field in sent.body for sent in model.requests] == [True, False, False]
     assert all("messages" in sent.body for sent in model.requests)
     assert retries == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "Missing `reasoning_content` field in the assistant message at message index 1.",
+    ],
+)
+async def test_a_model_that_misses_its_thoughts_gets_them_back(model: FakeModel, error: str) -> None:
+    """DeepSeek wants them since 2026, and refused them before."""
+    thought = ReasoningPart(data=Reasoning(thinking="hm", signature=""))
+    others = structs.replace(message("assistant", thought, "yes"), model="small")
+    asked = request("a", message("assistant", thought, "no"), "b", others, "c")
+
+    def said(sent: Recorded) -> list[Any]:
+        return [entry.get("reasoning_content") for entry in sent.body["messages"] if entry["role"] == "assistant"]
+
+    refusal = Reply(status=400, body=json.dumps({"error": {"message": error}}))
+    model.on(lambda sent: Reply() if said(sent) == ["hm", ""] else refusal)
+    async with client(model.url) as opened:
+        for _ in range(2):
+            assert (await answer(opened, asked))[-1] == Stopped("end_turn")
+    assert [said(sent) for sent in model.requests] == [[None, None], ["hm", ""], ["hm", ""]]
 
 
 async def test_a_field_that_is_refused_although_it_is_not_there(model: FakeModel) -> None:

@@ -59,7 +59,15 @@ class Site:
         self.counts: Counter[str] = Counter()
         self.journal = Journal(self.store)
         shared = Shared(
-            self.store, self.journal, World(), directory, None, {}, self.counts, end_processes=lambda tag: 0
+            self.store,
+            self.journal,
+            World(),
+            directory,
+            None,
+            {},
+            self.counts,
+            end_processes=lambda tag: 0,
+            end_jobs=lambda ids: 0,
         )
         self.workspaces = Workspaces(shared, lambda: None, 0.0)
         self.app = App(self.workspaces, access, self.counts, self._stop)

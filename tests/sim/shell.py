@@ -157,7 +157,9 @@ class Shell:
         loop = asyncio.get_running_loop()
         journal = SimJournal(self.store)
         world = World(lambda: 2_000_000_000.0 + loop.time() + self.lives * 1000)
-        shared = Shared(self.store, journal, world, Path("/data"), None, {}, end_processes=lambda tag: 0)
+        shared = Shared(
+            self.store, journal, world, Path("/data"), None, {}, end_processes=lambda tag: 0, end_jobs=lambda ids: 0
+        )
         if not self.store.workspaces():
             self.store._write("w", PutWorkspace(ROW))
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)

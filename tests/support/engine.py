@@ -186,7 +186,9 @@ class Engine:
         self._changed = asyncio.Event()
         self._settings = settings
         self.journal = Journal(store)
-        self.shared = Shared(store, self.journal, World(), directory, None, {}, end_processes=lambda tag: 0)
+        self.shared = Shared(
+            store, self.journal, World(), directory, None, {}, end_processes=lambda tag: 0, end_jobs=lambda ids: 0
+        )
 
     @property
     def disk(self) -> Disk:

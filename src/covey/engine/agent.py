@@ -18,6 +18,8 @@ from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
+from covey.tools.jobs import Jobs, workspace_tag
+from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
 
@@ -64,6 +66,7 @@ class Agent:
 
     def __init__(
         self,
+        workspace_id: str,
         root: Path,
         config: Config,
         env: Mapping[str, str],
@@ -76,7 +79,9 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
-        self.tools: dict[str, Tool[Any]] = make_tools()
+        processes = LocalProcesses()
+        self.jobs = Jobs(processes, workspace_tag(workspace_id))
+        self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)
         self.look_around = look_around
         self.key_refused = False
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from covey.config.schema import Config
 from covey.engine.world import World
 from covey.store.base import Store
 from covey.store.journal import Journal
+from covey.tools.jobs import kill_left_jobs
 from covey.tools.processes import kill_tagged
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class Shared:
     """What has happened since the start, for /metrics."""
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
+    end_jobs: Callable[[Collection[str]], int] = kill_left_jobs
+    """The same for the jobs of workspaces."""
 
 
 async def load_config(shared: Shared, path: str) -> tuple[Config, Sequence[str]]:

@@ -141,6 +141,7 @@ class Workspace:
         if dispatcher := self._dispatchers.get(session_id):
             dispatcher.close("session_delete")
             await dispatcher.drained()
+        await self.agent.jobs.end_session(session_id)
         self._dispatchers.pop(session_id, None)
         self.permissions.forget(session_id)
         await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
@@ -331,7 +332,7 @@ class Workspace:
         for dispatcher in self._dispatchers.values():
             dispatcher.close()
         drains = [asyncio.ensure_future(dispatcher.drained()) for dispatcher in self._dispatchers.values()]
-        drains.append(asyncio.ensure_future(self.undos.drained()))
+        drains += [asyncio.ensure_future(self.undos.drained()), asyncio.ensure_future(self.agent.jobs.close())]
         _, late = await asyncio.wait(drains, timeout=drain_s)
         for drain in late:
             drain.cancel()
@@ -388,7 +389,7 @@ async def open_workspace(
         shared,
         feed,
         journal,
-        Agent(Path(row.path), config, env or {}, warnings, shared.environ),
+        Agent(row.id, Path(row.path), config, env or {}, warnings, shared.environ),
         SessionBook(sessions, shared.world),
         yolo=yolo,
         on_quiet=on_quiet,

@@ -47,6 +47,8 @@ class Workspaces:
         """Take up every workspace that has open runs, then watch over claims."""
         store, read = self._shared.store, self._shared.journal.read
         self._rows = {row.id: row for row in await read(store.workspaces)}
+        if self._rows:  # jobs of a workspace may be left, also where no run was open
+            await asyncio.to_thread(self._shared.end_jobs, list(self._rows))
         for row in self._rows.values():
             if await read(store.open_runs, row.id):
                 await self._take_up(row)

@@ -56,7 +56,8 @@ class Bounds:
             return f"stopped: this run has cost ${run_cost:.4f}, and it may cost ${self.run:g} (limits.cost_per_run)"
         total = run_cost + session_cost
         if self.session and total >= self.session:
-            return f"stopped: this session has cost ${total:.4f}, and it may cost ${self.session:g} (limits.cost_per_session)"
+            bound = f"${self.session:g} (limits.cost_per_session)"
+            return f"stopped: this session has cost ${total:.4f}, and it may cost {bound}"
         return ""
 
 

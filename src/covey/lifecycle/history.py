@@ -75,9 +75,9 @@ def since_summary(messages: Sequence[Message], summary_message_id: str) -> Seque
 
 
 def shortened(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
-    """The newest messages that fit into about so many tokens; at least the last one. Not cut inside a turn if it can be.
+    """The newest messages that fit into about so many tokens, and at least the last one.
 
-    For the one case in which all of them are too many even to be summarised.
+    For the case in which all of them are too many even to be summarised. Begins with a prompt if there is one.
     """
     used, start = 0, len(messages)
     while start > 0 and (used := used + estimated_tokens(messages[start - 1])) <= tokens:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from covey.lifecycle.shell_commands import Command, Line, Redirect, Unparsed
 from covey.lifecycle.shell_grammar import Grammar
-from covey.lifecycle.shell_words import CannotRead, Kind, Word
+from covey.lifecycle.shell_words import UNKNOWN, CannotRead, Kind, Word
 from covey.lifecycle.shell_wrappers import Inner, unwrap
 
 __all__ = ["Command", "Line", "Redirect", "Unparsed", "parse"]
@@ -105,6 +105,8 @@ class _Parser(Grammar):
                 self._see_through(len(self.commands) - 1)
             else:
                 self._read_text(inner, index)
+                if not all(word.known for word in command.words):
+                    self._append(replace(command, words=(UNKNOWN,), assigns=(), redirects=(), parent=index))
         self.depth -= 1
 
     def _read_text(self, inner: Inner, index: int) -> None:

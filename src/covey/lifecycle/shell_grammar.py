@@ -285,6 +285,8 @@ class Grammar(Scanner):
             if self.looking_at("("):
                 self._function_or_not(words, assigns, redirects)
                 return
+            if redirects and redirects[-1].op in ("&>", "&>>"):
+                raise CannotRead("words after '&>'")  # which other shells take for the next command
             if not words and self._assignment(assigns):
                 continue
             words.append(self._argument(first=not words))

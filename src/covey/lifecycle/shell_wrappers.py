@@ -83,7 +83,9 @@ def unwrap(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
         yield from _pieces(words)
         return
     name = words[0].text.rpartition("/")[2]
-    if name in _SHELLS:
+    if name == "((":
+        yield Inner(text=words[1].text[2:-2])  # arithmetic to bash, and brackets in brackets to other shells
+    elif name in _SHELLS:
         yield from _shell(words, fed_text, fed=fed)
     elif name in ("su", "script", "flock"):
         yield from _after_option(words, "-c", "--command", "--session-command")
@@ -177,6 +179,8 @@ def _shell(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
     if wants_text and at < len(words):
         yield Inner(text=words[at].text)
         return
+    if at < len(words):
+        yield Inner(words[at:])  # a script, which is looked for like a program
     if fed_text is not None:
         yield Inner(text=fed_text)
     if fed or at >= len(words):

@@ -1,6 +1,6 @@
 """Our messages → the body of a Chat Completions request. Pure.
 
-Reasoning is never sent back: DeepSeek refuses it, and the others do not read it.
+Reasoning is not sent back, as most servers do not read it and some refuse it, unless a model asks for its own.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from covey.models.base import ModelRequest
-from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, pieces_of, pieces_of_result
-from covey.protocol.messages import ImageUrlPart, Message, Part
+from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
+from covey.protocol.messages import ImageUrlPart, Message, Part, ReasoningPart
 
 OPEN_EYES = Eyes(frozenset(("image/png", "image/jpeg", "image/gif", "image/webp")), fetches=True)
 
@@ -23,11 +23,14 @@ def eyes_for(request: ModelRequest) -> Eyes:
     return OPEN_EYES if request.sees_images else Eyes()
 
 
-def encode_request(request: ModelRequest, max_tokens_field: str) -> bytes:
-    """The whole body; servers differ in the name of the limit."""
+def encode_request(request: ModelRequest, max_tokens_field: str, thinker: str = "") -> bytes:
+    """The whole body; servers differ in the name of the limit.
+
+    `thinker` is the provider whose model wants to see what it thought; empty: it does not.
+    """
     body: _Json = {
         "model": request.model,
-        "messages": _messages(request),
+        "messages": _messages(request, thinker),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -43,14 +46,15 @@ def encode_request(request: ModelRequest, max_tokens_field: str) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _messages(request: ModelRequest) -> list[_Json]:
+def _messages(request: ModelRequest, thinker: str) -> list[_Json]:
     wire: list[_Json] = [{"role": "system", "content": request.system}] if request.system else []
     eyes = eyes_for(request)
     for message in request.messages:
         if message.role == "tool":
             wire += _tool_results(message, eyes)
         elif message.role == "assistant":
-            wire.append(_assistant(message))
+            thoughts = {"reasoning_content": _thoughts(message, request, thinker)} if thinker else {}
+            wire.append(_assistant(message) | thoughts)
         else:
             content = _content(message, eyes)
             if wire and wire[-1]["role"] == message.role == "user":
@@ -71,6 +75,13 @@ def _assistant(message: Message) -> _Json:
     if calls:
         return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
     return {"role": "assistant", "content": message.text}
+
+
+def _thoughts(message: Message, request: ModelRequest, thinker: str) -> str:
+    """Such a model wants the field in every message, also where there is nothing of its own to put in."""
+    if not is_of(message, thinker, request.model):
+        return ""
+    return "".join(part.data.thinking for part in message.parts if isinstance(part, ReasoningPart))
 
 
 def _tool_results(message: Message, eyes: Eyes) -> list[_Json]:

@@ -25,6 +25,8 @@ from covey.protocol.messages import BinaryPart, Message, TextPart
 
 OWN_CONTEXT_WINDOW = 16_384
 """Tokens, for a model file whose settings name none: what an agent needs, in memory that most machines have."""
+MAX_SYSTEM_CHARS = 1600
+"""What is asked for in few words, such as a title, is left as it is; a whole agent's duties are not for this model."""
 TINY_SYSTEM_PROMPT = (
     "You are Covey, a coding agent that runs as a server, so that many people can share one session. Answer briefly."
 )
@@ -115,7 +117,8 @@ def fit(request: ModelRequest, context_window: int) -> ModelRequest:
     A prompt that does not fit even alone is not cut: the model refuses it, which is an overflow.
     """
     max_tokens = min(request.max_tokens or local_model.MAX_TOKENS, context_window // 2)
-    left = (context_window - max_tokens) * CHARS_PER_TOKEN - len(TINY_SYSTEM_PROMPT)
+    system = request.system if 0 < len(request.system) <= MAX_SYSTEM_CHARS else TINY_SYSTEM_PROMPT
+    left = (context_window - max_tokens) * CHARS_PER_TOKEN - len(system)
     kept: list[Message] = []
     for message in reversed([words for message in request.messages if (words := _words(message))]):
         left -= _length(message)
@@ -126,7 +129,7 @@ def fit(request: ModelRequest, context_window: int) -> ModelRequest:
         del kept[0]  # an answer without its question says nothing
     return replace(
         request,
-        system=TINY_SYSTEM_PROMPT,
+        system=system,
         messages=kept,
         tools=[],
         max_tokens=max_tokens,

@@ -144,8 +144,11 @@ def configure(params: Any, order: Order) -> None:
 
 
 def threads() -> int:
+    """One less than there are cores. Threads wait for each other at every step, and do so by computing: where something
+    else needs one of the cores, all of them wait for the one that has none, and the answer takes ten times as long.
+    """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(usable, MAX_THREADS))
+    return max(1, min(usable - 1, MAX_THREADS))
 
 
 if __name__ == "__main__":

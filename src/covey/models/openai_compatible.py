@@ -14,10 +14,15 @@ and the older one carries the deployment and the version, which stay where they 
 
 from __future__ import annotations
 
+import re
+
+from covey.config.schema import ProviderSettings
 from covey.models.base import ModelRequest
 from covey.models.chat_answer import ChatAnswer
 from covey.models.chat_request import encode_request
 from covey.models.wire import WireClient
+
+_THOUGHTS_MISSED = re.compile(rb"(?i)missing .{0,3}reasoning_content|reasoning_content.{0,80} passed back")
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -31,8 +36,19 @@ class OpenAICompatible(WireClient):
     def _path(self, request: ModelRequest) -> str:
         return "/chat/completions"
 
+    def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
+        super().__init__(provider_id, settings)
+        self._thinkers: set[str] = set()
+        """The models that want their thoughts back, as DeepSeek's do since 2026 and did not before."""
+
     def _encode(self, request: ModelRequest) -> bytes:
-        return encode_request(request, self.max_tokens_field)
+        thinker = self._provider_id if request.model in self._thinkers else ""
+        return encode_request(request, self.max_tokens_field, thinker)
+
+    def _learn(self, model: str, error: bytes) -> None:
+        super()._learn(model, error)
+        if _THOUGHTS_MISSED.search(error):
+            self._thinkers.add(model)
 
     def _decoder(self, request: ModelRequest) -> ChatAnswer:
         return ChatAnswer(call.id for message in request.messages for call in message.tool_calls)

@@ -78,7 +78,10 @@ def _piece(part: Part, eyes: Eyes) -> Piece | None:
         case BinaryPart(data=data):
             return _attachment(data, eyes)
         case ImageUrlPart(data=data):
-            return PictureAt(data.url) if eyes.fetches else Words(f"(There is a picture at {data.url}.)")
+            if eyes.fetches:
+                return PictureAt(data.url)
+            where = "" if data.url.startswith("data:") else f" at {data.url}"
+            return Words(f"(There is a picture{where}, but you cannot see it.)")
         case ShellCommandPart(data=data):
             return Words(f"$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
         case _:

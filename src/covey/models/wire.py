@@ -31,6 +31,8 @@ AFTER_FINISH_S = 5.0
 """How long to wait for the token counts once the answer itself is whole: they are not worth more."""
 MAX_ERROR_BYTES = 64 * 1024
 """As much of an error is read: the sentence that matters comes first."""
+MAX_MENDS = 4
+"""There are fewer things to learn; a server that always finds another fault is not asked for ever."""
 MIN_SECRET = 8
 """Shorter words in headers are no keys, and hiding them would only garble the text."""
 
@@ -54,12 +56,14 @@ class Decoder(Protocol):
 
 @dataclass
 class _Attempts:
-    """The attempts for one request: how many there were, and what was wrong with the last one."""
+    """The attempts for one request: how many there were, and what is sent next."""
 
     request: ModelRequest
     path: str
     body: bytes
     count: int = 0
+    mends: int = 0
+    """How often a refusal was taken as advice."""
 
 
 class WireClient(ABC):
@@ -114,6 +118,11 @@ class WireClient(ABC):
     def _retry_after(self, body: bytes) -> float | None:
         """How many seconds a refusal asks to wait, where no header says it."""
         return None
+
+    def _learn(self, model: str, error: bytes) -> None:
+        """What a refusal teaches about a model: the request is made anew, and sent at once if it differs."""
+        refused = {field for field, pattern in self.optional_fields.items() if re.search(pattern, error)}
+        self._refused.setdefault(model, set()).update(refused)
 
     # What is the same for all.
 
@@ -174,7 +183,7 @@ class WireClient(ABC):
                 if retry_after is None:
                     retry_after = self._retry_after(body)
                 trouble = self._judge(answer.status, body)
-                if trouble is Trouble.REFUSED and self._leaves_out(attempts, body):
+                if trouble is Trouble.REFUSED and self._is_mended(attempts, body):
                     continue
                 error = self._refusal(answer, body, trouble)
             except HttpFailed as failure:
@@ -189,15 +198,16 @@ class WireClient(ABC):
             body = without(body, field) or body
         return body
 
-    def _leaves_out(self, attempts: _Attempts, error: bytes) -> bool:
-        """Whether the refusal is about an optional field; if so, it is out of the body now."""
-        for field, pattern in self.optional_fields.items():
-            if re.search(pattern, error) and (body := without(attempts.body, field)):
-                self._refused.setdefault(attempts.request.model, set()).add(field)
-                attempts.body = body
-                attempts.count -= 1  # it was no trouble, only a question
-                return True
-        return False
+    def _is_mended(self, attempts: _Attempts, error: bytes) -> bool:
+        """Whether the refusal taught something by which the body differs now."""
+        self._learn(attempts.request.model, error)
+        body = self._body(attempts.request)
+        if body == attempts.body or attempts.mends == MAX_MENDS:
+            return False
+        attempts.body = body
+        attempts.mends += 1
+        attempts.count -= 1  # it was no trouble, only a question
+        return True
 
     async def _wait(self, attempts: _Attempts, error: str, trouble: Trouble, retry_after: float | None) -> None:
         """Until it is time for the next attempt; raises ModelFailed if there should be none."""

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Spill:
-    """A file for all of a result that is too long to show, up to `FILE_LIMIT`, while it comes: made by the first `write`.
+    """A file for all of a result that is too long to show, written while it comes, up to `FILE_LIMIT`.
 
     A disk that refuses costs the file, never the result. Everything here blocks; one thread at a time may call it.
     """

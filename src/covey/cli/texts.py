@@ -1,0 +1,112 @@
+"""What `--help` teaches. Only texts: which options there are stands in `main`."""
+
+from __future__ import annotations
+
+DESCRIPTION = """\
+Covey is a coding agent that runs as a server: any number of clients share one session,
+and every prompt that was accepted ends with exactly one answer.
+"""
+
+EXAMPLES = """\
+examples:
+  covey run "What does this project do?"        ask about the directory you are in
+  git diff | covey run "Review this change"     what comes in on stdin is put before the prompt
+  covey run -C "And now add a test for it"      go on where you left off
+  covey run --json "..." | jq -r .text          for scripts
+  covey sessions                                what was talked about in this directory
+  covey status                                  which server runs, and what it is doing
+
+Providers, models and permissions belong in ~/.config/covey/config.toml. A covey.toml in a project counts in full
+only once you have trusted its directory.
+
+A server is started when it is needed and leaves when nobody needs it any more.
+`covey COMMAND --help` tells more about each command.
+"""
+
+RUN_EXAMPLES = """\
+examples:
+  covey run "What does this project do?"
+  git diff | covey run "Review this change"
+  covey run -a screenshot.png "Why does this look wrong?"
+  covey run -s 1x2y3z "Go on, but without the cache"
+  id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
+
+The answer goes to stdout while it is written, everything else to stderr.
+
+Ctrl-C and SIGTERM cancel this run, not its neighbours, and wait for its end; a second one leaves at once.
+If the server goes away in the middle, covey reconnects and goes on. If nobody reads stdout any more,
+covey leaves quietly and the run goes on.
+
+Where a tool needs a permission you are asked on the terminal; where nobody can be asked it is denied.
+
+exit codes:
+  0 completed              1 the run failed          2 wrong usage
+  3 no server              4 cancelled by others     5 interrupted: the server was killed
+  124 timeout              130 Ctrl-C or SIGTERM     141 nobody reads stdout
+"""
+
+SERVE_EXAMPLES = """\
+examples:
+  covey serve                                       on your own socket, which `covey run` finds by itself
+  covey serve --host tcp://127.0.0.1:8790           on a port; clients need the token in DATA-DIR/token
+  covey serve --host tcp://127.0.0.1:0              on any free port; it is printed
+
+Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order.
+"""
+
+SESSIONS_EXAMPLES = """\
+examples:
+  covey sessions                         list them, the latest first
+  covey sessions show ID                 read one
+  covey sessions rename ID New title
+  covey sessions export ID > talk.md     as Markdown; with --json all that there is
+"""
+
+DOCTOR_EXAMPLES = """\
+examples:
+  covey doctor                           look at everything, also while a server runs; changes nothing
+  covey stop && covey doctor --repair    repair it; the backup stays beside the store
+
+exit codes:
+  0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
+"""
+
+INIT_EXAMPLES = """\
+examples:
+  covey init                       the agent looks around, then asks before it writes AGENTS.md
+  covey init --yolo                let it look and write without asking
+  covey init --force               bring an AGENTS.md that is there up to date
+  echo "The tests need a database" | covey init     tell it something beforehand
+
+AGENTS.md holds what an agent should know about a project: commands, layout, conventions. Covey and other
+agents read it before every prompt. Read it yourself when it is written; it is yours to change.
+
+Exit codes and Ctrl-C are those of `covey run`; also 2 if AGENTS.md is there, 1 if it was not written.
+"""
+
+TRUST_EXAMPLES = """\
+examples:
+  covey trust                            this directory
+  covey trust ~/code/birdhouse
+  covey trust --list                     which directories are trusted
+  covey trust --remove ~/code/birdhouse
+
+A project's covey.toml comes with the project, and you may not know who wrote it. Until you trust the directory, it
+may only choose among your models and forbid things; providers, permissions and limits in it are ignored. So look
+into the file first. Trust is for this very directory, not for those inside it, and is kept in trusted.toml beside
+your config.toml.
+"""
+
+MODELS_EXAMPLES = """\
+examples:
+  covey models                    all that are usable now; * marks the one that a prompt goes to
+  covey models get                the embedded model: says its size, source and licence, and asks before it downloads
+"""
+
+SESSIONS_ACTIONS = {
+    "list": "all sessions of this directory, the latest first (this is the default)",
+    "show": "one session, with long outputs cut short",
+    "rename": "give a session another title",
+    "delete": "delete a session; its open runs are cancelled",
+    "export": "all of a session, as Markdown or JSON",
+}
