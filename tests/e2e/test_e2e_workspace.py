@@ -58,7 +58,8 @@ def test_r8_usage_is_told_with_the_end_and_kept_with_the_session(workspace: Work
     stream = workspace.stream()
     for run_id in ("r1", "r2"):
         workspace.prompt(session, "hello", run_id=run_id)
-        assert stream.terminal(run_id)["usage"] == {"prompt_tokens": 1000, "completion_tokens": 20, "cost": 0.0}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 20, "cost": 0.0, "cached_tokens": 0}
+        assert stream.terminal(run_id)["usage"] == usage
     found = workspace.get(f"/sessions/{session}")
     assert (found["prompt_tokens"], found["completion_tokens"], found["title"]) == (1000, 20, "hello")
 

@@ -83,13 +83,25 @@ async def test_a_conversation_that_the_model_refuses_as_too_long_is_summarised(t
 
 async def test_a_summary_that_does_not_help_fails_the_run_instead_of_going_round(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
+        await engine.post("before", "b")
+        await engine.ended("b")
         engine.model.answer(ModelFailed("test: too long", overflow=True))
         engine.model.answer("Something was said.")
         engine.model.answer(ModelFailed("test: too long", overflow=True))
         await engine.post("a", "a")
         run = await engine.ended("a")
         assert (run.state, run.error) == ("failed", "test: too long")
-        assert len(engine.model.requests) == 3
+        assert len(engine.model.requests) == 4
+
+
+async def test_a_prompt_that_is_too_long_by_itself_is_not_summarised(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(100)) as engine:
+        await engine.post("word " * 1000, "a")
+        assert (await engine.ended("a")).state == "completed"
+    async with running(tmp_path) as engine:
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        await engine.post("word " * 1000, "a")
+        assert (await engine.ended("a")).error == "test: too long"
 
 
 async def test_a_summary_longer_than_the_bound_is_not_summarised_again_at_once(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def known_values(workspace: Workspace) -> dict[str, list[str]]:
         "client_id": [workspace.client_id, str(uuid.uuid4())],
         "path": [str(workspace.server.project)],
         "prompt": ["hello"],
+        "model": ["fake/fake"],
     }
 
 

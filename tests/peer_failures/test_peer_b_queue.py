@@ -97,10 +97,10 @@ async def test_b6_a_run_that_cannot_start_ends_and_the_next_one_starts(
         works = engine.workspace.agent.model
         failures = iter([ModelFailed("the key has expired")])
 
-        def model() -> ReadyModel:
+        def model(reference: str) -> ReadyModel:
             for failure in failures:
                 raise failure
-            return works()
+            return works(reference)
 
         monkeypatch.setattr(engine.workspace.agent, "model", model)
         gate.open()

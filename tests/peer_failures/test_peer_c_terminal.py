@@ -254,7 +254,7 @@ async def test_c12_a_start_that_raises_leaves_no_run_pending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     async with running(tmp_path) as engine:
-        monkeypatch.setattr(engine.workspace.agent, what, lambda: [][1])
+        monkeypatch.setattr(engine.workspace.agent, what, lambda *args, **options: [][1])
         await engine.post("a", "a")
         assert (await engine.ended("a")).error == "internal error: IndexError: list index out of range"
         assert engine.store.open_runs("w") == []

@@ -350,6 +350,7 @@ def test_e15_what_a_run_cost_is_known_to_who_was_away(workspace: Workspace, new_
     workspace.prompt(session, ask("hello", {"usage": [1_000_000, 100_000]}), run_id=run_id)
     workspace.ended(run_id)
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000, "cost": 4.5}
-    assert workspace.stream(last_event_id=before.last_id).terminal(run_id)["usage"] == usage
+    told = workspace.stream(last_event_id=before.last_id).terminal(run_id)["usage"]
+    assert told == {**usage, "cached_tokens": 0}
     found = workspace.get(f"/sessions/{session}")
     assert {name: found[name] for name in usage} == usage

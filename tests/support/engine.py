@@ -167,7 +167,12 @@ async def within(awaitable: Awaitable[T]) -> T:
 
 
 async def look_around(
-    root: Path, settings: ContextSettings, env: Mapping[str, str], tools: Sequence[str], model: str
+    root: Path,
+    settings: ContextSettings,
+    env: Mapping[str, str],
+    tools: Sequence[str],
+    model: str,
+    told: Surroundings | None,
 ) -> Surroundings:
     """Nothing of this machine, and no thread: the same every time."""
     return Surroundings(root=root, platform="Test", date="2026-01-01", tools=tuple(tools), model=model)

@@ -356,7 +356,7 @@ large = "fake/fake"
 [providers.fake]
 type = "openai-compatible"
 base_url = "{url}"
-models = [{{ id = "fake", context_window = 100000 }}]
+models = [{{ id = "fake", context_window = 100000000 }}]
 {provider}
 {extra}
 """

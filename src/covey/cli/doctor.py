@@ -14,7 +14,6 @@ from typing import Any
 
 import apsw
 
-from covey import __version__
 from covey.cli import common, exits
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
@@ -97,11 +96,8 @@ def _owned(data_dir: Path) -> Iterator[None]:
         except BlockingIOError:
             message = f"a server uses {data_dir}, and must not while it is repaired: stop it with `covey stop`"
             raise exits.UsageError(message) from None
-        owner = {"pid": os.getpid(), "address": "covey doctor --repair", "version": __version__}
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+        os.ftruncate(descriptor, 0)  # no address: there is nothing to talk to
         yield
-        os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 

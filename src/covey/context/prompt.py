@@ -10,7 +10,7 @@ import datetime
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -51,11 +51,19 @@ class Surroundings:
 
 
 def read_surroundings(
-    root: Path, settings: ContextSettings, env: Mapping[str, str], *, tools: Sequence[str] = (), model: str = ""
+    root: Path,
+    settings: ContextSettings,
+    env: Mapping[str, str],
+    *,
+    tools: Sequence[str] = (),
+    model: str = "",
+    told: Surroundings | None = None,
 ) -> Surroundings:
     """Look around. Blocks, but not for long: bounded by `git.GIT_SECONDS` and by the bytes that files may have.
 
-    `env` is the server's own environment: it says where the user's files are, and which git is used.
+    `env` is the server's own environment: it says where the user's files are, and which git is used. `told` is what the
+    session was told before: its state of git stays. Each change of the system prompt makes the provider read the whole
+    conversation again at full price, and the model itself has made most changes of that state.
     """
     try:
         trusted = is_trusted(root, env)
@@ -66,20 +74,11 @@ def read_surroundings(
         platform=platform.system(),
         date=datetime.datetime.now().astimezone().date().isoformat(),
         trusted=trusted,
-        git=read_state(root, env),
+        git=told.git if told else read_state(root, env),
         files=read_context_files(root, settings.files, env, trusted=trusted),
         tools=tuple(tools),
         model=model,
     )
-
-
-def steady(before: Surroundings, now: Surroundings) -> Surroundings:
-    """What to tell in a further run of a session: what was told before, if nothing but the state of git is new.
-
-    Each change of the system prompt makes the provider read the whole conversation again at full price, and the model
-    itself has made most of those changes.
-    """
-    return before if replace(now, git=before.git) == before else now
 
 
 def system_prompt(surroundings: Surroundings, *, plan: bool, tiny: bool) -> str:

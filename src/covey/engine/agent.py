@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from covey.config.defaults import Resolved, find, resolve
 from covey.config.schema import Config, ConfigError, ContextSettings
-from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, steady, system_prompt
+from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.lifecycle.budget import Price
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
 from covey.models.catalog import ModelCard, lookup
@@ -181,9 +181,11 @@ class Agent:
     async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
         """What the model is told about itself and where it is: the same for all steps of a run."""
         tools = list(self.tools_for(only_look=plan or delegate))
-        now = await self.look_around(self.root, self.config.context, self._environ, tools, model.reference)
-        told = self._told.pop(session_id, now)
-        surroundings = self._told[session_id] = steady(told, now)
+        told = self._told.pop(session_id, None)
+        surroundings = await self.look_around(
+            self.root, self.config.context, self._environ, tools, model.reference, told
+        )
+        self._told[session_id] = surroundings
         if len(self._told) > TOLD_LIMIT:
             del self._told[next(iter(self._told))]
         if delegate:
@@ -216,9 +218,14 @@ def _card(choice: Resolved) -> ModelCard:
 
 
 async def look_around(
-    root: Path, settings: ContextSettings, env: Mapping[str, str], tools: Sequence[str], model: str
+    root: Path,
+    settings: ContextSettings,
+    env: Mapping[str, str],
+    tools: Sequence[str],
+    model: str,
+    told: Surroundings | None,
 ) -> Surroundings:
-    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model))
+    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, told=told))
 
 
 def _first(configured: T | None, catalogued: T | None) -> T | None:

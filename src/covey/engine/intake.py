@@ -34,6 +34,7 @@ async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
 
 def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
+    wished = None if options == RunOptions() else options
     mode = request.mode or ("own_turn" if request.run_id else "fold")
     run = Run(
         run_id=request.run_id or world.new_id(),
@@ -43,8 +44,7 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
         mode=mode,
         prompt=request.prompt,
         accepted_at=world.now(),
-        options=options,
+        options=wished,
     )
-    wished = () if options == RunOptions() else (options,)
-    content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode, *wished))
+    content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode, wished))
     return RunRow(run, hashlib.sha256(content).hexdigest(), (*request.attachments, *more))

@@ -15,6 +15,8 @@ from covey.protocol.runs import Run
 
 PROMPT = "Summarise the conversation so far."
 """What a run that only summarises has as its prompt."""
+PROMPT_CHARACTERS = 20_000
+"""As much of each request stands behind the summary: a longer one brought along what the summary is to replace."""
 ROOM = 0.7
 """The share of the context window that the conversation may take when it is read for its summary."""
 
@@ -34,6 +36,6 @@ def summary_request(
 
 def with_requests(summary: Message, prompts: Sequence[str]) -> Message:
     """The summary with what is being worked on, in the users' own words: a summary may lose their point."""
-    words = "\n\n".join(prompts)
+    words = "\n\n".join(prompt[:PROMPT_CHARACTERS] for prompt in prompts)
     text = TextPart(data=Text(text=f"\n\nThis is being worked on, in the user's words:\n{words}"))
     return structs.replace(summary, parts=(*summary.parts[:-1], text, *summary.parts[-1:]))

@@ -116,7 +116,7 @@ class ToolCalls:
     async def _run(
         self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
     ) -> ToolOutput:
-        only_look = run.options.plan
+        only_look = run.wished.plan
         tools = self._agent.tools_for(only_look=only_look)
         tool = tools.get(call.name)
         if tool is None and only_look and call.name in self._agent.tools:
@@ -126,7 +126,7 @@ class ToolCalls:
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
-        if refusal := await self._refusal(tool, params, context, waiting_on, skip=run.options.yolo):
+        if refusal := await self._refusal(tool, params, context, waiting_on, skip=run.wished.yolo):
             return ToolOutput(refusal, is_error=True)
         waiting_on(f"tool:{call.name}")
         return await tool.run(params, context)

@@ -153,11 +153,11 @@ class Turn:
     async def _body(self) -> None:
         parts, run = self._parts, self._run
         self._choose_model()
-        model, plan, delegate = self.speaker.model, run.options.plan, parts.sessions.is_child(run.session_id)
+        model, plan, delegate = self.speaker.model, run.wished.plan, parts.sessions.is_child(run.session_id)
         self._tools = parts.agent.tool_specs(model, only_look=plan or delegate)
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
         messages = await parts.read_messages(run.session_id)
-        if run.options.summarize:
+        if run.wished.summarize:
             await self._summarise(messages, going_on=False)
             return
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
@@ -165,7 +165,7 @@ class Turn:
 
     async def _steps(self, messages: list[Message]) -> None:
         """Step after step, until the model asks for no more tools."""
-        limit = self._run.options.max_steps or self._parts.limits.steps_per_run
+        limit = self._run.wished.max_steps or self._parts.limits.steps_per_run
         guard = LoopGuard()
         fresh = False
         """Nothing was said since the last summary: another one would not help."""
@@ -173,7 +173,7 @@ class Turn:
             self._go_on()
             self._check_cost()
             self._choose_model()
-            if not fresh and self._is_too_long(messages):
+            if not fresh and self._has_past(messages) and self._is_too_long(messages):
                 messages = await self._summarise(messages)
             folded = await self._opener.begin_step(self)
             self._requests += [message.text for message in folded]
@@ -181,7 +181,8 @@ class Turn:
             try:
                 answer = await self._step(messages)
             except ModelFailed as failure:
-                if fresh or not failure.overflow or not self._nothing_said:
+                hopeless = fresh or not self._has_past(messages)
+                if hopeless or not failure.overflow or not self._nothing_said:
                     raise
                 messages = await self._after_overflow(messages)
                 fresh = True
@@ -248,11 +249,11 @@ class Turn:
 
     def _choose_model(self) -> None:
         session = self._parts.sessions.find(self._run.session_id)
-        self.speaker.choose(self._run.options.model or (session and session.model) or "")
+        self.speaker.choose(self._run.wished.model or (session and session.model) or "")
 
     def _check_cost(self) -> None:
         limits, session = self._parts.limits, self._parts.sessions.find(self._run.session_id)
-        bounds = Bounds(self._run.options.max_cost or limits.cost_per_run, limits.cost_per_session)
+        bounds = Bounds(self._run.wished.max_cost or limits.cost_per_run, limits.cost_per_session)
         if told := bounds.exceeded(self.speaker.usage.cost, session.cost if session else 0.0):
             raise TurnFailed(told)
 
@@ -268,6 +269,10 @@ class Turn:
     def _visible(self, messages: list[Message]) -> list[Message]:
         session = self._parts.sessions.find(self._run.session_id)
         return history.for_model(messages, session.summary_message_id if session else "")
+
+    def _has_past(self, messages: list[Message]) -> bool:
+        """Whether there is more to sum up than what was just asked for."""
+        return any(message.role == "assistant" for message in self._visible(messages))
 
     @property
     def _nothing_said(self) -> bool:

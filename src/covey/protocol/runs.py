@@ -64,7 +64,11 @@ class Run(Wire, frozen=True):
     error: str | None = None
     cancelled_by: CancelledBy | None = None
     folded_into: str | None = None
-    options: RunOptions = RunOptions()
+    options: RunOptions | None = None
+
+    @property
+    def wished(self) -> RunOptions:
+        return self.options or RunOptions()
 
     @property
     def ended(self) -> bool:

@@ -163,7 +163,10 @@ def _taken(data_dir: Path, owner: bytes) -> str:
         known = json.loads(owner)
         address, who = known["address"], f"the server at {known['address']} (pid {known['pid']})"
     except (ValueError, KeyError, TypeError):
-        return f"another server has just started on {data_dir}; use it, or choose another --data-dir"
+        return (
+            f"{data_dir} is in use: another server has just started on it, or `covey doctor --repair` is at work. "
+            "Try again in a moment, or choose another --data-dir."
+        )
     return (
         f"{who} uses {data_dir} already. Use it with --host {address}, stop it with `covey stop --host {address}`, "
         "or choose another --data-dir."

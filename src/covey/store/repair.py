@@ -240,6 +240,5 @@ def _session_of(event: LogEvent) -> str:
 
 def _digest(run: Any) -> str:
     """As the engine makes it when a prompt is posted: the same prompt, posted again, is still this run (R14)."""
-    wished = (run["options"],) if run.get("options") else ()
-    content = _encode((run["session_id"], run["prompt"], (), run["mode"], *wished))
+    content = _encode((run["session_id"], run["prompt"], (), run["mode"], run.get("options")))
     return hashlib.sha256(content).hexdigest()

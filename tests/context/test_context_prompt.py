@@ -21,7 +21,6 @@ from covey.context.prompt import (
     Surroundings,
     agent_prompt,
     read_surroundings,
-    steady,
     summary_prompt,
     system_prompt,
     title_prompt,
@@ -132,12 +131,11 @@ def test_the_state_of_git_is_told(git: GitState | None, said: str) -> None:
     assert said in system(replace(HERE, git=git))
 
 
-def test_a_further_run_is_told_the_same_unless_more_than_git_is_new() -> None:
-    moved_on = replace(HERE, git=replace(GIT, changes=()))
-    assert steady(HERE, moved_on) is HERE
-    next_day = replace(moved_on, date="2030-02-01")
-    assert steady(HERE, next_day) is next_day
-    assert steady(HERE, replace(moved_on, model="local/small")).git == moved_on.git
+def test_a_further_run_of_a_session_is_told_the_state_of_git_that_it_was_told_before(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("new words")
+    again = read_surroundings(tmp_path, ContextSettings(), {}, told=HERE)
+    assert again.git is GIT
+    assert "new words" in system(again)
 
 
 def test_a_researcher_is_told_where_it_is_and_to_change_nothing() -> None:
