@@ -23,10 +23,11 @@ NETS: dict[str, tuple[tuple[str, ...], ...]] = {
     "engine/dispatcher.py": (
         ("tests.sim.hunt", "shell"),
         ("tests.sim.hunt", "crash"),
+        (*_PYTEST, "tests/engine/test_dispatcher_details.py"),
         (*_PYTEST, "tests/engine"),
     ),
     "store/journal.py": (
-        (*_PYTEST, "tests/store/test_journal.py"),
+        (*_PYTEST, "tests/store/test_journal.py", "tests/store/test_journal_details.py"),
         ("tests.sim.hunt", "shell"),
     ),
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from covey.protocol.events import DeltaKind, MessageDelta
 from covey.protocol.messages import (
@@ -30,19 +30,16 @@ from covey.protocol.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True):
     text: str
     signature: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallBegun:
+class ToolCallBegun(Struct, frozen=True):
     """The model starts a tool call. `index` tells the calls of one step apart while their input streams."""
 
     index: int
@@ -50,14 +47,12 @@ class ToolCallBegun:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInputDelta:
+class ToolInputDelta(Struct, frozen=True):
     index: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReported:
+class UsageReported(Struct, frozen=True):
     """Tokens of this step, as the provider counts them. The last report of a step holds."""
 
     prompt_tokens: int
@@ -69,8 +64,7 @@ class UsageReported:
     """Of the prompt: put into a cache, which some providers charge for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The model is done with this step, and why."""
 
     reason: FinishReason
@@ -120,8 +114,7 @@ class _Growing:
         return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=self.text, finished=self.finished))
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(Struct, frozen=True):
     """Text of one part that has not been saved yet: what a checkpoint appends."""
 
     part: int

@@ -120,6 +120,8 @@ def _pieces(words: Words) -> Iterator[Inner]:
 def _command(words: Words, wrapper: _Wrapper, name: str) -> Iterator[Inner]:
     for start in _starts(words, wrapper):
         rest = words[start:]
+        if not all(word.known for word in words[:start]):
+            yield Inner((UNKNOWN,))  # a value that becomes several words, the second of which is the command
         if not rest:
             continue
         if wrapper.text:

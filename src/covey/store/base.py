@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -89,18 +88,15 @@ class UndoRow(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PutWorkspace:
+class PutWorkspace(msgspec.Struct, frozen=True):
     row: WorkspaceRow
 
 
-@dataclass(frozen=True, slots=True)
-class PutSession:
+class PutSession(msgspec.Struct, frozen=True):
     session: Session
 
 
-@dataclass(frozen=True, slots=True)
-class DropSession:
+class DropSession(msgspec.Struct, frozen=True):
     """Remove a session with its messages, versions of files and undos.
 
     Its runs stay: their ids may be posted again, and have an answer.
@@ -109,16 +105,14 @@ class DropSession:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropMessages:
+class DropMessages(msgspec.Struct, frozen=True):
     """Remove some messages of a session: their turns were undone."""
 
     session_id: str
     message_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PutFileVersion:
+class PutFileVersion(msgspec.Struct, frozen=True):
     """A tool call has changed a file. None: there was, or is, no file."""
 
     session_id: str
@@ -133,53 +127,46 @@ class PutFileVersion:
     """Permission bits of the file before, if they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PutUndo:
+class PutUndo(msgspec.Struct, frozen=True):
     """What an undo is about to do, or that it has done it."""
 
     row: UndoRow
 
 
-@dataclass(frozen=True, slots=True)
-class InsertRun:
+class InsertRun(msgspec.Struct, frozen=True):
     """Must be the first write of its change: if the id exists, nothing of the change is written (RunExists)."""
 
     row: RunRow
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateRun:
+class UpdateRun(msgspec.Struct, frozen=True):
     """Everything of a run that may change; its attachments and digest never do."""
 
     run: Run
     cancelled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PutMessage:
+class PutMessage(msgspec.Struct, frozen=True):
     """The whole message, as it is now. Text saved by `AppendText` is part of it and not needed any more."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class AppendText:
+class AppendText(msgspec.Struct, frozen=True):
     """Text by which a message in progress has grown since the last time."""
 
     message_id: str
     pieces: tuple[TextPiece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetMark:
+class SetMark(msgspec.Struct, frozen=True):
     """The session's cancel mark: it only rises."""
 
     session_id: str
     mark: int
 
 
-@dataclass(frozen=True, slots=True)
-class PutEarlyCancel:
+class PutEarlyCancel(msgspec.Struct, frozen=True):
     run_id: str
     until: float
 
@@ -200,8 +187,7 @@ Write = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What is written together. `encoded` is the JSON of each event."""
 
     workspace_id: str
