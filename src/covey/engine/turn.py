@@ -259,6 +259,8 @@ class Turn:
 
     def _is_too_long(self, messages: list[Message]) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
+        if self.speaker.model.is_tiny:  # it would not understand; the latest messages that fit are all it sees
+            return False
         last = self.speaker.last_usage
         counted = last.prompt_tokens + last.completion_tokens
         guessed = sum(history.estimated_tokens(message) for message in self._visible(messages))

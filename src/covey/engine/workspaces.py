@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -200,6 +201,8 @@ class Workspaces:
             async with lock:
                 pass
         await asyncio.gather(*(_close(workspace) for workspace in self.all()))
+        if embedded := sys.modules.get("covey.models.embedded_child"):  # only where such a model was used
+            await embedded.end_all()
 
     def _lock(self, path: str) -> asyncio.Lock:
         return self._locks.setdefault(path, asyncio.Lock())

@@ -109,6 +109,8 @@ def complaint(words: Words, place: Place) -> str:
     name = re.sub(r"^/(?:usr/)?bin/", "", words[0].text)
     if any(ord(char) < 0x20 and char not in "\t\n" for word in words for char in word.text):
         return ARGUMENT
+    if name == "[[" and not words[0].bare:
+        return NOT_LISTED  # in quotes it is no keyword, but a program
     if judge := _JUDGES.get(name):
         return judge(words[1:], place)
     if (spec := _SPECS.get(name)) is None:

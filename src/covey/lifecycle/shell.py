@@ -22,6 +22,8 @@ MAX_LENGTH = 32_768
 MAX_COMMANDS = 1_000
 _LEVELS_PER_TEXT = 5
 """A text within a text, as for `sh -c`, is read once more, so it counts for more than a bracket does."""
+_LONG_TEXT = 2_000
+"""And a long one for one level more, for each so many characters: else it would be read too often."""
 
 _NEVER_READ = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ud800-\udfff]"
@@ -78,7 +80,7 @@ class _Parser(Grammar):
         return word
 
     def _inside(self, text: str) -> _Parser:
-        inner = _Parser(text, self.depth + _LEVELS_PER_TEXT)
+        inner = _Parser(text, self.depth + _LEVELS_PER_TEXT + len(text) // _LONG_TEXT)
         inner._looped, inner._fed = self._looped, self._fed
         inner.whole()
         return inner

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from covey.lifecycle.shell_commands import Command, Redirect
-from covey.lifecycle.shell_words import UNKNOWN, CannotRead, Kind, Scanner, Word, literal
+from covey.lifecycle.shell_redirects import Redirections
+from covey.lifecycle.shell_words import CannotRead, Kind, Word, literal
 
-_BLANK = re.compile(r"(?:[ \t]|\\\n)+")
-_REDIRECT = re.compile(r"\d*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
-_DELIMITER = re.compile(r"(?:[\w.+@%:-]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[\w.+-])+(?=[\s;&|<>()]|\Z)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[.*\]\+?=", re.DOTALL)
 _KEYWORD = re.compile(
@@ -22,21 +20,8 @@ _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _RESERVED = _CLOSERS | {"if", "while", "until", "for", "select", "case", "function", "coproc", "time", "{", "!", "[["}
 
 
-class Grammar(Scanner):
+class Grammar(Redirections):
     """Recursive descent; commands are noted as they are met, those inside of others first."""
-
-    def __init__(self, text: str, depth: int = 0) -> None:
-        super().__init__(text, depth)
-        self.commands: list[Command] = []
-        self.oddities: set[str] = set()
-        self._bodies: list[tuple[Redirect, str, bool]] = []
-        """Here-documents that were announced: where they go, what ends them, and whether they are taken literally."""
-        self._fed = False
-        self._looped = False
-
-    def note(self, command: Command) -> None:
-        """A command was read."""
-        raise NotImplementedError
 
     def whole(self) -> None:
         if closer := self._list():
@@ -190,14 +175,6 @@ class Grammar(Scanner):
                 return
             self._word()
 
-    def _word(self) -> Word:
-        """A word that must be there."""
-        start = self.at
-        word = self.word()
-        if self.at == start:
-            raise CannotRead("an operator where a word should be")
-        return word
-
     def _plain_name(self) -> None:
         self.skip_blanks()
         if not self.take(re.compile(r"[A-Za-z_]\w*(?=[\s;()])")):
@@ -319,81 +296,3 @@ class Grammar(Scanner):
         value = replace(word, text=word.text[len(found[0]) :], head=word.head[len(found[0]) :])
         assigns.append((found[1], value))
         return True
-
-    # ── redirections ──
-
-    def _redirections(self, begin: int) -> None:
-        """Those behind a compound command, whose commands have been noted from `begin` on."""
-        redirects: list[Redirect] = []
-        self.skip_blanks()
-        while self._redirection(redirects):
-            self.skip_blanks()
-        if redirects:
-            self.note(Command((), (), tuple(redirects)))
-        if any(redirect.feeds for redirect in redirects):
-            self.commands[begin:] = [replace(command, fed=True) for command in self.commands[begin:]]
-
-    def _redirection(self, redirects: list[Redirect]) -> bool:
-        found = _REDIRECT.match(self.text, self.at)
-        if found is None:
-            return False
-        self.at = found.end()
-        self.skip_blanks()
-        operator = found[1] or found[2]
-        if operator not in ("<<", "<<-"):
-            redirects.append(Redirect(operator, self._word()))
-            return True
-        written = self.take(_DELIMITER)
-        if not written:
-            raise CannotRead("an unusual here-document")
-        redirects.append(Redirect(operator, UNKNOWN))
-        delimiter = re.sub(r"['\"\\]", "", written)
-        self._bodies.append((redirects[-1], delimiter, delimiter != written))
-        self.awaiting_bodies = True
-        return True
-
-    def _read_bodies(self) -> None:
-        """The here-documents that begin after the line end that was just passed."""
-        bodies, self._bodies = self._bodies, []
-        self.awaiting_bodies = False
-        for redirect, delimiter, as_it_is in bodies:
-            body = self._body_until(delimiter, tabs=redirect.op == "<<-", joins=not as_it_is)
-            if as_it_is:
-                redirect.target = literal(body)
-            else:
-                redirect.target = self._expanded(body)
-
-    def _body_until(self, delimiter: str, *, tabs: bool, joins: bool) -> str:
-        start, joined = self.at, False
-        while self.at < len(self.text):
-            end = self.text.find("\n", self.at)
-            end = len(self.text) if end < 0 else end
-            line, begin = self.text[self.at : end], self.at
-            self.at = end + 1
-            if not joined and (line.lstrip("\t") if tabs else line) == delimiter:
-                self.at = min(end + 1, len(self.text))
-                return self.text[start:begin]
-            joined = joins and (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        raise CannotRead("a here-document without its end")
-
-    def _expanded(self, body: str) -> Word:
-        raise NotImplementedError
-
-    # ── between words ──
-
-    def skip_blanks(self) -> None:
-        """Blanks, and a comment, which ends before the end of its line."""
-        blank = self.take(_BLANK)
-        if "\n" in blank:
-            self.join_lines()
-        if self.looking_at("#"):
-            end = self.text.find("\n", self.at)
-            self.at = len(self.text) if end < 0 else end
-
-    def skip_lines(self) -> None:
-        self.skip_blanks()
-        while self.looking_at("\n"):
-            self.at += 1
-            if self._bodies:
-                self._read_bodies()
-            self.skip_blanks()

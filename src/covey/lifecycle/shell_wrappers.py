@@ -66,6 +66,8 @@ _WRAPPERS = {
     "ssh": _Wrapper("BbcDEeFIiJLlmOopQRSWw", operands=1, text=True),
     "watch": _Wrapper("n", ("interval",), text=True),
     "parallel": _Wrapper("jNnLSa", ("jobs", "arg-file", "sshlogin"), text=True),
+    ".": _Wrapper(),
+    "source": _Wrapper(),
     "eval": _Wrapper(text=True),
     "runuser": _Wrapper("ugG"),
 }
@@ -83,7 +85,7 @@ def unwrap(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
         yield from _pieces(words)
         return
     name = words[0].text.rpartition("/")[2]
-    if name == "((":
+    if name == "((" and words[0].bare:
         yield Inner(text=words[1].text[2:-2])  # arithmetic to bash, and brackets in brackets to other shells
     elif name in _SHELLS:
         yield from _shell(words, fed_text, fed=fed)
