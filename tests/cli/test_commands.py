@@ -84,6 +84,15 @@ def test_sessions_show_and_export(home: Home) -> None:
     assert [message["role"] for message in exported["messages"]] == ["user", "assistant", "tool", "assistant"]
 
 
+def test_sessions_have_a_model_of_their_own(home: Home) -> None:
+    session = json.loads(home.covey("run", "--json", "hello").stdout)["session_id"]
+    assert "[scripted/default]" in home.covey("sessions", "model", session, "scripted/default").stdout
+    refused = home.covey("sessions", "model", session, "nobody/m")
+    assert refused.returncode == 1 and "no model is known" in refused.stderr
+    assert "[" not in home.covey("sessions", "model", session).stdout
+    home.covey("sessions", "delete", session)
+
+
 def test_sessions_rename_and_delete(home: Home) -> None:
     session = ask(home, "hello")
     assert "A new title" in home.covey("sessions", "rename", session, "A", "new", "title").stdout

@@ -1,4 +1,4 @@
-"""The dispatcher, smaller promises: what a run is seen to be, what an answer waits for, and what a crash may not undo."""
+"""The dispatcher, smaller promises: what a run is seen to be, what an answer waits for, what a crash may not undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal, smaller promises: what it takes for granted, whom it waits for, and what it tells those who read logs."""
+"""The journal, smaller promises: what it takes for granted, whom it waits for, and what is in the log for people."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ async def test_the_writing_thread_does_not_keep_the_process_alive(disk: MoodyDis
     """A disk that hangs must not keep a server from ending: the next start makes up for it."""
     before = set(threading.enumerate())
     made = Journal(disk)
-    assert {thread.daemon for thread in set(threading.enumerate()) - before} == {True}
+    daemons = {thread.daemon for thread in set(threading.enumerate()) - before}
     await made.aclose(BOUND_S)
+    assert daemons == {True}
 
 
 async def test_the_disk_is_not_touched_when_there_is_nothing_to_write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from covey.tools import files
-from covey.tools.base import ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import NoHost, ToolContext, ToolFailed, ToolOutput
 from covey.tools.edit import Edit, EditParams
 from covey.tools.files import FileReads, Version
 from covey.tools.view import View, ViewParams
@@ -323,3 +324,12 @@ async def test_a_cancelled_write_is_over_when_the_cancel_goes_on(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (root / "a").read_text() == "written"
+
+
+async def test_what_the_server_knows_about_a_changed_file_is_told(context: ToolContext) -> None:
+    class Knows(NoHost):
+        async def diagnostics(self, context: ToolContext, path: Path) -> str:
+            return f"{path.name}: 1 error"
+
+    desk = Desk(dataclasses.replace(context, host=Knows()))
+    assert (await desk.write("a.py", "x =")).content.endswith("\n\na.py: 1 error")

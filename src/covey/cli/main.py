@@ -169,6 +169,8 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
         action = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
         if name != "list":
             action.add_argument("session", metavar="ID")
+        if name == "model":
+            action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
         _add_sessions_options(action)

@@ -30,8 +30,8 @@ async def _sessions(args: argparse.Namespace) -> int:
         try:
             if args.action in (None, "list"):
                 return await _list(client, workspace_id, args)
-            if args.action == "rename":
-                return await _rename(client, workspace_id, args)
+            if args.action in ("rename", "model"):
+                return await _change(client, workspace_id, args)
             if args.action == "delete":
                 return await _delete(client, workspace_id, args)
             return await _show(client, workspace_id, args)
@@ -43,18 +43,21 @@ async def _sessions(args: argparse.Namespace) -> int:
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
     sessions = sorted(await client.sessions(workspace_id), key=lambda s: (s.updated_at, s.id), reverse=True)
+    shown = [session for session in sessions if not session.parent_session_id]  # not those of agents
     if args.json:
         _print_json(sessions)
-    elif sessions:
-        for session in sessions:
+    elif shown:
+        for session in shown:
             print(_line(session))
     else:
         print("There are no sessions in this directory yet.", file=sys.stderr)
     return exits.OK
 
 
-async def _rename(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    session = await client.update_session(workspace_id, args.session, UpdateSession(title=" ".join(args.title)))
+async def _change(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+    renames = args.action == "rename"
+    change = UpdateSession(title=" ".join(args.title)) if renames else UpdateSession(model=args.model or None)
+    session = await client.update_session(workspace_id, args.session, change)
     if args.json:
         _print_json(session)
     else:
@@ -87,7 +90,9 @@ async def _show(client: Client, workspace_id: str, args: argparse.Namespace) -> 
 def _line(session: Session) -> str:
     when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
     busy = " (busy)" if session.is_busy else ""
-    return plain(f"{session.id}  {when}  {session.message_count:4} messages  {session.title or 'untitled'}{busy}")
+    model = f" [{session.model}]" if session.model else ""
+    title = session.title or "untitled"
+    return plain(f"{session.id}  {when}  {session.message_count:4} messages  {title}{model}{busy}")
 
 
 def _print_json(value: Any) -> None:

@@ -59,6 +59,7 @@ examples:
   covey sessions                         list them, the latest first
   covey sessions show ID                 read one
   covey sessions rename ID New title
+  covey sessions model ID anthropic/claude-opus-5.5
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 """
 
@@ -107,6 +108,7 @@ SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",
     "show": "one session, with long outputs cut short",
     "rename": "give a session another title",
+    "model": "use another model in a session from its next step on; without a name, the configured one again",
     "delete": "delete a session; its open runs are cancelled",
     "export": "all of a session, as Markdown or JSON",
 }

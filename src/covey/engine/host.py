@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -64,6 +65,10 @@ class EngineHost:
 
     async def ask(self, context: ToolContext, questions: Sequence[Question]) -> list[str] | None:
         return await self._questions.ask(context, questions)
+
+    async def diagnostics(self, context: ToolContext, path: Path) -> str:
+        """Nothing knows about files yet: language servers will."""
+        return ""
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         """Run the prompt as a run of its own in a child session. Cancelling this cancels it, and waits for its end."""

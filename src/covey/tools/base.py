@@ -83,6 +83,10 @@ class ToolHost(Protocol):
         """Let a read-only agent in a session of its own look into it; gives its last words. Raises ToolFailed."""
         ...
 
+    async def diagnostics(self, context: ToolContext, path: Path) -> str:
+        """What is wrong with a file that was just changed, for the model; '' if nothing, or if nobody knows."""
+        ...
+
 
 class NoHost:
     """For tools that run without a server, as in tests: nothing can be asked."""
@@ -95,6 +99,9 @@ class NoHost:
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         raise ToolFailed("There is nobody here to delegate to.")
+
+    async def diagnostics(self, context: ToolContext, path: Path) -> str:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -60,7 +61,9 @@ class ChangesFile(Tool[P]):
         return self._plan(params, context).shown()
 
     async def run(self, params: P, context: ToolContext) -> ToolOutput:
-        return await in_thread(lambda: self._apply(params, context))
+        output = await in_thread(lambda: self._apply(params, context))
+        told = [await context.host.diagnostics(context, file.path) for file in output.files]
+        return dataclasses.replace(output, content="\n\n".join(filter(None, (output.content, *told))))
 
     def _apply(self, params: P, context: ToolContext) -> ToolOutput:
         with self._reads.changing:
