@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from covey.lifecycle.runs import StopTurn
 from covey.protocol.errors import Conflict
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import Message, Session
-from covey.protocol.runs import CancelReceipt, Run
+from covey.protocol.runs import CancelReceipt, PromptReceipt, Run
 from covey.store.base import Change, UpdateRun
 from tests.support.disk import BOUND_S, Disk
 from tests.support.engine import Engine, Gate, Model, Stubborn, call, running, within
@@ -49,6 +49,22 @@ def stored(store: Disk, run_id: str) -> Run:
 async def written(engine: Engine) -> None:
     """Everything that was decided is on disk."""
     await within(asyncio.shield(engine.workspace._recorder.write(Batch())))
+
+
+async def being_accepted(engine: Engine, prompt: str, run_id: str) -> asyncio.Task[PromptReceipt]:
+    """A prompt that is in its lane, but not on disk: that is held."""
+    posting = await engine.soon(engine.post(prompt, run_id))
+    await ticks(lambda: lane_of(engine).lane.find(run_id))
+    return posting
+
+
+async def ticks(condition: Callable[[], object]) -> None:
+    """Let the loop go round until the condition is true: it needs no more than the loop."""
+    for _ in range(100):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come true")
 
 
 async def active(engine: Engine, gate: Gate, run_id: str = "a") -> None:
@@ -83,7 +99,7 @@ def slow_reading(engine: Engine) -> Gate:
 async def test_only_the_active_run_is_seen_to_wait_on_something(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         engine.disk.hold()
-        posting = await engine.soon(engine.post("a", "a"))
+        posting = await being_accepted(engine, "a", "a")
         (accepted,) = lane_of(engine).open_runs()
         assert (accepted.state, accepted.waiting_on, accepted.last_progress_at) == ("accepted", None, None)
         engine.model.answer(gate := Gate())
@@ -175,7 +191,7 @@ async def test_a_turn_that_ended_is_let_go_of(tmp_path: Path) -> None:
     """It holds a whole conversation in memory."""
     async with running(tmp_path) as engine:
         await active(engine, gate := Gate())
-        turn = weakref.ref(lane_of(engine)._turn)  # type: ignore[arg-type] # there is one
+        turn = weakref.ref(lane_of(engine)._turn)
         gate.open()
         await engine.ended("a")
         await lane_of(engine).drained()
@@ -210,14 +226,11 @@ async def test_nothing_is_written_about_a_run_before_it_is_certain_that_the_id_i
         await engine.post("old", "x")
         before = await engine.ended("x")
         engine.disk.hold()
-        posting = await engine.soon(engine.post("new", "x"))
+        posting = await being_accepted(engine, "new", "x")
         lane = lane_of(engine)
-        asks = {
-            "edit": lambda: lane.edit("x", "stolen"),
-            "cancel": lane.cancel,
-            "cancel_run": lambda: lane.cancel_run("x"),
-        }
-        asking = await engine.soon(asks[what]())
+        asking: asyncio.Task[object] = await engine.soon(
+            lane.edit("x", "stolen") if what == "edit" else lane.cancel() if what == "cancel" else lane.cancel_run("x")
+        )
         engine.disk.release()
         with pytest.raises(Conflict) as refused:
             await within(posting)
@@ -256,7 +269,7 @@ async def test_an_edit_of_a_prompt_that_is_being_accepted_comes_after_it(tmp_pat
     async with running(tmp_path) as engine:
         await active(engine, gate := Gate())
         engine.disk.hold()
-        posting = await engine.soon(engine.post("b", "b"))
+        posting = await being_accepted(engine, "b", "b")
         editing = await engine.soon(lane_of(engine).edit("b", "better"))
         assert lane_of(engine).open_runs()[-1].prompt == "b"
         engine.disk.release()
@@ -322,18 +335,20 @@ async def test_a_cancel_of_a_prompt_that_is_being_accepted_outlives_a_crash(tmp_
         disk.before_commit = hold_the_note
         before = disk.attempts
         disk.hold()
-        posting = await engine.soon(engine.post("b", "b"))
+        posting = await being_accepted(engine, "b", "b")
         await disk.wait_attempts(before + 1)
         cancelling = await engine.soon(engine.cancel())
+        await ticks(lambda: lane_of(engine).lane.is_cancelled("b"))
         disk.release()
         with disk._attempted:  # the loop stands still, so that the mark and the note are two changes
             assert disk._attempted.wait_for(lambda: disk.attempts == before + 2, BOUND_S)
         await disk.wait_attempts(before + 3)
-        for _ in range(20):
+        await ticks(posting.done)
+        for _ in range(20):  # whatever may be acknowledged by now is
             await asyncio.sleep(0)
-        assert posting.done()
-        assert not cancelling.done(), "the cancel was acknowledged, but a crash would undo it"
+        acknowledged = cancelling.done()
         noted.set()
+        assert not acknowledged, "the cancel was acknowledged, but a crash would undo it"
         assert covered(await within(cancelling)) == {"a": "active", "b": "accepted"}
         copy = disk.copy()
         assert not stored(copy, "b").ended

@@ -32,4 +32,56 @@ NETS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    # ── store/journal.py ──
+    "GROUP_LIMIT = 512  →  513": "a constant, by one",
+    "TRIM_EVERY = 1000  →  1001": "a constant, by one",
+    "READERS = 2  →  3": "a constant, by one",
+    "def publish(self, seq: int, event: Event, encoded: bytes) -> None: ...  →  left out": "the body of a protocol",
+    "def grow(self, delta: MessageDelta) -> None: ...  →  left out": "the body of a protocol",
+    'self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)  →  without name': (
+        "a name for people who debug"
+    ),
+    "await WorkspaceJournal(self, change.workspace_id, _Silent(), 0).write(change.writes, patient=False)  →  1": (
+        "it has no events, so none are counted"
+    ),
+    "self._readers.shutdown(wait=True)  →  without wait": "it is the default",
+    "item = self._inbox.get(timeout=RETRY_S if self._stalled else None)  →  always the first": (
+        "the thread wakes up for nothing four times a second"
+    ),
+    "self._land(list(zip(group, results, strict=True)))  →  without strict": "a guard against a bug in a store",
+    "self._land(list(zip(group, results, strict=True)))  →  False": "a guard against a bug in a store",
+    "if self._outbox and self._outbox[0] is pending:  →  never": "removing it finds the first one first",
+    "if self._outbox and self._outbox[0] is pending:  →  without self._outbox": "what landed is always in there",
+    "for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):"
+    "  →  without strict": "both come from one sequence",
+    "for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):"
+    "  →  False": "both come from one sequence",
+    # ── engine/dispatcher.py ──
+    "if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:  →  always": (
+        "one more empty change to wait for"
+    ),
+    "if ruling.lane.mark != self.lane.mark:  →  always": "the same mark is written again",
+    "entry.row = structs.replace(entry.row, cancelled=True)  →  without cancelled": (
+        "in memory the lane knows; the row says it only in the store, where the change below puts it"
+    ),
+    "entry.row = structs.replace(entry.row, cancelled=True)  →  False": (
+        "in memory the lane knows; the row says it only in the store, where the change below puts it"
+    ),
+    "elif isinstance(decision, StopTurn) and self._turn and self._turn.run_id == decision.run_id:"
+    "  →  without isinstance(decision, StopTurn)": "no other decision is about the run that is still active after it",
+    "assert turn is not None and turn.run_id == run_id  →  without turn is not None": "an assertion",
+    "assert turn is not None and turn.run_id == run_id  →  without turn.run_id == run_id": "an assertion",
+    "assert turn is not None and turn.run_id == run_id  →  and/or": "an assertion",
+    'driver = asyncio.create_task(self._run_turn(turn, begun), name=f"run {run_id}")  →  without name': (
+        "a name for people who debug"
+    ),
+    "turn = self._turn if self._turn and self._turn.run_id == run_id else None  →  always the first": (
+        "a run is closed by its own turn, or when there is none"
+    ),
+    "turn = self._turn if self._turn and self._turn.run_id == run_id else None  →  without self._turn.run_id == run_id": (
+        "a run is closed by its own turn, or when there is none"
+    ),
+    "if turn:  →  always": "without a turn there is nothing to let go of",
+    "host=run.folded_into or \"\",  →  without ''": "no run has the id None, as none has an empty one",
+}

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from covey.tools.agent import Agent
+from covey.tools.base import NoHost, Todo, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.base import Question as Asked
-from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.question import NOBODY, Question
 from covey.tools.todos import Todos
 
 pytestmark = pytest.mark.anyio
 
 
-class Host:
+class Host(NoHost):
     """Notes what it is asked for."""
 
     def __init__(self, answers: list[str] | None = None, report: str = "") -> None:

@@ -110,6 +110,7 @@ class ToolCalls:
             process_tag=self.process_tag(run.run_id),
             sees_images=sees,
             spill_dir=self.spill_dir(run.session_id),
+            denied=self._desk.rules.deny,
             host=self._host,
         )
 

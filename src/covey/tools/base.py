@@ -121,6 +121,8 @@ class ToolContext:
     """Whether the model can look at a picture."""
     spill_dir: Path | None = None
     """Where results of this session that are too long are kept in full, to be viewed. It may not exist yet."""
+    denied: tuple[str, ...] = ()
+    """The user's deny rules, for tools that look at more than the one thing that they ask for."""
     host: ToolHost = field(default_factory=NoHost)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from covey.lifecycle.permission_rules import path_hit
 from covey.lifecycle.permissions import Wish
 from covey.tools.base import Tool, ToolContext, ToolFailed, is_inside, resolve
 from covey.tools.files import may_look, name_for, printable
@@ -78,7 +79,12 @@ class Looks(Tool[P]):
 
     async def ask(self, context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
         """Let the process look. Raises ToolFailed with what it says."""
+        # What may not be viewed may not be searched either, wherever in the tree it is.
+        denied = [rule for rule in context.denied if rule.startswith(("view:", f"{self.name}:"))]
+        if rule := path_hit(denied, "view", str(base), str(context.root)):
+            raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
         request |= {"operation": self.name, "base": str(base), "top": str(context.root), "seconds": _OWN_S}
+        request["denied"] = denied
         try:
             completed = await self._processes.run_command(
                 [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],

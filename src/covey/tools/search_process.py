@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from covey.lifecycle.permission_rules import path_hit
 from covey.tools.globs import PathPattern, expand
 from covey.tools.line_search import FILE_LIMIT, LINE_CHARACTERS, BadRegex, LineQuery, make_engine
 from covey.tools.walk import Found, Walk
@@ -135,7 +136,14 @@ def _kind(found: Found, base: str) -> str:
 
 
 def _walk(request: Request, depth: int | None = None) -> Walk:
-    return Walk(request["base"], request["top"], until=request["until"], depth=depth)
+    rules, tools, top = request["denied"], ("view", request["operation"]), request["top"]
+    if not rules:
+        return Walk(request["base"], top, until=request["until"], depth=depth)
+
+    def hidden(path: str) -> bool:
+        return any(path_hit(rules, tool, path, top) for tool in tools)
+
+    return Walk(request["base"], top, until=request["until"], depth=depth, hidden=hidden)
 
 
 def _ending(walk: Walk) -> Summary:

@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from covey.tools.ignores import Ignores
@@ -51,9 +51,21 @@ class Found:
 class Walk:
     """One walk. `opened` tells which directories were looked into, once it is over."""
 
-    def __init__(self, base: str, top: str, *, until: float = float("inf"), depth: int | None = None) -> None:
-        """`top` is the workspace: if nothing is a repository, its ignore files still count for all below it."""
+    def __init__(
+        self,
+        base: str,
+        top: str,
+        *,
+        until: float = float("inf"),
+        depth: int | None = None,
+        hidden: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        """`top` is the workspace: if nothing is a repository, its ignore files still count for all below it.
+
+        `hidden` says of a path that nobody may look there.
+        """
         self._base = base
+        self._hidden = hidden
         self._until = until
         self._depth = depth
         self._above, ignores = _above(base, top)
@@ -69,6 +81,8 @@ class Walk:
                 if time.monotonic() > self._until:
                     self.out_of_time = True
                     return
+                if self._hidden(os.path.join(self._base, *found.parts)):
+                    continue
                 if found.is_directory and (self._depth is None or len(found.parts) < self._depth):
                     self._waiting.append((found.parts, inner))
                 yield found
