@@ -189,7 +189,8 @@ def test_the_command_is_shown_as_it_runs(terminals: Terminals) -> None:
     terminal.wait_for(QUESTION)
     terminal.type("n\n")
     assert terminal.finish() == 0
-    assert f"bash:\n    # harmless\n    touch made\n{QUESTION}" in terminal.shown
+    asked = f"bash:\n    # harmless\n    touch made\nNo rule allows `touch made`.\n{QUESTION}"
+    assert asked in terminal.shown
 
 
 def test_the_spinner_leaves_alone_what_a_pipe_writes_to_the_terminal(terminals: Terminals, home: Home) -> None:

@@ -79,9 +79,8 @@ KNOWN: dict[str, str] = {
     "turn = self._turn if self._turn and self._turn.run_id == run_id else None  →  always the first": (
         "a run is closed by its own turn, or when there is none"
     ),
-    "turn = self._turn if self._turn and self._turn.run_id == run_id else None  →  without self._turn.run_id == run_id": (
-        "a run is closed by its own turn, or when there is none"
-    ),
+    "turn = self._turn if self._turn and self._turn.run_id == run_id else None"
+    "  →  without self._turn.run_id == run_id": "a run is closed by its own turn, or when there is none",
     "if turn:  →  always": "without a turn there is nothing to let go of",
     "host=run.folded_into or \"\",  →  without ''": "no run has the id None, as none has an empty one",
 }

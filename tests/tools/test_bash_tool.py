@@ -116,7 +116,7 @@ async def test_an_empty_command_is_refused(context: ToolContext) -> None:
 def test_a_person_is_asked_about_the_command_not_about_what_the_model_says_of_it(context: ToolContext) -> None:
     bash = Bash(FakeProcesses())
     params = BashParams(command="rm -rf \\\n  build", description="List files", working_dir="sub")
-    assert bash.wish(params, context) == Wish("bash", "execute", "rm -rf \\\n  build", harmless=False)
+    assert bash.wish(params, context) == Wish("bash", "execute", params.command, cwd=str(context.root / "sub"))
     assert bash.describe(params, context) == "rm -rf \\ build (in sub)"
     assert bash.preview(params, context)["command"] == params.command
 

@@ -58,7 +58,8 @@ class PermissionAsk:
 
     @property
     def text(self) -> str:
-        return f"{request_text(self.request)}\n{self.question}"
+        reason = f"{visible(self.request.reason)}\n" if self.request.reason else ""
+        return f"{request_text(self.request)}\n{reason}{self.question}"
 
     @property
     def question(self) -> str:

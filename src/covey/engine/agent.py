@@ -163,16 +163,21 @@ class Agent:
             is_tiny=getattr(client, "is_tiny", False),
         )
 
-    def tools_for(self, *, only_look: bool) -> dict[str, Tool[Any]]:
-        """The tools of a run; for one that may change nothing, those that only look."""
-        tools = read_only(self.tools) if only_look else self.tools
+    def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
+        """The tools of a run; for one that may change nothing, those that only look.
+
+        A plan may also use commands, of which those that are not harmless are denied.
+        """
+        tools = read_only(self.tools) if plan or delegate else self.tools
+        if plan and not delegate and (bash := self.tools.get("bash")):
+            tools = {**tools, "bash": bash}
         return {name: tool for name, tool in tools.items() if name not in self.config.tools.disabled}
 
-    def tool_specs(self, model: ReadyModel, *, only_look: bool) -> list[ToolSpec]:
+    def tool_specs(self, model: ReadyModel, *, plan: bool, delegate: bool) -> list[ToolSpec]:
         """What the model is told about its tools: each made once, since schemas take longer than a step may wait."""
         if model.is_tiny:
             return []
-        tools = self.tools_for(only_look=only_look)
+        tools = self.tools_for(plan=plan, delegate=delegate)
         for name, tool in tools.items():
             if name not in self._specs:
                 self._specs[name] = ToolSpec(name, tool.description(), tool.schema())
@@ -180,7 +185,7 @@ class Agent:
 
     async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
         """What the model is told about itself and where it is: the same for all steps of a run."""
-        tools = list(self.tools_for(only_look=plan or delegate))
+        tools = list(self.tools_for(plan=plan, delegate=delegate))
         told = self._told.pop(session_id, None)
         surroundings = await self.look_around(
             self.root, self.config.context, self._environ, tools, model.reference, told

@@ -19,7 +19,6 @@ from covey.engine.last_words import Ending
 from covey.engine.messages import user_message
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turn import Turn, TurnParts
-from covey.lifecycle import history
 from covey.lifecycle.runs import (
     CancelRuling,
     Decision,
@@ -84,8 +83,8 @@ class Dispatcher:
         entry = self._open.get(run_id)
         if entry is None:
             return None
-        run, turn = entry.row.run, self._turn
-        if turn and turn.run_id == run_id:
+        run = entry.row.run
+        if turn := self.turn_of(run_id):
             speaker = turn.speaker
             return structs.replace(run, waiting_on=speaker.waiting_on, last_progress_at=speaker.last_progress_at)
         return run
@@ -176,6 +175,13 @@ class Dispatcher:
         batch.update_run(run)
         await confirmed(self._parts.recorder.write(batch))
         return run
+
+    def turn_of(self, run_id: str) -> Turn | None:
+        return self._turn if self._turn and self._turn.run_id == run_id else None
+
+    def drop(self, by: CancelledBy) -> None:
+        """Cancel what is open, without waiting for anything."""
+        self._apply_cancel(self.lane.cancel(), by)
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
@@ -304,7 +310,7 @@ class Dispatcher:
 
     def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:
         """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
-        turn = self._turn if self._turn and self._turn.run_id == run_id else None
+        turn = self.turn_of(run_id)
         if turn:
             self._turn = None
         try:
@@ -324,7 +330,7 @@ class Dispatcher:
                 batch.update_session(session)
                 ending = replace(ending, session_title=session.title)
         elif ending.run.state == "active":
-            ending = _cut_off(ending, self._leftover)
+            ending = last_words.cut_off(ending, self._leftover)
         return ending
 
     def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
@@ -373,22 +379,6 @@ def _reopened(row: RunRow) -> OpenRun:
         entered=phase is not Phase.ACCEPTED,
         host=run.folded_into or "",
     )
-
-
-def _cut_off(ending: Ending, messages: Sequence[Message]) -> Ending:
-    """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
-    answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
-    return replace(
-        ending,
-        error=last_words.INTERRUPTED if ending.outcome is Outcome.INTERRUPTED else "",
-        answer=answers[-1] if answers else None,
-        open_calls=history.open_calls(messages),
-    )
-
-
-def _is_whole_summary(message: Message) -> bool:
-    """It stands for itself: the end of its run is no word about it."""
-    return message.is_summary_message and message.finish is not None
 
 
 def check_same_content(known: RunRow, posted: RunRow) -> None:

@@ -36,6 +36,8 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
     wished = None if options == RunOptions() else options
     mode = request.mode or ("own_turn" if request.run_id else "fold")
+    if wished:
+        mode = "own_turn"  # what it wishes for cannot hold in the turn of another
     run = Run(
         run_id=request.run_id or world.new_id(),
         session_id=request.session_id,

@@ -6,7 +6,7 @@ Whatever happened, the answer gets a finish reason and every tool call a result 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
@@ -59,6 +59,22 @@ def close_turn(ending: Ending, batch: Batch, world: World) -> tuple[Run, RunComp
     if notice := _notice(ending):
         batch.events.append(created(notice))
     return _terminal(ending, answer, world)
+
+
+def cut_off(ending: Ending, messages: Sequence[Message]) -> Ending:
+    """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
+    answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
+    return replace(
+        ending,
+        error=INTERRUPTED if ending.outcome is Outcome.INTERRUPTED else "",
+        answer=answers[-1] if answers else None,
+        open_calls=history.open_calls(messages),
+    )
+
+
+def _is_whole_summary(message: Message) -> bool:
+    """It stands for itself: the end of its run is no word about it."""
+    return message.is_summary_message and message.finish is not None
 
 
 def _finished(ending: Ending, world: World) -> Message:

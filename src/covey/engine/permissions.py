@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from covey.engine.pending import Pending
 from covey.engine.recorder import confirmed
-from covey.lifecycle.permissions import Rules, Verdict, Wish, decide
+from covey.lifecycle.permissions import Rules, Verdict, Wish, decide, explain
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal
@@ -54,9 +54,14 @@ class PermissionDesk:
     def pending(self) -> list[PermissionRequest]:
         return self._pending.requests
 
-    def decide(self, wish: Wish, session_id: str, *, skip: bool = False) -> Verdict:
-        """`skip`: whoever sent the prompt wants nobody to be asked."""
-        return decide(wish, self.rules, frozenset(self._granted.get(session_id, ())), skip=self.skip or skip)
+    def decide(self, wish: Wish, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
+        """The verdict and a sentence about it. `skip`: whoever sent the prompt wants nobody to be asked."""
+        granted = frozenset(self._granted.get(session_id, ()))
+        skip = self.skip or skip
+        verdict = decide(wish, self.rules, granted, skip=skip, plan=plan)
+        if verdict is Verdict.ALLOW:
+            return verdict, ""
+        return verdict, explain(wish, self.rules, granted, skip=skip, plan=plan)
 
     async def ask(self, request: PermissionRequest, wish: Wish) -> str:
         """Wait until somebody answers; '' if it is allowed, else what to tell the model.

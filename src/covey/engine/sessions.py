@@ -22,6 +22,8 @@ class SessionBook:
     def __init__(self, sessions: Iterable[Session], world: World) -> None:
         self._world = world
         self._by_id = {session.id: session for session in sessions}
+        self._leaving: dict[str, Session] = {}
+        """Sessions that nobody can use any more, while the last words of their runs are still being written."""
         self._named_by_prompt: dict[str, str] = {}
         """Sessions whose title is the beginning of their first prompt: a better one may replace it."""
 
@@ -62,10 +64,14 @@ class SessionBook:
         return session
 
     def remove(self, session_id: str) -> Session:
-        session = self.get(session_id)
+        """From now on nobody can use it. What is still written about it counts, until it is forgotten."""
+        session = self._leaving[session_id] = self.get(session_id)
         del self._by_id[session_id]
         self._named_by_prompt.pop(session_id, None)
         return session
+
+    def forget(self, session_id: str) -> None:
+        self._leaving.pop(session_id, None)
 
     def is_child(self, session_id: str) -> bool:
         """Whether an agent works in it for another session."""
@@ -78,13 +84,13 @@ class SessionBook:
 
     def change(self, session_id: str, *, added_messages: int = 0, **fields: Any) -> Session | None:
         """The changed session; None if it was deleted meanwhile."""
-        session = self._by_id.get(session_id)
+        book = self._by_id if session_id in self._by_id else self._leaving
+        session = book.get(session_id)
         if session is None:
             return None
         count = session.message_count + added_messages
-        changed = structs.replace(session, message_count=count, updated_at=self._world.now_s(), **fields)
-        self._by_id[session_id] = changed
-        return changed
+        book[session_id] = structs.replace(session, message_count=count, updated_at=self._world.now_s(), **fields)
+        return book[session_id]
 
     def spend(self, session_id: str, last: Usage, total: Usage) -> Session | None:
         """A turn ended: tokens are those of its last step (what the context holds now), cost adds up."""

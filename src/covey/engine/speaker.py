@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.world import World
-from covey.lifecycle.reply import ModelFact, Reply, Structure
+from covey.lifecycle.reply import ModelFact, Reply, Structure, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
 from covey.protocol.events import AgentEvent, MessageDelta, created
 from covey.protocol.messages import FinishReason, Message
@@ -80,8 +80,6 @@ class Speaker:
                 if not (failure.busy and reply.is_empty and self._change_model(failure, reply)):
                     raise
         self.live()
-        self.last_usage = self.model.price.usage(reply.usage)
-        self.usage += self.last_usage
         return reply
 
     def finish(self, reply: Reply, reason: FinishReason) -> Message:
@@ -136,9 +134,17 @@ class Speaker:
         )
 
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
+        """Whatever ends it, what was used is paid for, at the price of whoever used it."""
         self.wait_on("model")
-        async for fact in self.model.client.stream(request):
-            self._take(fact, reply)
+        try:
+            async for fact in self.model.client.stream(request):
+                self._take(fact, reply)
+        finally:
+            used = self.model.price.usage(reply.usage)
+            self.usage += used
+            if used.prompt_tokens or used.completion_tokens:
+                self.last_usage = used
+            reply.usage = UsageReported(0, 0)
 
     def _take(self, fact: ModelFact, reply: Reply) -> None:
         self.live()

@@ -10,13 +10,14 @@ from covey.context.prompt import summary_prompt
 from covey.engine.messages import user_message
 from covey.engine.world import World
 from covey.lifecycle import history
-from covey.protocol.messages import Message, Text, TextPart
+from covey.protocol.messages import BinaryPart, FinishPart, Message, Part, Text, TextPart
 from covey.protocol.runs import Run
 
 PROMPT = "Summarise the conversation so far."
 """What a run that only summarises has as its prompt."""
 PROMPT_CHARACTERS = 20_000
 """As much of each request stands behind the summary: a longer one brought along what the summary is to replace."""
+BEGINNING = "(The beginning of this conversation is left out. It was about this:)"
 ROOM = 0.7
 """The share of the context window that the conversation may take when it is read for its summary."""
 
@@ -30,12 +31,28 @@ def summary_request(
         half = sum(history.estimated_tokens(message) for message in visible) // 2
         bound = min(bound, half) if bound else half
     messages = list(history.shortened(visible, bound)) if bound else visible
+    if messages and messages[0].role != "user":  # every provider wants the user to have the first word
+        messages = [
+            user_message(structs.replace(run, prompt=f"{BEGINNING}\n{run.prompt[:PROMPT_CHARACTERS]}"), (), world),
+            *messages,
+        ]
     wish = user_message(structs.replace(run, prompt=summary_prompt()), (), world)
     return [*messages, wish]
 
 
-def with_requests(summary: Message, prompts: Sequence[str]) -> Message:
-    """The summary with what is being worked on, in the users' own words: a summary may lose their point."""
-    words = "\n\n".join(prompt[:PROMPT_CHARACTERS] for prompt in prompts)
+def only_words(summary: Message) -> Message:
+    """A summary is words: a tool that the model called on the way is not run."""
+    kept = tuple(part for part in summary.parts if isinstance(part, TextPart | FinishPart))
+    return structs.replace(summary, parts=kept)
+
+
+def with_requests(summary: Message, requests: Sequence[Message]) -> Message:
+    """The summary with what is being worked on, in the users' own words and pictures: it may lose their point."""
+    words = "\n\n".join(request.text[:PROMPT_CHARACTERS] for request in requests)
     text = TextPart(data=Text(text=f"\n\nThis is being worked on, in the user's words:\n{words}"))
-    return structs.replace(summary, parts=(*summary.parts[:-1], text, *summary.parts[-1:]))
+    pictures = [part for request in requests for part in request.parts if _is_picture(part)]
+    return structs.replace(summary, parts=(*summary.parts[:-1], text, *pictures, *summary.parts[-1:]))
+
+
+def _is_picture(part: Part) -> bool:
+    return isinstance(part, BinaryPart) and part.data.MIMEType.startswith("image/")

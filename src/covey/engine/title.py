@@ -67,16 +67,19 @@ async def _ask(model: ReadyModel, prompt: Message, spend: Callable[[Usage], None
         max_tokens=ANSWER_TOKENS,
         sees_images=False,
     )
-    text = ""
-    async with aclosing(model.client.stream(request)) as facts:  # type: ignore[type-var] # every client is a generator
-        async for fact in facts:
-            match fact:
-                case TextDelta(piece):
-                    text += piece
-                case UsageReported():
-                    spend(model.price.usage(fact))
-            if len(text) > ANSWER_CHARACTERS:
-                return ""
+    text, used = "", UsageReported(0, 0)
+    try:
+        async with aclosing(model.client.stream(request)) as facts:  # type: ignore[type-var] # each is a generator
+            async for fact in facts:
+                match fact:
+                    case TextDelta(piece):
+                        text += piece
+                    case UsageReported():
+                        used = fact  # the last report holds
+                if len(text) > ANSWER_CHARACTERS:
+                    return ""
+    finally:
+        spend(model.price.usage(used))
     return clean(text)
 
 

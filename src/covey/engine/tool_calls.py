@@ -18,14 +18,14 @@ from covey.engine.world import World
 from covey.lifecycle.permissions import Verdict
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
-from covey.protocol.runs import Run
+from covey.protocol.runs import Run, RunOptions
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
 
-FORBIDDEN = "A rule of the user forbids this call. Do not try it again in another way; go on without it."
+FORBIDDEN = "Do not try it again in another way; go on without it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,6 @@ class Done:
     result: ToolResult
     files: tuple[FileVersion, ...] = ()
     """What it changed: written together with its result."""
-    cost: float = 0.0
-    """Dollars that agents have cost on its behalf."""
 
 
 class ToolCalls:
@@ -59,6 +57,9 @@ class ToolCalls:
     def process_tag(self, run_id: str) -> str:
         """What marks the processes of a run, also after a crash of this server."""
         return f"covey-{self._workspace_id}-{run_id}"
+
+    def has_delegates(self, run_id: str) -> bool:
+        return self._host.has_delegates(run_id)
 
     def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """The calls of a step in order; those that may run at the same time are together."""
@@ -93,7 +94,7 @@ class ToolCalls:
             data=base64.b64encode(output.image.data).decode() if output.image else None,
             mime_type=output.image.mime_type if output.image else None,
         )
-        return Done(result, output.files, cost=self._host.take_cost(context))
+        return Done(result, output.files)
 
     async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
         tool = self._agent.tools.get(name)
@@ -117,33 +118,33 @@ class ToolCalls:
     async def _run(
         self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
     ) -> ToolOutput:
-        only_look = run.wished.plan
-        tools = self._agent.tools_for(only_look=only_look)
+        plan = run.wished.plan
+        tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id))
         tool = tools.get(call.name)
-        if tool is None and only_look and call.name in self._agent.tools:
+        if tool is None and plan and call.name in self._agent.tools:
             raise ToolFailed(
                 f"{call.name} is not for now: this run only looks and makes a plan. Say what you would do."
             )
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
-        if refusal := await self._refusal(tool, params, context, waiting_on, skip=run.wished.yolo):
+        if refusal := await self._refusal(tool, params, context, waiting_on, run.wished):
             return ToolOutput(refusal, is_error=True)
         waiting_on(f"tool:{call.name}")
         return await tool.run(params, context)
 
     async def _refusal(
-        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], *, skip: bool
+        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], wished: RunOptions
     ) -> str:
         """Why the call may not run; empty if it may."""
         wish = tool.wish(params, context)
-        verdict = self._desk.decide(wish, context.session_id, skip=skip)
+        session_id, run_id = self._host.principal(context)
+        verdict, reason = self._desk.decide(wish, session_id, skip=wished.yolo, plan=wished.plan)
         if verdict is Verdict.ALLOW:
             return ""
         if verdict is Verdict.DENY:
-            return FORBIDDEN
+            return f"{reason} {FORBIDDEN}"
         waiting_on("permission")
-        session_id, run_id = self._host.principal(context)
         request = PermissionRequest(
             id=self._world.new_id(),
             session_id=session_id,
@@ -154,6 +155,7 @@ class ToolCalls:
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
+            reason=reason,
         )
         return await self._desk.ask(request, wish)
 

@@ -19,7 +19,7 @@ from covey.engine.messages import tool_message
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.sessions import SessionBook
 from covey.engine.speaker import Speaker
-from covey.engine.summary import summary_request, with_requests
+from covey.engine.summary import only_words, summary_request, with_requests
 from covey.engine.title import titled
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.undo import record_files
@@ -30,7 +30,7 @@ from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.messages import FinishReason, Message, ToolCall
-from covey.protocol.runs import Run, Usage
+from covey.protocol.runs import Run, RunOptions, Usage
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +79,16 @@ class Turn:
         self._opener = opener
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._written: asyncio.Future[None] | None = None
-        self._requests = [run.prompt]
+        self._requests: list[Message] = []
         """What this turn works on: the prompt, and those that were folded into it."""
+        self._summary: Message | None = None
+        """The answer of a run that only summarises."""
         self._system = ""
         self._tools: Sequence[ToolSpec] = ()
+
+    @property
+    def wished(self) -> RunOptions:
+        return self._run.wished
 
     @property
     def reply(self) -> Reply | None:
@@ -108,9 +114,10 @@ class Turn:
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
-        grace_s = self._parts.limits.cancel_grace_s
         body = asyncio.create_task(self._body(), name=f"turn {self.run_id}")
         await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
+        # One that waits for agents waits as long as they may take to stop, and then has its own time.
+        grace_s = self._parts.limits.cancel_grace_s * (1 + self._parts.tool_calls.has_delegates(self.run_id))
         if not body.done():
             body.cancel()
             await asyncio.wait({body}, timeout=grace_s)
@@ -138,6 +145,8 @@ class Turn:
     def ending(self, ending: Ending) -> Ending:
         """Complete `ending` with what this turn has to be closed."""
         answer = self.reply.message(self._parts.world.now_s()) if self.reply else None
+        if ending.outcome is Outcome.COMPLETED:
+            answer = self._summary or answer
         cut_short = answer is not None and not answer.finish
         return replace(
             ending,
@@ -154,9 +163,10 @@ class Turn:
         parts, run = self._parts, self._run
         self._choose_model()
         model, plan, delegate = self.speaker.model, run.wished.plan, parts.sessions.is_child(run.session_id)
-        self._tools = parts.agent.tool_specs(model, only_look=plan or delegate)
+        self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
         messages = await parts.read_messages(run.session_id)
+        self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
         if run.wished.summarize:
             await self._summarise(messages, going_on=False)
             return
@@ -176,7 +186,7 @@ class Turn:
             if not fresh and self._has_past(messages) and self._is_too_long(messages):
                 messages = await self._summarise(messages)
             folded = await self._opener.begin_step(self)
-            self._requests += [message.text for message in folded]
+            self._requests += folded
             messages += folded
             try:
                 answer = await self._step(messages)
@@ -236,7 +246,6 @@ class Turn:
         speaker.wait_on(f"tool:{call.name}")
         done = await self._parts.tool_calls.run(call, self._run, speaker.wait_on, sees=speaker.model.sees_images)
         speaker.live()
-        speaker.spend(Usage(cost=done.cost))
         message = tool_message(done.result, self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
@@ -252,10 +261,23 @@ class Turn:
         self.speaker.choose(self._run.wished.model or (session and session.model) or "")
 
     def _check_cost(self) -> None:
-        limits, session = self._parts.limits, self._parts.sessions.find(self._run.session_id)
-        bounds = Bounds(self._run.wished.max_cost or limits.cost_per_run, limits.cost_per_session)
-        if told := bounds.exceeded(self.speaker.usage.cost, session.cost if session else 0.0):
+        bounds, spent, before = self._money()
+        if told := bounds.exceeded(spent, before):
             raise TurnFailed(told)
+
+    def left_to_spend(self) -> float | None:
+        """Dollars that whoever works for this run may cost; None: there is no bound."""
+        bounds, spent, before = self._money()
+        return bounds.left(spent, before)
+
+    def pay(self, dollars: float) -> None:
+        self.speaker.spend(Usage(cost=dollars))
+
+    def _money(self) -> tuple[Bounds, float, float]:
+        """What may be spent, what this run has cost, and what the session had cost before."""
+        limits, session = self._parts.limits, self._parts.sessions.find(self._run.session_id)
+        bounds = Bounds(self.wished.max_cost or limits.cost_per_run, limits.cost_per_session)
+        return bounds, self.speaker.usage.cost, session.cost if session else 0.0
 
     def _is_too_long(self, messages: list[Message]) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
@@ -301,9 +323,9 @@ class Turn:
             self._visible(messages), window, overflown=overflown, run=self._run, world=parts.world
         )
         reply = await speaker.speak(self._system, request, self._tools)
-        if not reply.message(0).text.strip():
-            raise TurnFailed("the conversation is too long, and the model gave no summary of it")
-        answer = speaker.finish(reply, "end_turn")
+        answer = only_words(speaker.finish(reply, "end_turn"))
+        if not answer.text.strip():
+            raise TurnFailed("the model was asked for a summary and gave none")
         if going_on:
             answer = with_requests(answer, self._requests)
         speaker.forget_length(history.estimated_tokens(answer))
@@ -311,8 +333,8 @@ class Turn:
         if session := parts.sessions.change(session_id, summary_message_id=answer.id):
             batch.update_session(session)
         self._written = speaker.write(answer, batch)
-        if going_on:
-            speaker.reply = None  # a cancel from here on is no word about the summary
+        speaker.reply = None  # a cancel from here on is no word about the summary
+        self._summary = None if going_on else answer
         return [answer]
 
     def _go_on(self) -> None:

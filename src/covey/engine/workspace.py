@@ -14,6 +14,7 @@ from covey.config.schema import Config, ConfigError
 from covey.engine import intake, summary
 from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
+from covey.engine.endings import Endings
 from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.questions import QuestionDesk
@@ -21,7 +22,7 @@ from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
 from covey.engine.shared import Shared, load_config
 from covey.engine.tool_calls import ToolCalls
-from covey.engine.turn import TurnParts
+from covey.engine.turn import Turn, TurnParts
 from covey.engine.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
@@ -29,7 +30,7 @@ from covey.lifecycle.permissions import Rules, Wish, session_rule
 from covey.lifecycle.runs import EarlyCancels
 from covey.protocol.errors import BadRequest, Conflict, NotFound
 from covey.protocol.events import Event, Presence, created, deleted, updated
-from covey.protocol.messages import Message, Session
+from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.requests import PostPrompt, UpdateSession
 from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import (
@@ -79,7 +80,7 @@ class Workspace:
         self._recorder = Recorder(journal, sessions, self.view)
         self._early = EarlyCancels()
         self._last_run_seq = 0
-        self._waiters: dict[str, asyncio.Future[None]] = {}
+        self.endings = Endings(self._look_up)
         self._dispatchers: dict[str, Dispatcher] = {}
         self.permissions = PermissionDesk(journal, row.id, self._rules(), skip=yolo, always=self._allow_always)
         self.questions = QuestionDesk(journal, shared.world)
@@ -120,6 +121,7 @@ class Workspace:
             await asyncio.shield(self._recorder.write(Batch([PutSession(session)], [created(session)]), patient=False))
         except StoreFailed:
             self.sessions.remove(session.id)
+            self.sessions.forget(session.id)
             raise
         return session
 
@@ -144,6 +146,7 @@ class Workspace:
         await self.agent.jobs.end_session(session_id)
         self._dispatchers.pop(session_id, None)
         self.permissions.forget(session_id)
+        self.sessions.forget(session_id)
         await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
         await asyncio.to_thread(shutil.rmtree, self.tool_calls.spill_dir(session_id), ignore_errors=True)
         for child in children:
@@ -172,6 +175,12 @@ class Workspace:
         self.sessions.get(request.session_id)
         if request.model:
             self.agent.choice(request.model)  # refuses one that nobody knows
+        mentioned = await intake.mentioned(request.prompt, self.agent.root)
+        return await self._accept(request, request.options, mentioned)
+
+    async def post_for_agent(self, request: PostPrompt) -> PromptReceipt:
+        """A prompt that a model wrote: it mentions no files, since that would be a way around permissions."""
+        self._check_open()
         return await self._accept(request, request.options)
 
     async def summarize(self, session_id: str) -> PromptReceipt:
@@ -181,12 +190,13 @@ class Workspace:
         request = PostPrompt(session_id=session_id, prompt=summary.PROMPT, mode="own_turn")
         return await self._accept(request, RunOptions(summarize=True))
 
-    async def _accept(self, request: PostPrompt, options: RunOptions) -> PromptReceipt:
+    async def _accept(
+        self, request: PostPrompt, options: RunOptions, mentioned: tuple[Attachment, ...] = ()
+    ) -> PromptReceipt:
         if self._model_missing() or self.agent.key_refused:
             await self.reload()  # perhaps somebody has followed the advice below, or has a new key
             if self._model_missing():
                 raise BadRequest(self.agent.no_model, "no_model")
-        mentioned = await intake.mentioned(request.prompt, self.agent.root)
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
         self.undos.check_free(request.session_id)
@@ -242,16 +252,7 @@ class Workspace:
 
     async def run(self, run_id: str, wait_s: float = 0.0) -> Run:
         """A run; with `wait_s`, as soon as it has ended, or as it is then."""
-        run = await self._look_up(run_id)
-        if wait_s > 0 and not run.ended:
-            waiter = self._waiters.setdefault(run_id, asyncio.get_running_loop().create_future())
-            run = await self._look_up(run_id)  # its end may have been written while we looked
-            if run.ended:
-                self._wake(run_id)
-            else:
-                await asyncio.wait({waiter}, timeout=wait_s)
-                run = await self._look_up(run_id)
-        return run
+        return await self.endings.run(run_id, wait_s)
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
@@ -270,6 +271,11 @@ class Workspace:
     def open_runs(self) -> list[Run]:
         return [run for dispatcher in self._dispatchers.values() for run in dispatcher.open_runs()]
 
+    def turn_of(self, run_id: str) -> Turn | None:
+        """The turn of an active run."""
+        dispatcher = self._dispatcher_of(run_id)
+        return dispatcher.turn_of(run_id) if dispatcher else None
+
     def _dispatcher_of(self, run_id: str) -> Dispatcher | None:
         return next((d for d in self._dispatchers.values() if d.lane.find(run_id)), None)
 
@@ -279,14 +285,8 @@ class Workspace:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event.payload, RunComplete):
-            self.shared.counts[f"runs_ended_{_outcome(event.payload)}"] += 1
-            self._wake(event.payload.run_id)
-
-    def _wake(self, run_id: str) -> None:
-        """The run has ended: whoever waits for that goes on."""
-        waiter = self._waiters.pop(run_id, None)
-        if waiter and not waiter.done():
-            waiter.set_result(None)
+            self.shared.counts[f"runs_ended_{event.payload.outcome}"] += 1
+            self.endings.told(event.payload)
 
     # ── being open ──
 
@@ -321,7 +321,10 @@ class Workspace:
         """Write down a rule that grants this wish from now on, and read it."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
-        await asyncio.to_thread(add_permission_rule, self.shared.environ, "allow", session_rule(wish))
+        rules = session_rule(wish, self.permissions.rules)
+        if not rules:
+            raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
+        await asyncio.to_thread(add_permission_rule, self.shared.environ, "allow", rules)
         await self.reload()
 
     async def close(self, drain_s: float) -> None:
@@ -356,15 +359,10 @@ class Workspace:
                 await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
             messages = await self._read_messages(session_id, "", 0) if active else []
             leftover = [message for message in messages if message.run_id == active]
-            self._dispatcher(session_id).recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)
-
-
-def _outcome(terminal: RunComplete) -> str:
-    if terminal.cancelled:
-        return "cancelled"
-    if terminal.interrupted:
-        return "interrupted"
-    return "failed" if terminal.error else "completed"
+            dispatcher = self._dispatcher(session_id)
+            dispatcher.recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)
+            if self.sessions.is_child(session_id):
+                dispatcher.drop("shutdown")  # whoever waited for this agent was interrupted
 
 
 async def open_workspace(

@@ -60,6 +60,12 @@ class Bounds:
             return f"stopped: this session has cost ${total:.4f}, and it may cost {bound}"
         return ""
 
+    def left(self, run_cost: float, session_cost: float) -> float | None:
+        """What may still be spent; None: there is no bound."""
+        left = [self.run - run_cost] if self.run else []
+        left += [self.session - run_cost - session_cost] if self.session else []
+        return min(left, default=None)
+
 
 @dataclass(slots=True)
 class LoopGuard:

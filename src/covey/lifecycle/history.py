@@ -57,6 +57,8 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     # that has its id, and of two results the first one counts.
     for message in reversed(since_summary(messages, summary_message_id)):
         results.update({result.tool_call_id: result for result in reversed(message.tool_results)})
+        if message.is_summary_message:
+            continue  # it is not the session's own, so it was never finished
         if message.tool_calls:
             seen.append(_results_message(message, results))
             seen.append(_with_valid_input(message))
@@ -84,7 +86,10 @@ def shortened(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
         start -= 1
     start = min(start, max(len(messages) - 1, 0))
     prompts = (index for index in range(start, len(messages)) if messages[index].role == "user")
-    return messages[next(prompts, start) :]
+    start = next(prompts, start)
+    while start and messages[start].role == "tool":  # a result without its call is none
+        start -= 1
+    return messages[start:]
 
 
 def estimated_tokens(message: Message) -> int:
@@ -105,12 +110,7 @@ def estimated_tokens(message: Message) -> int:
 
 
 def _has_words(message: Message) -> bool:
-    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word.
-
-    A summary that is not the session's own was never finished.
-    """
-    if message.is_summary_message:
-        return False
+    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word."""
     return message.role != "tool" and (message.role != "assistant" or bool(message.text.strip()))
 
 

@@ -19,7 +19,8 @@ __all__ = ["Command", "Line", "Redirect", "Unparsed", "parse"]
 
 MAX_LENGTH = 32_768
 """Characters. Longer ones are programs: somebody should look at them."""
-MAX_COMMANDS = 1_000
+MAX_COMMANDS = 300
+"""More than that is a program, too."""
 _LEVELS_PER_TEXT = 5
 """A text within a text, as for `sh -c`, is read once more, so it counts for more than a bracket does."""
 _LONG_TEXT = 2_000

@@ -277,8 +277,8 @@ class Grammar(Redirections):
             raise CannotRead(f"an unexpected {word.text!r}")
         if self.text[self.at : self.at + 1] in ("<", ">") and word.text[:1] == "{" and word.text[-1:] == "}":
             raise CannotRead("a named file descriptor")
-        if first and _SUBSCRIPTED.match(word.text):
-            raise CannotRead("an array")
+        if first and (_SUBSCRIPTED.match(word.text) or _ASSIGNMENT.match(word.text)):
+            raise CannotRead("an unusual assignment")
         return word
 
     def _function_or_not(self, words: list[Word], assigns: list[tuple[str, Word]], redirects: list[Redirect]) -> None:

@@ -2,7 +2,7 @@
 
     CoveyError
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
-    ├── BadRequest 400        invalid_answer
+    ├── BadRequest 400        invalid_answer, no_rule
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin
     ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found, message_not_found

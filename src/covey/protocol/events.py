@@ -39,6 +39,8 @@ class PermissionRequest(Wire, frozen=True):
     params: dict[str, Any]
     path: str
     run_id: str | None = None
+    reason: str | None = None
+    """Why somebody is asked."""
 
 
 class PermissionNotification(Wire, frozen=True):

@@ -88,6 +88,15 @@ class RunComplete(Wire, frozen=True):
     folded_into: str | None = None
     usage: Usage | None = None
 
+    @property
+    def outcome(self) -> str:
+        """How the run ended, in one word."""
+        if self.cancelled:
+            return "cancelled"
+        if self.interrupted:
+            return "interrupted"
+        return "failed" if self.error else "completed"
+
 
 class Covered(Wire, frozen=True):
     """A run that a cancel reached, and the state in which it found it."""

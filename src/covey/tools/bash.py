@@ -62,7 +62,8 @@ class Bash(Tool[BashParams]):
         self._jobs = jobs
 
     def wish(self, params: BashParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="execute", subject=params.command)
+        cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
+        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd)
 
     def describe(self, params: BashParams, context: ToolContext) -> str:
         # The command itself, never the model's words about it: those are in the preview, beside it.
