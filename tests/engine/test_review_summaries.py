@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import pytest
@@ -202,3 +203,15 @@ async def test_a_summary_that_fails_after_a_tool_call_leaves_no_call_open(tmp_pa
         engine.model.answer("They", *call(call_id="c2"), ModelFailed("test: broken"))
         await engine.post("a house", "a")
         assert (await engine.ended("a")).state == "failed"
+
+
+async def test_what_the_model_sees_is_worked_out_once_for_each_step(tmp_path: Path) -> None:
+    """It takes longer with every step, and nothing else happens in the server meanwhile."""
+    with mock.patch.object(history, "for_model", wraps=history.for_model) as for_model:
+        async with running(tmp_path, settings=with_window(1_000_000)) as engine:
+            for number in range(9):
+                engine.model.answer(*call(call_id=f"c{number}", subject=str(number)))
+            await engine.post("a", "a")
+            await engine.ended("a")
+            assert len(engine.model.requests) == 10
+    assert for_model.call_count == 10

@@ -39,7 +39,7 @@ from covey.lifecycle.runs import (
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
-from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete
+from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import InsertRun, RunRow, SetMark
 
 log = logging.getLogger(__name__)
@@ -179,9 +179,11 @@ class Dispatcher:
     def turn_of(self, run_id: str) -> Turn | None:
         return self._turn if self._turn and self._turn.run_id == run_id else None
 
-    def drop(self, by: CancelledBy) -> None:
-        """Cancel what is open, without waiting for anything."""
-        self._apply_cancel(self.lane.cancel(), by)
+    def drop_delegates(self) -> None:
+        """After a crash: cancel what a model has asked for. Whoever waited for it was interrupted."""
+        for run in self.open_runs():
+            if run.wished.delegate:
+                self._apply_cancel(self.lane.cancel_run(run.run_id), "shutdown")
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
@@ -295,7 +297,9 @@ class Dispatcher:
 
         The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
         """
-        self.lane, decisions = self.lane.begin_step(turn.run_id)
+        decisions: Sequence[Decision] = ()
+        if turn.wished == RunOptions():  # else its model, its freedom or its bounds are not those of the others
+            self.lane, decisions = self.lane.begin_step(turn.run_id)
         batch = Batch()
         folded = []
         for decision in decisions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +14,7 @@ from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.sessions import SessionBook
 from covey.engine.world import World
+from covey.protocol.errors import CoveyError
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, RunComplete, RunOptions
@@ -30,6 +30,11 @@ class Working(Protocol):
 
     @property
     def wished(self) -> RunOptions: ...
+
+    @property
+    def cost(self) -> float:
+        """Dollars, up to now."""
+        ...
 
     def left_to_spend(self) -> float | None:
         """Dollars that whoever works for this run may cost; None: there is no bound."""
@@ -66,7 +71,8 @@ class EngineHost:
         self._recorder = recorder
         self._questions = questions
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._delegates: Counter[str] = Counter()
+        self._delegates: dict[str, set[str]] = {}
+        """For each run, those that work for it right now, or wait for their turn to."""
         self._principals: dict[str, tuple[str, str]] = {}
         """For each run of an agent, the session and the run that it works for."""
 
@@ -85,9 +91,17 @@ class EngineHost:
 
     # ── agents ──
 
-    def has_delegates(self, run_id: str) -> bool:
-        """Whether agents work for a run right now."""
-        return run_id in self._delegates
+    def cost_of_delegates(self, run_id: str) -> float:
+        """What those have cost that work for a run right now. What the others did is paid."""
+        turns = (self._lanes.turn_of(delegate) for delegate in self._delegates.get(run_id, ()))
+        return sum(turn.cost for turn in turns if turn)
+
+    def is_poor(self, run_id: str) -> bool:
+        """Whether a run works for one that has spent what it may."""
+        _, principal = self._principals.get(run_id, ("", ""))
+        turn = self._lanes.turn_of(principal) if principal else None
+        left = turn.left_to_spend() if turn else None
+        return left is not None and left <= 0
 
     def is_delegate(self, session_id: str) -> bool:
         """Whether what happens in a session is on behalf of another one."""
@@ -99,50 +113,49 @@ class EngineHost:
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         """Run the prompt as a run of its own in a child session. Cancelling this cancels it, and waits for its end."""
-        slots = self._slots.setdefault(context.run_id, asyncio.Semaphore(DELEGATES_AT_ONCE))
-        self._delegates[context.run_id] += 1
+        run_id, delegate = context.run_id, self._world.new_id()
+        slots = self._slots.setdefault(run_id, asyncio.Semaphore(DELEGATES_AT_ONCE))
+        self._delegates.setdefault(run_id, set()).add(delegate)
         try:
             async with slots:
-                terminal = await self._delegate(context, prompt)
+                terminal = await self._delegate(context, prompt, delegate)
+        except CoveyError as error:  # the workspace is closing, or the disk is full
+            raise ToolFailed(f"No agent could be sent: {error}.") from None
         finally:
-            self._delegates[context.run_id] -= 1
-            if not self._delegates[context.run_id]:
-                del self._delegates[context.run_id], self._slots[context.run_id]
+            self._delegates[run_id].discard(delegate)
+            if not self._delegates[run_id]:
+                del self._delegates[run_id], self._slots[run_id]
         if terminal.text and not terminal.error:
             return terminal.text
         raise ToolFailed(f"The agent gave no answer: {terminal.error or f'it was {terminal.outcome}'}.")
 
-    async def _delegate(self, context: ToolContext, prompt: str) -> RunComplete:
+    async def _delegate(self, context: ToolContext, prompt: str, run_id: str) -> RunComplete:
         turn = self._lanes.turn_of(context.run_id)
-        request = self._request(prompt, turn)
-        child = await self._lanes.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
-        request = msgspec.structs.replace(request, session_id=child.id)
-        self._principals[request.run_id] = self.principal(context)
-        ended = self._lanes.endings.terminal(request.run_id)
-        try:
-            return await self._ended(request, ended)
-        finally:
-            self._lanes.endings.forget(request.run_id)
-            del self._principals[request.run_id]
-            if turn and ended.done() and not ended.cancelled() and (usage := ended.result().usage):
-                turn.pay(usage.cost)
-
-    def _request(self, prompt: str, turn: Working | None) -> PostPrompt:
-        """An agent only looks, with the model, the freedom and the money of whoever sends it."""
         left = turn.left_to_spend() if turn else None
         if left is not None and left <= 0:
             raise ToolFailed("There is no money left for an agent: go on without one.")
-        request = PostPrompt(prompt=prompt, run_id=self._world.new_id(), plan=True, max_cost=left or 0.0)
-        if turn is None:
-            return request
-        return msgspec.structs.replace(request, model=turn.wished.model, yolo=turn.wished.yolo)
+        child = await self._lanes.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
+        request = PostPrompt(session_id=child.id, prompt=prompt, run_id=run_id, plan=True)
+        if turn:  # with the model and the freedom of whoever sends it
+            request = msgspec.structs.replace(request, model=turn.wished.model, yolo=turn.wished.yolo)
+        self._principals[run_id] = self.principal(context)
+        ended = self._lanes.endings.terminal(run_id)
+        try:
+            return await self._ended(request, ended)
+        finally:
+            self._lanes.endings.forget(run_id)
+            del self._principals[run_id]
+            if turn and ended.done() and not ended.cancelled() and (usage := ended.result().usage):
+                turn.pay(usage.cost)
 
     async def _ended(self, request: PostPrompt, ended: asyncio.Future[RunComplete]) -> RunComplete:
+        posting = asyncio.ensure_future(self._lanes.post_for_agent(request))
         try:
-            await self._lanes.post_for_agent(request)
+            await asyncio.shield(posting)
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            covered = (await self._lanes.cancel_run(request.run_id)).covered
-            if any(run.state_found != "unknown" for run in covered):  # else it was never accepted, and will not be
+            await self._lanes.cancel_run(request.run_id)
+            await asyncio.wait({posting})
+            if not posting.exception():  # else it was never accepted
                 await asyncio.shield(ended)
             raise

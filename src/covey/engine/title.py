@@ -25,6 +25,8 @@ PROMPT_CHARACTERS = 2_000
 """As much of the prompt is shown: a title does not need more."""
 ANSWER_TOKENS = 1_000
 """Room for a model that thinks before it speaks; the title itself needs ten."""
+STOP_S = 0.5
+"""How long the end of a turn waits for a model that does not stop."""
 ANSWER_CHARACTERS = 2_000
 """A model that says more has not understood."""
 
@@ -52,11 +54,18 @@ async def titled(
             recorder.write(batch)
 
     task = asyncio.create_task(work(), name=f"title {run.session_id}")
+    task.add_done_callback(_let_go)
     try:
         yield
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await asyncio.wait({task}, timeout=STOP_S)
+
+
+def _let_go(task: asyncio.Task[None]) -> None:
+    """Whatever went wrong with a title, no run fails of it."""
+    if not task.cancelled() and (error := task.exception()):
+        log.warning("a title was not found: %r", error)
 
 
 async def _ask(model: ReadyModel, prompt: Message, spend: Callable[[Usage], None]) -> str:

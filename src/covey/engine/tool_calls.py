@@ -58,8 +58,11 @@ class ToolCalls:
         """What marks the processes of a run, also after a crash of this server."""
         return f"covey-{self._workspace_id}-{run_id}"
 
-    def has_delegates(self, run_id: str) -> bool:
-        return self._host.has_delegates(run_id)
+    def cost_of_delegates(self, run_id: str) -> float:
+        return self._host.cost_of_delegates(run_id)
+
+    def is_poor(self, run_id: str) -> bool:
+        return self._host.is_poor(run_id)
 
     def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """The calls of a step in order; those that may run at the same time are together."""

@@ -116,8 +116,8 @@ class Turn:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
         body = asyncio.create_task(self._body(), name=f"turn {self.run_id}")
         await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
-        # One that waits for agents waits as long as they may take to stop, and then has its own time.
-        grace_s = self._parts.limits.cancel_grace_s * (1 + self._parts.tool_calls.has_delegates(self.run_id))
+        # An agent has half the time, so that whoever waits for it can end after it and still in time.
+        grace_s = self._parts.limits.cancel_grace_s / (1 + self.wished.delegate)
         if not body.done():
             body.cancel()
             await asyncio.wait({body}, timeout=grace_s)
@@ -167,8 +167,9 @@ class Turn:
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
         messages = await parts.read_messages(run.session_id)
         self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
+        self._check_cost()
         if run.wished.summarize:
-            await self._summarise(messages, going_on=False)
+            await self._summarise(self._visible(messages), going_on=False)
             return
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
             await self._steps(messages)
@@ -183,18 +184,20 @@ class Turn:
             self._go_on()
             self._check_cost()
             self._choose_model()
-            if not fresh and self._has_past(messages) and self._is_too_long(messages):
-                messages = await self._summarise(messages)
+            visible = self._visible(messages)
+            if not fresh and _has_past(visible) and self._is_too_long(visible):
+                messages = await self._summarise(visible)
+                visible = self._visible(messages)
             folded = await self._opener.begin_step(self)
             self._requests += folded
             messages += folded
+            visible += folded
             try:
-                answer = await self._step(messages)
+                answer = await self._step(visible)
             except ModelFailed as failure:
-                hopeless = fresh or not self._has_past(messages)
-                if hopeless or not failure.overflow or not self._nothing_said:
+                if fresh or not _has_past(visible) or not failure.overflow or not self._nothing_said:
                     raise
-                messages = await self._after_overflow(messages)
+                messages = await self._after_overflow(visible)
                 fresh = True
                 continue
             fresh = False
@@ -207,10 +210,10 @@ class Turn:
     def open_answer(self, batch: Batch) -> None:
         self.speaker.open_answer(batch)
 
-    async def _step(self, messages: list[Message]) -> Message:
+    async def _step(self, visible: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
         speaker = self.speaker
-        reply = await speaker.speak(self._system, self._visible(messages), self._tools)
+        reply = await speaker.speak(self._system, visible, self._tools)
         answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
         if answer.tool_calls:
             self.open_calls = list(answer.tool_calls)
@@ -264,11 +267,17 @@ class Turn:
         bounds, spent, before = self._money()
         if told := bounds.exceeded(spent, before):
             raise TurnFailed(told)
+        if self._parts.tool_calls.is_poor(self.run_id):
+            raise TurnFailed("stopped: the run that it works for has spent what it may")
 
     def left_to_spend(self) -> float | None:
-        """Dollars that whoever works for this run may cost; None: there is no bound."""
+        """Dollars that this run, with all that work for it, may still cost; None: there is no bound."""
         bounds, spent, before = self._money()
-        return bounds.left(spent, before)
+        return bounds.left(spent + self._parts.tool_calls.cost_of_delegates(self.run_id), before)
+
+    @property
+    def cost(self) -> float:
+        return self.speaker.usage.cost
 
     def pay(self, dollars: float) -> None:
         self.speaker.spend(Usage(cost=dollars))
@@ -279,13 +288,13 @@ class Turn:
         bounds = Bounds(self.wished.max_cost or limits.cost_per_run, limits.cost_per_session)
         return bounds, self.speaker.usage.cost, session.cost if session else 0.0
 
-    def _is_too_long(self, messages: list[Message]) -> bool:
+    def _is_too_long(self, visible: list[Message]) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
         if self.speaker.model.is_tiny:  # it would not understand; the latest messages that fit are all it sees
             return False
         last = self.speaker.last_usage
         counted = last.prompt_tokens + last.completion_tokens
-        guessed = sum(history.estimated_tokens(message) for message in self._visible(messages))
+        guessed = sum(history.estimated_tokens(message) for message in visible)
         return is_too_long(max(counted, guessed), self.speaker.model.context_window, self._parts.limits.summarize_at)
 
     # ── summarise and go on (R8: the run keeps its id, its place and its cancel scope) ──
@@ -294,24 +303,20 @@ class Turn:
         session = self._parts.sessions.find(self._run.session_id)
         return history.for_model(messages, session.summary_message_id if session else "")
 
-    def _has_past(self, messages: list[Message]) -> bool:
-        """Whether there is more to sum up than what was just asked for."""
-        return any(message.role == "assistant" for message in self._visible(messages))
-
     @property
     def _nothing_said(self) -> bool:
         return self.reply is None or self.reply.is_empty
 
-    async def _after_overflow(self, messages: list[Message]) -> list[Message]:
+    async def _after_overflow(self, visible: list[Message]) -> list[Message]:
         """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
         assert self.reply is not None
         now = self._parts.world.now_s()
         self.reply.finish("error", now, "Too long", TOO_LONG)
         self.speaker.write(self.reply.message(now))
-        return await self._summarise(messages, overflown=True)
+        return await self._summarise(visible, overflown=True)
 
     async def _summarise(
-        self, messages: list[Message], *, going_on: bool = True, overflown: bool = False
+        self, visible: list[Message], *, going_on: bool = True, overflown: bool = False
     ) -> list[Message]:
         """Replace the conversation, as the model sees it, by a summary. Gives what is left of it."""
         speaker, parts, session_id = self.speaker, self._parts, self._run.session_id
@@ -319,12 +324,12 @@ class Turn:
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
         window = speaker.model.context_window
-        request = summary_request(
-            self._visible(messages), window, overflown=overflown, run=self._run, world=parts.world
-        )
+        request = summary_request(visible, window, overflown=overflown, run=self._run, world=parts.world)
         reply = await speaker.speak(self._system, request, self._tools)
-        answer = only_words(speaker.finish(reply, "end_turn"))
+        whole = speaker.finish(reply, "end_turn")
+        answer = only_words(whole)
         if not answer.text.strip():
+            self.open_calls = list(whole.tool_calls)
             raise TurnFailed("the model was asked for a summary and gave none")
         if going_on:
             answer = with_requests(answer, self._requests)
@@ -341,6 +346,11 @@ class Turn:
         """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
         if self._stop.done():
             raise asyncio.CancelledError
+
+
+def _has_past(visible: list[Message]) -> bool:
+    """Whether there is more to sum up than what was just asked for."""
+    return any(message.role == "assistant" for message in visible)
 
 
 def _let_go(body: asyncio.Task[None]) -> None:

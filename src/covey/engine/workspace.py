@@ -181,7 +181,7 @@ class Workspace:
     async def post_for_agent(self, request: PostPrompt) -> PromptReceipt:
         """A prompt that a model wrote: it mentions no files, since that would be a way around permissions."""
         self._check_open()
-        return await self._accept(request, request.options)
+        return await self._accept(request, msgspec.structs.replace(request.options, delegate=True))
 
     async def summarize(self, session_id: str) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it."""
@@ -361,8 +361,7 @@ class Workspace:
             leftover = [message for message in messages if message.run_id == active]
             dispatcher = self._dispatcher(session_id)
             dispatcher.recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)
-            if self.sessions.is_child(session_id):
-                dispatcher.drop("shutdown")  # whoever waited for this agent was interrupted
+            dispatcher.drop_delegates()
 
 
 async def open_workspace(

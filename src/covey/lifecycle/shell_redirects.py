@@ -22,6 +22,8 @@ class Redirections(Scanner):
         self.oddities: set[str] = set()
         self._bodies: list[tuple[Redirect, str, bool]] = []
         """Here-documents that were announced: where they go, what ends them, and whether they are taken literally."""
+        self._announced = self._separated = 0
+        """How many here-documents, and how many `;` and `&`, were read so far."""
         self._fed = False
         self._looped = False
 
@@ -52,6 +54,8 @@ class Redirections(Scanner):
         found = _REDIRECT.match(self.text, self.at)
         if found is None:
             return False
+        if self.text[self.at : self.at + 2].isdigit():
+            raise CannotRead("a file descriptor above 9")  # which other shells take for a word
         self.at = found.end()
         self.skip_blanks()
         operator = found[1] or found[2]
@@ -68,6 +72,7 @@ class Redirections(Scanner):
         delimiter = re.sub(r"['\"\\]", "", written)
         self._bodies.append((redirects[-1], delimiter, delimiter != written))
         self.awaiting_bodies = True
+        self._announced += 1
         return True
 
     def _read_bodies(self) -> None:

@@ -43,6 +43,8 @@ class RunOptions(Wire, frozen=True):
     max_steps: int = 0
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
+    delegate: bool = False
+    """A model wrote it, for a run that waits for its end."""
 
 
 class Run(Wire, frozen=True):
