@@ -72,7 +72,7 @@ async def test_a_lost_no_is_given_again_and_told_once() -> None:
     await settle()
     assert client.given == [("p1", "deny"), ("p1", "deny")]
     assert stream.getvalue().count("denied") == 1
-    assert "rm -rf [2Kbuild" in stream.getvalue()
+    assert "rm -rf \\x1b[2Kbuild" in stream.getvalue()
 
 
 @pytest.mark.usefixtures("nobody")

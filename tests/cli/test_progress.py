@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 
-from covey.cli.progress import Progress
+from covey.cli.progress import CANCELLED, Progress
 from covey.cli.screen import Screen
+from covey.lifecycle import history
 from covey.protocol.events import AgentEvent, created, updated
-from covey.protocol.messages import Message, ToolCall, ToolCallPart
+from covey.protocol.messages import Message, ToolCall, ToolCallPart, ToolResult, ToolResultPart
 from tests.client.values import some_run, text_message
 
 
@@ -59,3 +61,17 @@ def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.S
         "The model is busy; trying again (attempt 2).",
         "The connection was lost (the server closed it); reconnecting.",
     ]
+
+
+def test_what_failed_is_told_and_a_cancel_is_not(progress: Progress, stream: io.StringIO) -> None:
+    assert CANCELLED == history.CANCELLED, "the same words as the server's"
+    for content, is_error, metadata in (
+        ("No such file.\nmore", True, ""),
+        ("all is well", False, '{"exit_code": 0}'),
+        ("3 failed", False, '{"exit_code": 1}'),
+        (CANCELLED, True, ""),
+    ):
+        result = ToolResult(tool_call_id="c", name="bash", content=content, metadata=metadata, is_error=is_error)
+        message = text_message("m1", parts=(ToolResultPart(data=result),), run_id="r1")
+        progress.event(created(msgspec.structs.replace(message, role="tool")))
+    assert stream.getvalue().splitlines() == ["✗ bash: No such file.", "  exit code 1"]

@@ -98,7 +98,7 @@ def test_an_unknown_session_is_wrong_usage(home: Home) -> None:
 def test_a_model_for_one_run(home: Home) -> None:
     done = home.covey("run", "-m", "other/one", "hello")
     assert done.returncode == exits.FAILED
-    assert 'no model is known as "other/one"; known: scripted/default' in done.stderr
+    assert 'no model is known as "other/one": there is no provider other; known: scripted/default' in done.stderr
     assert home.sessions() == []
     for name in ("default", "scripted/default"):
         assert home.covey("run", "-q", "-m", name, "hello").returncode == 0
@@ -111,9 +111,10 @@ def test_a_refused_prompt_leaves_no_session_behind(own_home: Home) -> None:
     own_home.config.write_text('[providers.none]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n')
     done = own_home.covey("run", "hello")
     assert done.returncode == exits.FAILED
-    first, *more = done.stderr.splitlines()
+    warning, first, *more = done.stderr.splitlines()
+    assert "covey.toml: ignored" in warning and "covey trust" in warning
     assert first.startswith("covey: no usable model")
-    assert any("covey.toml" in line for line in more)
+    assert any("The provider none lists no models" in line for line in more)
     assert all(line.startswith("  ") for line in more)
     assert own_home.sessions() == []
 

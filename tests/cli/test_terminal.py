@@ -20,7 +20,7 @@ from covey.client.client import Client
 from covey.protocol.paths import Address
 from tests.cli.conftest import WAIT_S, Home
 
-QUESTION = "Allow it? [y]es, [n]o, [a]lways this very command in this session, [r]ule: always and everywhere: "
+QUESTION = "Allow it? [y]es, [n]o or no and why, [a]lways this very command in this session, [r]ule: always (bash:"
 
 
 class Terminal:
@@ -160,7 +160,7 @@ def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
     assert terminal.finish() == exits.STOPPED
     assert not (home.project / "made").exists()
     assert "answered elsewhere" not in terminal.shown
-    assert f"{QUESTION}^C\nCancelling" in terminal.shown
+    assert f"{QUESTION}touch made): ^C\nCancelling" in terminal.shown
 
 
 def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals) -> None:
@@ -168,7 +168,7 @@ def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals) -> None:
     terminal.wait_for(QUESTION)
     terminal.type("\x04")
     assert terminal.finish() == 0
-    assert f"{QUESTION}\n" in terminal.shown
+    assert f"{QUESTION}touch made): \n" in terminal.shown
 
 
 def test_what_was_typed_before_the_question_is_no_answer(terminals: Terminals, home: Home) -> None:

@@ -10,12 +10,12 @@ import pytest
 from covey.client import prompt as module
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.client.prompt import new_run_id, run_prompt, terminal_of
+from covey.client.prompt import follow_run, new_run_id, run_prompt, terminal_of
 from covey.client.transcript import Change
 from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import Event, Gap, created, updated
 from covey.protocol.requests import PostPrompt
-from covey.protocol.runs import PromptReceipt, RunComplete
+from covey.protocol.runs import PromptReceipt, Run, RunComplete
 from tests.client.values import run_complete, some_run, some_session, some_workspace, text_delta, text_message
 from tests.support.stub_server import Connection, Handler, Request, StubServer, answer, cut, in_turn, stall
 
@@ -223,6 +223,56 @@ async def test_leaving_leaves_no_task_behind(stage: Stage, client: Client) -> No
     names = {getattr(task.get_coro(), "__name__", "") for task in asyncio.all_tasks()}
     assert not names & {"_follow", "_ask"}
     assert not stage.server.asked("POST", f"{RUN}/cancel")
+
+
+# ── a run that was accepted before ──
+
+
+async def follow(client: Client, found: Run) -> tuple[RunComplete, list[Event]]:
+    seen: list[Event] = []
+    async with asyncio.timeout(20):
+        return await follow_run(client, "w1", found, on_event=lambda event, change: seen.append(event)), seen
+
+
+async def test_a_run_of_somebody_else_is_followed_to_its_end(stage: Stage, client: Client) -> None:
+    """It listens to the run's session before it asks whether the run is open still, and posts nothing."""
+    stage.posted.set()
+    stage.server.on("GET", RUN, answer(200, some_run()))
+    other = created(run_complete("r0", text="other"))
+    stage.tells([other, *TOLD, DONE])
+    terminal, seen = await follow(client, some_run())
+    assert terminal == DONE.payload
+    assert seen == [other, *TOLD, DONE]
+    assert [request.path for request in stage.server.requests] == [EVENTS, RUN]
+    assert stage.server.requests[0].query["session_id"] == "s1"
+
+
+async def test_a_run_that_ended_before_the_stream_was_open_is_not_waited_for(stage: Stage, client: Client) -> None:
+    stage.server.on("GET", RUN, answer(200, some_run(state="failed", error="no")))
+    terminal, seen = await follow(client, some_run(state="active"))
+    assert (terminal.outcome, terminal.error, seen) == ("failed", "no", [])
+
+
+async def test_a_run_that_is_known_to_have_ended_needs_no_stream(stage: Stage, client: Client) -> None:
+    ended = some_run(state="completed", text="Hello")
+    stage.server.on("GET", RUN, answer(200, ended))
+    terminal, _ = await follow(client, ended)
+    assert terminal.text == "Hello"
+    assert not stage.server.asked("GET", EVENTS)
+
+
+async def test_a_followed_run_whose_stream_stays_broken_ends_as_its_record_says(
+    stage: Stage, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TAIL_S", 0.01)
+    stage.posted.set()
+    stage.server.on("GET", RUN, in_turn(answer(200, some_run()), answer(200, some_run(state="cancelled"))))
+    stage.tells([TOLD[0], None])
+    heard: list[bool] = []
+    async with asyncio.timeout(20):
+        terminal = await follow_run(client, "w1", some_run(), on_connection=lambda up, why: heard.append(up))
+    assert terminal.cancelled
+    assert False in heard
 
 
 def test_run_ids_differ_and_are_short() -> None:

@@ -233,7 +233,7 @@ async def test_a_refused_key_is_read_again_with_the_next_prompt(tmp_path: Path) 
         await engine.ended("a")
         renewed = msgspec.structs.replace(engine.workspace.agent.config, models=ModelChoice(large="two/m"))
 
-        async def load(shared: object, path: str) -> tuple[Config, tuple[str, ...]]:
+        async def load(shared: object, path: str, env: object = None) -> tuple[Config, tuple[str, ...]]:
             return renewed, ()
 
         with mock.patch("covey.engine.workspace.load_config", load):

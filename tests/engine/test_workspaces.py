@@ -40,7 +40,7 @@ class House:
     async def _load(self, path: str) -> Config:
         return CONFIG
 
-    async def _load_with_warnings(self, shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+    async def _load_with_warnings(self, shared: Shared, path: str, env: object = None) -> tuple[Config, Sequence[str]]:
         return await self.load(path), ()
 
     async def start(self, idle_exit_s: float = 0.0) -> Workspaces:

@@ -36,7 +36,7 @@ def binary(mime_type: str, size: int) -> Part:
         ((text("x" * 403),), 400),  # what does not fill a token is none
         ((text("x" * 402), text("x" * 2)), 404),
         ((call("c", "y" * 600, "n" * 200),), 800),
-        ((result("c", "z" * 800),), 800),
+        ((result("c", "z" * 803),), 800),
         ((picture("z" * 800),), 800 + IMAGE_CHARACTERS),
         ((binary("image/png", 100_000),), IMAGE_CHARACTERS),
         ((binary("text/plain", 4000),), 3000),  # base64 is longer than what it says
@@ -102,6 +102,7 @@ def test_without_a_prompt_what_fits_is_kept_with_the_calls_of_its_results() -> N
 def test_a_single_message_is_kept_and_of_none_there_is_nothing() -> None:
     assert list(history.shortened([LAST], 1)) == [LAST]
     assert list(history.shortened([LAST], 1_000)) == [LAST]
+    assert list(history.shortened([ASKED, LAST], 1)) == [LAST]
     assert list(history.shortened([], 1_000)) == []
 
 

@@ -75,7 +75,7 @@ class Site:
     def _stop(self) -> None:
         self.stopped = True
 
-    async def load(self, shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
+    async def load(self, shared: Shared, path: str, env: object = None) -> tuple[Config, Sequence[str]]:
         return self.settings, ()
 
     async def request(

@@ -11,7 +11,10 @@ import sys
 import termios
 from contextlib import suppress
 
+import msgspec
+
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
+from covey.cli.request_text import visible
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -108,10 +111,11 @@ class Asking:
             self._screen.warn(f"not answered, because nobody is here to be asked: {questions}")
             return
         request = ask.request
+        rules = msgspec.json.encode(request.rules).decode()
+        instead = f", or with permissions.allow = {visible(rules)} in your config.toml" if request.rules else ""
         self._screen.warn(
-            f"denied, because nobody is here to be asked: {request.tool_name}: {request.description}\n"
-            f'Allow it with --yolo, or with permissions.allow = ["{request.tool_name}"] '
-            "in ~/.config/covey/config.toml."
+            f"denied, because nobody is here to be asked: {request.tool_name}: {visible(request.description)}\n"
+            f"Allow it with --yolo{instead}."
         )
 
     def _resolved(self, request_id: str, how: str) -> None:
@@ -159,8 +163,11 @@ class Asking:
     def _answer(self, request_id: str, answer: Answer) -> None:
         async def send() -> None:
             # If it gets lost, the server asks again when the stream reconnects.
-            with suppress(ServerUnreachable, CoveyError):
-                await self._send(request_id, answer)
+            with suppress(ServerUnreachable):
+                try:
+                    await self._send(request_id, answer)
+                except CoveyError as error:
+                    self._screen.warn(error.message)
 
         task = asyncio.create_task(send())
         self._answering.add(task)
@@ -170,6 +177,8 @@ class Asking:
         match answer:
             case PermissionAnswer(action, reason):
                 await self._client.answer_permission(self._workspace_id, request_id, action, reason)
+                if action == "allow_always":
+                    self._screen.say("A rule for this is in your config.toml now.")
             case QuestionAnswers(None):
                 await self._client.refuse_questions(self._workspace_id, request_id)
             case QuestionAnswers(tuple(responses)):

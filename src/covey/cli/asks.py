@@ -25,6 +25,10 @@ ALWAYS = {"execute": "this very command", "write": "changes to this file", "read
 """What an answer for the session covers, by the action that is asked for."""
 
 
+def rules_text(request: PermissionRequest) -> str:
+    return visible(" ".join(request.rules))
+
+
 class Heard(Enum):
     """What a typed line did to a request that is not answered by it."""
 
@@ -64,7 +68,8 @@ class PermissionAsk:
     @property
     def question(self) -> str:
         always = ALWAYS.get(self.request.action, "exactly this")
-        return f"Allow it? [y]es, [n]o, [a]lways {always} in this session, [r]ule: always and everywhere: "
+        rule = f", [r]ule: always ({rules_text(self.request)})" if self.request.rules else ""
+        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}: "
 
     @property
     def refusal(self) -> Answer:
@@ -73,7 +78,7 @@ class PermissionAsk:
     def hear(self, line: str) -> Answer | Heard:
         """`no` may be followed by words for the model: `no, use pytest`."""
         action = ANSWERS.get(line.strip().lower())
-        if action:
+        if action and (action != "allow_always" or self.request.rules):
             return PermissionAnswer(action)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN

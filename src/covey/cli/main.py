@@ -22,6 +22,8 @@ from covey.cli.texts import (
     INIT_EXAMPLES,
     MODELS_EXAMPLES,
     RUN_EXAMPLES,
+    RUNS_ACTIONS,
+    RUNS_EXAMPLES,
     SERVE_EXAMPLES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
@@ -81,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"covey {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
+    _add_runs(commands)
     _add_sessions(commands)
     for name, command in undo_options.COMMANDS.items():
         command.add_options(added := _add(commands, name, command.help, command.examples))
@@ -152,12 +155,30 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
     shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
-    parser.add_argument("--detach", action="store_true", help="print the run's id and leave; the run goes on")
+    parser.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
     parser.add_argument(
         "--run-id", metavar="ID", type=_run_id, help="an id of your own: the same id twice is the same run"
     )
     _add_cwd(parser)
     _add_connection(parser)
+
+
+def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
+    parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
+    _add_sessions_options(parser)
+    parser.set_defaults(quiet=False)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    for name, help in RUNS_ACTIONS.items():
+        # What is not given behind the action must not undo what was given before it.
+        action = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
+        if name == "list":
+            action.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
+        else:
+            action.add_argument("run_id", metavar="ID", type=_run_id)
+        if name == "wait":
+            action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+        _add_sessions_options(action)
 
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:

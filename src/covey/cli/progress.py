@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from covey.cli.screen import Screen
 from covey.protocol.events import AgentEvent, Event, MessageDelta
-from covey.protocol.messages import Message
+from covey.protocol.messages import Message, ToolResult
 from covey.protocol.runs import PromptReceipt, Run
 
 INPUT_SHOWN = 100
 """How much of a tool call's input fits on a line."""
+
+
+CANCELLED = "The call was cancelled before it finished. It may have had effects."
+"""What the server says of a call that a cancel ended: whoever cancelled knows."""
 
 
 class Progress:
@@ -33,7 +39,8 @@ class Progress:
                 self._screen.wait_for("writing")
             case Message(run_id=self._run_id, role="assistant") as message:
                 self._message(message)
-            case Message(run_id=self._run_id, role="tool"):
+            case Message(run_id=self._run_id, role="tool") as message:
+                self._results(message)
                 self._screen.wait_for("thinking")
             case Run(run_id=self._run_id, state="active"):
                 self._screen.wait_for("thinking")
@@ -46,6 +53,25 @@ class Progress:
                 self._calls.add(call.id)
                 self._screen.say(f"· {call.name} {_shorten(call.input)}")
                 self._screen.wait_for(f"running {call.name}")
+
+    def _results(self, message: Message) -> None:
+        """What failed is told: else it looks like success."""
+        for result in message.tool_results:
+            first = result.content.strip().partition("\n")[0]
+            if result.is_error and result.content != CANCELLED:
+                self._screen.say(f"✗ {result.name}: {_shorten(first)}")
+            elif code := _exit_code(result):
+                self._screen.say(f"  exit code {code}")
+
+
+def _exit_code(result: ToolResult) -> int:
+    """Of a command; 0 also where there is none."""
+    try:
+        metadata = msgspec.json.decode(result.metadata or "{}")
+    except msgspec.DecodeError:
+        return 0
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else 0
+    return code if isinstance(code, int) else 0
 
 
 def _shorten(text: str) -> str:

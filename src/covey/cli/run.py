@@ -36,6 +36,8 @@ AFTER_TIMEOUT_S = 10.0
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.detach and args.timeout is not None:
+        raise exits.UsageError("--timeout needs somebody who waits, and --detach leaves: use one of them")
     prompt = read_prompt(args.prompt, piped_stdin())
     attachments = read_attachments(args.attach)
     if not prompt and not any(attachment.is_text for attachment in attachments):
@@ -93,6 +95,8 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
+                for warning in workspace.warnings:
+                    self._screen.warn(warning)
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:

@@ -30,6 +30,7 @@ examples:
   covey run -a screenshot.png "Why does this look wrong?"
   covey run -s 1x2y3z "Go on, but without the cache"
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
+  covey runs wait $id                                            # and this follows it to its end
 
 The answer goes to stdout while it is written, everything else to stderr.
 
@@ -43,6 +44,21 @@ exit codes:
   0 completed              1 the run failed          2 wrong usage
   3 no server              4 cancelled by others     5 interrupted: the server was killed
   124 timeout              130 Ctrl-C or SIGTERM     141 nobody reads stdout
+"""
+
+RUNS_EXAMPLES = """\
+examples:
+  covey runs                       the open runs, the newest first, and what each of them waits on
+  covey runs --all                 also those that have ended
+  covey runs wait ID               follow one to its end, and answer what it asks for
+  covey runs cancel ID             cancel one, and not its neighbours
+
+`covey run --detach` prints the ID of a run. Such a run waits where it needs a permission, until somebody answers.
+`wait` asks you on the terminal; where nobody can be asked it is denied. What the run had finished saying before
+is not repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on.
+
+exit codes:
+  those of `covey run`; also 2 if there is no such run
 """
 
 SERVE_EXAMPLES = """\
@@ -59,7 +75,7 @@ examples:
   covey sessions                         list them, the latest first
   covey sessions show ID                 read one
   covey sessions rename ID New title
-  covey sessions model ID anthropic/claude-opus-5.5
+  covey sessions model ID anthropic/claude-opus-5-5
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 """
 
@@ -103,6 +119,12 @@ examples:
   covey models                    all that are usable now; * marks the one that a prompt goes to
   covey models get                the embedded model: says its size, source and licence, and asks before it downloads
 """
+
+RUNS_ACTIONS = {
+    "list": "the runs of this directory, the newest first (this is the default)",
+    "wait": "follow a run to its end: its text on stdout, its requests on the terminal",
+    "cancel": "cancel a run",
+}
 
 SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",

@@ -1,4 +1,4 @@
-"""One prompt, from posting it to its terminal event.
+"""One prompt, from posting it, or from some time after that, to its terminal event.
 
 The stream tells the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
 ended even if the event itself can no longer be had. Nothing here decides that a run has ended: only the server does.
@@ -52,31 +52,66 @@ async def run_prompt(
     """
     assert prompt.run_id, "a prompt without a run id cannot be posted again safely"
     trouble = asyncio.Event()
+    async with _stream(client, workspace_id, prompt.session_id, trouble, on_connection) as stream:
+        receipt = await _post(client, stream, prompt)
+        on_accepted(receipt)
+        may_have_ended = receipt.state not in ("accepted", "queued", "active")  # it was posted before
+        if may_have_ended and (terminal := await _end_of(client, stream.workspace_id, prompt.run_id)):
+            return terminal
+        return await _until_end(client, stream, prompt.run_id, on_event, trouble)
+
+
+async def follow_run(
+    client: Client,
+    workspace_id: str,
+    run: Run,
+    *,
+    on_event: OnEvent = lambda event, change: None,
+    on_connection: OnConnection = lambda connected, why: None,
+) -> RunComplete:
+    """The terminal event of a run that was accepted before, by whomever.
+
+    `on_event` sees the message in progress and the open requests of its session first, then everything that happens
+    there. Of messages that were finished before, and of a run that has ended, it sees nothing.
+    """
+    if run.ended and (terminal := await _end_of(client, workspace_id, run.run_id)):
+        return terminal  # its session may be deleted by now, and has no stream then
+    trouble = asyncio.Event()
+    async with _stream(client, workspace_id, run.session_id, trouble, on_connection) as stream:
+        # Only what ends from here on is told by the stream.
+        if terminal := await _end_of(client, stream.workspace_id, run.run_id):
+            return terminal
+        return await _until_end(client, stream, run.run_id, on_event, trouble)
+
+
+def _stream(
+    client: Client, workspace_id: str, session_id: str, trouble: asyncio.Event, on_connection: OnConnection
+) -> EventStream:
+    """The events of a session; `trouble` is set when the connection is lost."""
 
     def on_change(connected: bool, why: str) -> None:
         if not connected:
             trouble.set()
         on_connection(connected, why)
 
-    stream = EventStream(client, workspace_id, session_id=prompt.session_id, on_connection=on_change)
-    async with stream:
-        receipt = await _post(client, stream, prompt)
-        on_accepted(receipt)
-        may_have_ended = receipt.state not in ("accepted", "queued", "active")  # it was posted before
-        if may_have_ended and (terminal := await _end_of(client, stream.workspace_id, prompt.run_id)):
-            return terminal
-        follow = asyncio.create_task(_follow(stream, prompt.run_id, on_event, trouble))
-        ask = asyncio.create_task(_ask(client, stream, prompt.run_id, trouble))
-        try:
-            await asyncio.wait({follow, ask}, return_when=asyncio.FIRST_COMPLETED)
-            if not follow.done():
-                stream.hurry()
-                await asyncio.wait({follow}, timeout=TAIL_S)
-            return (follow if follow.done() else ask).result()
-        finally:
-            for task in (follow, ask):
-                task.cancel()
-            await asyncio.wait({follow, ask})
+    return EventStream(client, workspace_id, session_id=session_id, on_connection=on_change)
+
+
+async def _until_end(
+    client: Client, stream: EventStream, run_id: str, on_event: OnEvent, trouble: asyncio.Event
+) -> RunComplete:
+    follow = asyncio.create_task(_follow(stream, run_id, on_event, trouble))
+    ask = asyncio.create_task(_ask(client, stream, run_id, trouble))
+    try:
+        await asyncio.wait({follow, ask}, return_when=asyncio.FIRST_COMPLETED)
+        if not follow.done():
+            stream.hurry()
+            await asyncio.wait({follow}, timeout=TAIL_S)
+        return (follow if follow.done() else ask).result()
+    finally:
+        for task in (follow, ask):
+            task.cancel()
+        await asyncio.wait({follow, ask})
 
 
 async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> PromptReceipt:

@@ -160,10 +160,13 @@ def resolve(config: Config, role: Role) -> Resolved | None:
                 return find(config, reference)
             except ConfigError as error:
                 raise ConfigError(f"models.{key}: {error}") from None
-    return next(
-        (Resolved(id, provider, provider.models[0]) for id, provider in config.providers.items() if provider.models),
-        None,
-    )
+    for provider_id, provider in config.providers.items():
+        if provider.models:
+            return Resolved(provider_id, provider, provider.models[0])
+        if provider.type in KNOWN and not provider.base_url:  # the company itself, so its models are known
+            known = KNOWN[provider.type]
+            return Resolved(provider_id, provider, known.small if role == "small" else known.large)
+    return None
 
 
 def find(config: Config, reference: str) -> Resolved:
@@ -180,7 +183,8 @@ def find(config: Config, reference: str) -> Resolved:
         return _of_provider(config, owners[0], reference)
     if owners:
         raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
-    raise ConfigError(f'no model is known as "{reference}"; {_what_exists(config)}')
+    why = f": there is no provider {provider_id}" if model_id else ""
+    raise ConfigError(f'no model is known as "{reference}"{why}; {_what_exists(config)}')
 
 
 def _of_provider(config: Config, provider_id: str, model_id: str) -> Resolved:

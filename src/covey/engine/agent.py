@@ -75,9 +75,10 @@ class Agent:
     ) -> None:
         self.root = root
         self.config = config
-        self._warnings = warnings
+        self.warnings = warnings
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
+        self.client_env = env
         self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
         processes = LocalProcesses()
         self.jobs = Jobs(processes, workspace_tag(workspace_id))
@@ -92,7 +93,7 @@ class Agent:
         """For each session, what its model was told last about where it is."""
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
-        self._warnings = warnings
+        self.warnings = warnings
         self.key_refused = False
         if config == self.config:
             return  # connections that are open stay so
@@ -103,7 +104,9 @@ class Agent:
     @property
     def no_model(self) -> str:
         """What to tell somebody who has no model: also what in their files was not taken, and why."""
-        return "\n".join((NO_MODEL, *self._warnings))
+        without = [name for name, provider in self.config.providers.items() if not provider.models]
+        hint = [f'The provider {name} lists no models: set models.large = "{name}/<model>".' for name in without]
+        return "\n".join((NO_MODEL, *hint, *self.warnings))
 
     def choice(self, reference: str = "") -> Resolved | None:
         """The model that a prompt would go to now; None: nothing usable is configured."""

@@ -9,13 +9,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from covey.engine.pending import Pending
-from covey.engine.recorder import confirmed
+from covey.engine.recorder import Batch, Recorder, confirmed
+from covey.engine.sessions import SessionBook
 from covey.lifecycle.permissions import Rules, Verdict, Wish, decide, explain
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
+
+
+GRANTS_LIMIT = 500
+"""Kept for each session; the oldest is asked about again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class PermissionDesk:
         journal: WorkspaceJournal,
         workspace_id: str,
         rules: Rules,
+        sessions: SessionBook,
+        recorder: Recorder,
         *,
         skip: bool,
         always: Callable[[Wish], Awaitable[None]] = _forget,
@@ -43,7 +50,8 @@ class PermissionDesk:
         self._journal = journal
         self._workspace_id = workspace_id
         self._pending: Pending[PermissionRequest, Answer] = Pending()
-        self._granted: dict[str, set[tuple[str, str, str]]] = {}
+        self._sessions = sessions
+        self._recorder = recorder
         self._wishes: dict[str, Wish] = {}
         self._always = always
         """Writes down that such a wish is granted from now on, in every session."""
@@ -56,7 +64,7 @@ class PermissionDesk:
 
     def decide(self, wish: Wish, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
         """The verdict and a sentence about it. `skip`: whoever sent the prompt wants nobody to be asked."""
-        granted = frozenset(self._granted.get(session_id, ()))
+        granted = frozenset(self._granted(session_id))
         skip = self.skip or skip
         verdict = decide(wish, self.rules, granted, skip=skip, plan=plan)
         if verdict is Verdict.ALLOW:
@@ -80,8 +88,20 @@ class PermissionDesk:
             case "deny":
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
             case "allow_session" | "allow_always":
-                self._granted.setdefault(request.session_id, set()).add(wish.grant)
+                self._grant(request.session_id, wish)
         return ""
+
+    def _granted(self, session_id: str) -> tuple[tuple[str, str, str], ...]:
+        session = self._sessions.find(session_id)
+        return (session.granted if session else None) or ()
+
+    def _grant(self, session_id: str, wish: Wish) -> None:
+        """For as long as the session is there, whatever becomes of this server."""
+        granted = tuple(dict.fromkeys((*self._granted(session_id), wish.grant)))[-GRANTS_LIMIT:]
+        if session := self._sessions.change(session_id, granted=granted):
+            batch = Batch()
+            batch.update_session(session)
+            self._recorder.write(batch)
 
     async def grant(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
         """An answer from outside; False: somebody else was first.
@@ -98,10 +118,6 @@ class PermissionDesk:
     def answer(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
         """False: somebody else was first, or the request is closed."""
         return self._pending.answer(request_id, Answer(action, reason.strip()))
-
-    def forget(self, session_id: str) -> None:
-        """The session is gone, and with it what was granted for it."""
-        self._granted.pop(session_id, None)
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""

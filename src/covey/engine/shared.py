@@ -40,9 +40,14 @@ class Shared:
     """The same for the jobs of workspaces."""
 
 
-async def load_config(shared: Shared, path: str) -> tuple[Config, Sequence[str]]:
-    """What the files of a workspace say, or whatever model can be found without any; with warnings for people."""
-    loaded = await asyncio.to_thread(load, Path(path), shared.config_file, shared.environ)
+async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None = None) -> tuple[Config, Sequence[str]]:
+    """What the files of a workspace say, or whatever model can be found without any; with warnings for people.
+
+    `env` is the client's: its keys count, but where the user's files are is the server's to know.
+    """
+    mine = {name: value for name, value in shared.environ.items() if name == "HOME" or name.startswith("XDG_")}
+    environ = {**shared.environ, **(env or {}), **mine}
+    loaded = await asyncio.to_thread(load, Path(path), shared.config_file, environ)
     for warning in loaded.warnings:
         log.warning("%s", warning)
-    return await with_defaults(loaded.config, shared.environ, probe), loaded.warnings
+    return await with_defaults(loaded.config, environ, probe), loaded.warnings

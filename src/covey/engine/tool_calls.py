@@ -15,7 +15,7 @@ from covey.engine.agent import Agent
 from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.world import World
-from covey.lifecycle.permissions import Verdict
+from covey.lifecycle.permissions import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
@@ -159,6 +159,7 @@ class ToolCalls:
             path=str(context.root),
             run_id=run_id,
             reason=reason,
+            rules=session_rule(wish, self._desk.rules),
         )
         return await self._desk.ask(request, wish)
 

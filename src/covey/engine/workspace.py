@@ -82,7 +82,9 @@ class Workspace:
         self._last_run_seq = 0
         self.endings = Endings(self._look_up)
         self._dispatchers: dict[str, Dispatcher] = {}
-        self.permissions = PermissionDesk(journal, row.id, self._rules(), skip=yolo, always=self._allow_always)
+        self.permissions = PermissionDesk(
+            journal, row.id, self._rules(), sessions, self._recorder, skip=yolo, always=self._allow_always
+        )
         self.questions = QuestionDesk(journal, shared.world)
         host = EngineHost(self, sessions, self._recorder, self.questions, shared.world)
         spill_dir = shared.data_dir / "spill" / row.id
@@ -145,7 +147,6 @@ class Workspace:
             await dispatcher.drained()
         await self.agent.jobs.end_session(session_id)
         self._dispatchers.pop(session_id, None)
-        self.permissions.forget(session_id)
         self.sessions.forget(session_id)
         await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
         await asyncio.to_thread(shutil.rmtree, self.tool_calls.spill_dir(session_id), ignore_errors=True)
@@ -310,7 +311,7 @@ class Workspace:
 
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
-        self.agent.reload(*await load_config(self.shared, self.path))
+        self.agent.reload(*await load_config(self.shared, self.path, self.agent.client_env))
         self.permissions.rules = self._rules()
 
     def _rules(self) -> Rules:

@@ -93,7 +93,7 @@ class Workspaces:
             self._check_not_retired(client_id)
             row = next((row for row in self._rows.values() if row.path == resolved), None)
             if row is None or row.id not in self._open:
-                config, warnings = await load_config(self._shared, resolved)
+                config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._add_row(resolved)
                 self._open[row.id] = await open_workspace(
                     row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set

@@ -39,8 +39,12 @@ class Wish:
 
     @property
     def grant(self) -> tuple[str, str, str]:
-        """What an answer for the session covers: the same tool doing the same thing to the same subject."""
-        return (self.tool, self.action, f"{self.cwd}\0{self.subject}" if self.cwd else self.subject)
+        """What an answer for the session covers: the same thing done to the same subject.
+
+        Changing a file is the same thing whichever tool does it, since all of them ask with what will change.
+        """
+        tool = "" if self.action == "write" else self.tool
+        return (tool, self.action, f"{self.cwd}\0{self.subject}" if self.cwd else self.subject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class PermissionRequest(Wire, frozen=True):
     run_id: str | None = None
     reason: str | None = None
     """Why somebody is asked."""
+    rules: tuple[str, ...] = ()
+    """What `allow_always` would add to the user's allow rules; none: no rule can say exactly this."""
 
 
 class PermissionNotification(Wire, frozen=True):

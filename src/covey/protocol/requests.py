@@ -80,6 +80,8 @@ class Workspace(Wire, frozen=True):
     data_dir: str
     version: str
     config: ConfigView
+    warnings: tuple[str, ...] = ()
+    """What of the configuration was not taken, for people."""
 
 
 class CurrentSession(Wire, frozen=True):

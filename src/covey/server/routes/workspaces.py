@@ -30,6 +30,7 @@ def _value(workspace: OpenWorkspace) -> Workspace:
         data_dir=str(data_dir),
         version=__version__,
         config=view(workspace.agent.config, data_dir),
+        warnings=tuple(workspace.agent.warnings),
     )
 
 

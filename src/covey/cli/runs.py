@@ -1,0 +1,238 @@
+"""`covey runs`: find the runs of a directory, follow one that goes on by itself, or cancel it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from covey.cli import common, exits
+from covey.cli.asking import Asking
+from covey.cli.output import JsonOutput, Output, TextOutput
+from covey.cli.progress import Progress
+from covey.cli.screen import Screen, plain
+from covey.client.client import Client
+from covey.client.prompt import follow_run
+from covey.client.transcript import Change
+from covey.protocol.errors import NotFound
+from covey.protocol.events import Event
+from covey.protocol.runs import CancelReceipt, Run, RunComplete, RunState
+
+OPEN: tuple[RunState, ...] = ("accepted", "queued", "active", "folded")
+"""In the order in which a run goes through them: asked for one after the other, none can slip through."""
+ENDED_SHOWN = 20
+LOOKED_AT = 200
+"""To find the latest that have ended, and those that are folded into an open one: they are among the newest."""
+PROMPT_SHOWN = 60
+"""How much of a prompt fits on a line."""
+EXIT_CODES = {
+    "completed": exits.OK,
+    "failed": exits.FAILED,
+    "cancelled": exits.CANCELLED,
+    "interrupted": exits.INTERRUPTED,
+}
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.action == "wait":
+        return common.run(_Wait(args).go())
+    return common.run(_runs(args))
+
+
+async def _runs(args: argparse.Namespace) -> int:
+    async with common.connected(args) as client:
+        workspace_id = (await common.join(client, args.cwd)).id
+        if args.action == "cancel":
+            return await _cancel(client, workspace_id, args)
+        return await _list(client, workspace_id, args)
+
+
+async def _find(client: Client, workspace_id: str, run_id: str) -> Run:
+    try:
+        return await client.run(workspace_id, run_id)
+    except NotFound as error:
+        if error.code != "run_not_found":
+            raise
+        raise exits.UsageError(f"there is no run {run_id} in this directory; see `covey runs --all`") from None
+
+
+# ── list ──
+
+
+async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+    runs = await _open_runs(client, workspace_id)
+    if args.all:
+        runs += await _ended_runs(client, workspace_id)
+    asks = await _asks(client, workspace_id)
+    if args.json:
+        print(
+            msgspec.json.encode([{**msgspec.to_builtins(run), "asks": asks.get(run.run_id)} for run in runs]).decode()
+        )
+        return exits.OK
+    # What an agent does for another belongs to that one's run, unless somebody has to answer it.
+    shown = [run for run in runs if not run.wished.delegate or run.run_id in asks]
+    now = time.time()
+    for run in shown:
+        print(_line(run, now, asks=run.run_id in asks))
+    if not shown:
+        print(f"There are no {'' if args.all else 'open '}runs in this directory.", file=sys.stderr)
+    return exits.OK
+
+
+async def _open_runs(client: Client, workspace_id: str) -> list[Run]:
+    found: dict[str, Run] = {}
+    for state in OPEN:
+        limit = LOOKED_AT if state == "folded" else None
+        found |= {run.run_id: run for run in await client.runs(workspace_id, state=state, limit=limit)}
+    runs = [run for run in found.values() if not run.ended]
+    return sorted(runs, key=lambda run: (run.accepted_at, run.seq), reverse=True)
+
+
+async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
+    newest = await client.runs(workspace_id, limit=LOOKED_AT)
+    return [run for run in newest if run.ended and not run.wished.delegate][:ENDED_SHOWN]
+
+
+async def _asks(client: Client, workspace_id: str) -> dict[str, str]:
+    """Which runs wait for a person, and with what."""
+    questions = {batch.run_id: "question" for batch in await client.questions(workspace_id) if batch.run_id}
+    permissions = {request.run_id: "permission" for request in await client.permissions(workspace_id) if request.run_id}
+    return questions | permissions
+
+
+def _line(run: Run, now: float, *, asks: bool) -> str:
+    state = f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state
+    words = "a summary of the session" if run.wished.summarize else " ".join(run.prompt.split())
+    prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
+    line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
+    if run.error:
+        line += f"\n    {' '.join(run.error.split())}"
+    if asks:
+        line += f"\n    waits for an answer: `covey runs wait {run.run_id}`"
+    return plain(line)
+
+
+def age(seconds: float) -> str:
+    """In the largest unit that makes at least one."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(int(seconds), 0)} s"
+
+
+# ── cancel ──
+
+
+async def _cancel(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+    # A cancel for an id that nobody knows would be kept for a prompt to come: here it is a slip of the pen.
+    await _find(client, workspace_id, args.run_id)
+    receipt = await client.cancel_run(workspace_id, args.run_id)
+    if args.json:
+        print(msgspec.json.encode(receipt).decode())
+    else:
+        print(_cancelled(receipt, await _find(client, workspace_id, args.run_id)))
+    return exits.OK
+
+
+def _cancelled(receipt: CancelReceipt, run: Run) -> str:
+    if receipt.covered:
+        return "\n".join(f"Run {one.run_id} was {one.state_found} and is cancelled." for one in receipt.covered)
+    return f"There was nothing to cancel: run {run.run_id} is {run.state}."
+
+
+# ── wait ──
+
+
+class _Wait:
+    """One call of `covey runs wait`, from connecting to the exit code. It never cancels the run."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._left = False
+
+    async def go(self) -> int:
+        work = asyncio.create_task(self._work())
+        with _signals(lambda: self._leave(work)):
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if not self._left:
+                    raise
+                self._screen.warn(
+                    f"left; the run {self._args.run_id} goes on. `covey runs cancel {self._args.run_id}` cancels it."
+                )
+                return exits.STOPPED
+            finally:
+                self._screen.wait_for("")
+
+    def _leave(self, work: asyncio.Task[int]) -> None:
+        self._left = True
+        work.cancel()
+
+    async def _work(self) -> int:
+        spinner = asyncio.create_task(self._screen.spin())
+        self._screen.wait_for("connecting")
+        try:
+            async with common.connected(self._args, say=self._screen.say) as client:
+                workspace_id = (await common.join(client, self._args.cwd)).id
+                return await self._follow(client, workspace_id, await _find(client, workspace_id, self._args.run_id))
+        finally:
+            spinner.cancel()
+
+    async def _follow(self, client: Client, workspace_id: str, run: Run) -> int:
+        # A folded prompt is answered in the turn of its host: what is said and asked there has the host's id.
+        speaker = run.folded_into or run.run_id
+        output: Output = JsonOutput(sys.stdout) if self._args.json else TextOutput(sys.stdout, speaker, self._screen)
+        progress = Progress(self._screen, speaker)
+        asking = Asking(client, workspace_id, speaker, self._screen)
+
+        def on_event(event: Event, change: Change | None) -> None:
+            output.event(event, change)
+            progress.event(event)
+            asking.event(event)
+
+        self._screen.wait_for(run.waiting_on or run.state)
+        try:
+            terminal = await follow_run(client, workspace_id, run, on_event=on_event, on_connection=progress.connection)
+        finally:
+            asking.close()
+        self._screen.wait_for("")
+        exit_code = EXIT_CODES[terminal.outcome]
+        output.end(terminal, exit_code)
+        self._tell(terminal)
+        return exit_code
+
+    def _tell(self, terminal: RunComplete) -> None:
+        """What cannot be seen from the answer itself."""
+        if terminal.cancelled:
+            self._screen.warn("the run was cancelled.")
+        elif terminal.error:
+            self._screen.warn(terminal.error)
+
+
+@contextmanager
+def _signals(on_first: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM calls `on_first`; the second does what it does by itself."""
+    loop = asyncio.get_running_loop()
+
+    def restore() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    def handler() -> None:
+        restore()
+        on_first()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        restore()
