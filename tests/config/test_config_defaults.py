@@ -176,6 +176,15 @@ def test_without_any_model_there_is_none(providers: dict[str, ProviderSettings])
     assert resolve(Config(providers=providers), "small") is None
 
 
+def test_the_models_of_a_company_are_known_without_a_list() -> None:
+    config = Config(providers={"mine": ProviderSettings(type="anthropic", api_key="k")})
+    large, small = resolve(config, "large"), resolve(config, "small")
+    assert large and small and (large.provider_id, small.provider_id) == ("mine", "mine")
+    assert large.model.id.startswith("claude-") and small.model.id.startswith("claude-")
+    elsewhere = ProviderSettings(type="anthropic", base_url="http://127.0.0.1:9/v1")
+    assert resolve(Config(providers={"mine": elsewhere}), "large") is None
+
+
 LISTED = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
 
 
@@ -184,7 +193,11 @@ LISTED = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
     [
         ("both", '"both" is ambiguous; write one/both or two/both'),
         ("c", f'no model is known as "c"; known: {LISTED} (write provider/model for one that is not listed)'),
-        ("on/a", f'no model is known as "on/a"; known: {LISTED} (write provider/model for one that is not listed)'),
+        (
+            "on/a",
+            f'no model is known as "on/a": there is no provider on; known: {LISTED} '
+            "(write provider/model for one that is not listed)",
+        ),
         ("one/", f'no model is known as "one/"; known: {LISTED} (write provider/model for one that is not listed)'),
     ],
 )

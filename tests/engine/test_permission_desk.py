@@ -9,6 +9,7 @@ import pytest
 
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest
 from covey.tools.base import ToolContext
+from tests.support.disk import Disk
 from tests.support.engine import Engine, call, config, running, within
 
 pytestmark = pytest.mark.anyio
@@ -151,3 +152,18 @@ async def test_a_request_that_cannot_be_told_is_not_left_pending(
         assert (await engine.ended("a")).state == "completed"
         assert list(engine.workspace.permissions.pending) == []
         assert engine.tool.calls == []
+
+
+async def test_what_was_allowed_for_a_session_is_allowed_after_a_restart(tmp_path: Path) -> None:
+    store = Disk()
+    async with running(tmp_path, store=store) as engine:
+        request = await asked(engine)
+        engine.workspace.permissions.answer(request.id, "allow_session")
+        await engine.ended("a")
+    async with running(tmp_path, store=store.copy()) as engine:
+        engine.tool.harmless = False
+        engine.model.answer(*call(call_id="again", subject="rm"))
+        await engine.post("b", "b")
+        await engine.ended("b")
+        assert engine.of_type(PermissionRequest) == []
+        assert results(engine)[-1] == ("worked", False)
