@@ -10,11 +10,12 @@ import pytest
 from covey.engine.recorder import Batch
 from covey.models.base import ModelFailed
 from covey.protocol.events import AgentEvent, PermissionNotification
+from covey.tools.agent import Agent
 from tests.peer_failures.conftest import SILENCE, NewRunId, ask
 from tests.peer_failures.lanes import asking, busy, covered, in_a_tool, post_to, states
 from tests.peer_failures.schedules import at_every_step, in_order, later, opened, state_of
 from tests.sim.shell import Shell
-from tests.support.engine import Engine, Gate, Stubborn, config, running, within
+from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
 from tests.support.fake_model import FakeModel
 from tests.support.server import Workspace, finish_of, text_of
 from tests.support.stream import transcript
@@ -313,3 +314,22 @@ async def test_a22_a_cancel_that_was_answered_counts_after_a_restart(tmp_path: P
         run = await again.ended("a")
         assert (run.state, run.cancelled_by) == ("cancelled", "session_cancel")
         assert (again.model.requests, again.tool.calls) == ([], [])
+
+
+@pytest.mark.anyio
+async def test_a23_stopping_an_agent_stops_only_that(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.workspace.agent.tools["agent"] = Agent()
+        engine.model.answer(*call("agent", prompt="where is it?"))
+        engine.model.answer("I look", gate)
+        engine.model.answer("I could not find out.")
+        await engine.post("find it", "a")
+        await gate.reached()
+        (child,) = (run for run in engine.workspace.open_runs() if run.run_id != "a")
+        await within(engine.workspace.cancel_run(child.run_id))
+        run = await engine.ended("a")
+        assert (run.state, run.text) == ("completed", "I could not find out.")
+        assert engine.terminals()[child.run_id].cancelled
+        (result,) = (result for message in engine.messages() for result in message.tool_results)
+        assert "it was cancelled" in result.content
