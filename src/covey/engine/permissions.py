@@ -93,7 +93,8 @@ class PermissionDesk:
 
     def _granted(self, session_id: str) -> tuple[tuple[str, str, str], ...]:
         session = self._sessions.find(session_id)
-        return (session.granted if session else None) or ()
+        granted = (session.granted if session else None) or ()
+        return tuple((tool, action, subject) for tool, action, subject in granted)
 
     def _grant(self, session_id: str, wish: Wish) -> None:
         """For as long as the session is there, whatever becomes of this server."""

@@ -199,7 +199,7 @@ class Session(Wire, frozen=True):
     todos: tuple[dict[str, Any], ...] | None = None
     model: str | None = None
     """`provider/model`, where this session has one of its own."""
-    granted: tuple[tuple[str, str, str], ...] | None = None
+    granted: tuple[tuple[str, ...], ...] | None = None
     """What was allowed for this session: tool, action and subject."""
     forked_from: str | None = None
     """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
