@@ -11,7 +11,7 @@ from covey.cli.progress import CANCELLED, Progress
 from covey.cli.screen import Screen
 from covey.lifecycle import history
 from covey.protocol.events import AgentEvent, created, updated
-from covey.protocol.messages import Message, ToolCall, ToolCallPart, ToolResult, ToolResultPart
+from covey.protocol.messages import Finish, FinishPart, Message, ToolCall, ToolCallPart, ToolResult, ToolResultPart
 from tests.client.values import some_run, text_message
 
 
@@ -75,3 +75,9 @@ def test_what_failed_is_told_and_a_cancel_is_not(progress: Progress, stream: io.
         message = text_message("m1", parts=(ToolResultPart(data=result),), run_id="r1")
         progress.event(created(msgspec.structs.replace(message, role="tool")))
     assert stream.getvalue().splitlines() == ["✗ bash: No such file.", "  exit code 1"]
+
+
+def test_an_answer_that_is_cut_off_is_marked(progress: Progress, stream: io.StringIO) -> None:
+    finish = FinishPart(data=Finish(reason="max_tokens", time=1))
+    progress.event(updated(text_message("m1", parts=(finish,), run_id="r1")))
+    assert "the answer is cut off" in stream.getvalue()

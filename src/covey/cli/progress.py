@@ -17,6 +17,12 @@ CANCELLED = "The call was cancelled before it finished. It may have had effects.
 """What the server says of a call that a cancel ended: whoever cancelled knows."""
 
 
+CUT_SHORT = {
+    "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
+    "content_filter": "the answer is cut off by the provider's content filter.",
+}
+
+
 class Progress:
     """Fed with the events of a session; tells those of one run."""
 
@@ -48,6 +54,8 @@ class Progress:
                 self._screen.say(f"{retry.error or 'The model failed'}; trying again (attempt {retry.attempt}).")
 
     def _message(self, message: Message) -> None:
+        if message.finish and (told := CUT_SHORT.get(message.finish.reason)):
+            self._screen.warn(told)
         for call in message.tool_calls:
             if call.finished and call.id not in self._calls:
                 self._calls.add(call.id)
