@@ -65,8 +65,10 @@ class Grammar(Redirections):
                 raise CannotRead("an operator without a command")
         elif rest[:1] == "&":
             self.oddities.add("background")
+            self._separated += 1
             self.at += 1
         elif rest[:1] == ";" and rest not in (";;", ";&"):
+            self._separated += 1
             self.at += 1
         elif rest[:1] not in ("", "\n", ")", ";"):
             raise CannotRead(f"an unexpected {rest[:1]!r}")
@@ -131,8 +133,10 @@ class Grammar(Redirections):
     def commands_until(self, closer: str) -> None:
         """Inside of brackets: a list of its own, whose here-documents must end in it."""
         bodies, self._bodies = self._bodies, []
-        start = self.at
+        start, announced, separated = self.at, self._announced, self._separated
         self.expect(closer)
+        if self._announced > announced and self._separated > separated:
+            raise CannotRead("a here-document and ';' in brackets")  # bash 5.2 may lose the ';', and join two commands
         if self._bodies or (bodies and "\n" in self.text[start : self.at]):
             raise CannotRead("here-documents across brackets")
         self._bodies = bodies

@@ -89,7 +89,7 @@ class _Growing:
 _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`*?\[\]{}~]+")
 _IN_QUOTES = re.compile(r"[^\"\\$`]+")
 _IN_BODY = re.compile(r"[^\\$`]+")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*\-_]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*!\-_]")
 _IN_SUM = r"(?:[\w \t+*/%=!&|^~?:,-]|[$<>](?!\())"
 _SUM = re.compile(rf"\(\((?:{_IN_SUM}|\((?:{_IN_SUM}|\({_IN_SUM}*\))*\))*\)\)")
 """Arithmetic with nothing in it that runs, and brackets that cannot be taken for subshells."""
@@ -316,7 +316,7 @@ class Scanner:
             kind = Kind.UNKNOWN
         elif self.looking_at("$["):
             raise CannotRead("old arithmetic")
-        elif self.text[start + 1 : start + 2] in tuple("?#$!"):
+        elif self.text[start + 1 : start + 2] in tuple("?#$"):
             self.at += 2
             kind = Kind.NUMBER
         else:
