@@ -266,7 +266,7 @@ class Grammar(Redirections):
             if self.looking_at("("):
                 self._function_or_not(words, assigns, redirects)
                 return
-            if redirects and redirects[-1].op in ("&>", "&>>"):
+            if any(redirect.op in ("&>", "&>>") for redirect in redirects):
                 raise CannotRead("words after '&>'")  # which other shells take for the next command
             if not words and self._assignment(assigns):
                 continue
