@@ -22,3 +22,7 @@ BROKEN_PIPE = 141
 
 class UsageError(Exception):
     """The command cannot be carried out as it was written; the text says what to write instead."""
+
+
+OF_OUTCOME = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED, "interrupted": INTERRUPTED}
+"""How a run ended, as an exit code."""

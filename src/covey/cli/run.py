@@ -186,11 +186,7 @@ class _Command:
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
             return self._stop_code
-        if terminal.interrupted:
-            return exits.INTERRUPTED
-        if terminal.cancelled:
-            return exits.CANCELLED
-        return exits.FAILED if terminal.error else exits.OK
+        return exits.OF_OUTCOME[terminal.outcome]
 
     def _tell(self, terminal: RunComplete, exit_code: int) -> None:
         """What cannot be seen from the answer itself."""

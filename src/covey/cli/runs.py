@@ -31,12 +31,6 @@ LOOKED_AT = 200
 """To find the latest that have ended, and those that are folded into an open one: they are among the newest."""
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
-EXIT_CODES = {
-    "completed": exits.OK,
-    "failed": exits.FAILED,
-    "cancelled": exits.CANCELLED,
-    "interrupted": exits.INTERRUPTED,
-}
 
 
 def main(args: argparse.Namespace) -> int:
@@ -204,7 +198,7 @@ class _Wait:
         finally:
             asking.close()
         self._screen.wait_for("")
-        exit_code = EXIT_CODES[terminal.outcome]
+        exit_code = exits.OF_OUTCOME[terminal.outcome]
         output.end(terminal, exit_code)
         self._tell(terminal)
         return exit_code

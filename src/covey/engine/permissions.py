@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from covey.engine.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
-from covey.lifecycle.permissions import Rules, Verdict, Wish, decide, explain
+from covey.lifecycle.permissions import Rules, Verdict, Wish, judge, sentence
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal
@@ -65,11 +65,8 @@ class PermissionDesk:
     def decide(self, wish: Wish, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
         """The verdict and a sentence about it. `skip`: whoever sent the prompt wants nobody to be asked."""
         granted = frozenset(self._granted(session_id))
-        skip = self.skip or skip
-        verdict = decide(wish, self.rules, granted, skip=skip, plan=plan)
-        if verdict is Verdict.ALLOW:
-            return verdict, ""
-        return verdict, explain(wish, self.rules, granted, skip=skip, plan=plan)
+        judgement = judge(wish, self.rules, granted, skip=self.skip or skip, plan=plan)
+        return judgement.verdict, sentence(judgement)
 
     async def ask(self, request: PermissionRequest, wish: Wish) -> str:
         """Wait until somebody answers; '' if it is allowed, else what to tell the model.

@@ -14,7 +14,7 @@ from covey.lifecycle.permission_rules import Rules, escape, path_allowed, path_h
 from covey.lifecycle.permission_shell import Doubt, doubt, hit, spell
 from covey.lifecycle.shell import Line, Unparsed, parse
 
-__all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "session_rule"]
+__all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
 
 Granted = frozenset[tuple[str, str, str]]
 
@@ -133,13 +133,17 @@ _SHOWN = 80
 
 def explain(wish: Wish, rules: Rules, granted: Granted = frozenset(), *, skip: bool = False, plan: bool = False) -> str:
     """One sentence on why a wish is allowed, asked about or denied: for people and for the model."""
-    judgement = judge(wish, rules, granted, skip=skip, plan=plan)
+    return sentence(judge(wish, rules, granted, skip=skip, plan=plan))
+
+
+def sentence(judgement: Judgement) -> str:
+    """What a judgement says, in words."""
     about = " ".join(judgement.about.split()) or "it"
     about = about if len(about) <= _SHOWN else f"{about[: _SHOWN - 1]}…"
     # A rule and a reason stand for themselves; a command is quoted, so that it is not read as a part of the sentence.
     quoted = about if about == "it" or judgement.tag.endswith(("-rule", "parsed")) else f"`{about}`"
-    sentence = _SENTENCES[judgement.tag].format(about=quoted)
-    return sentence[0].upper() + sentence[1:]
+    told = _SENTENCES[judgement.tag].format(about=quoted)
+    return told[0].upper() + told[1:]
 
 
 def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
