@@ -39,9 +39,10 @@ def test_scenario_20_kill_with_one_active_two_queued_and_one_accepted(
     model.on(lambda request: Reply(text="half an answer ", ending="silence") if request.prompt == "r1" else Reply())
     session = workspace.session()
     stream = workspace.stream()
-    for run_id in ("r1", "r2", "r3", "r4"):
+    workspace.prompt(session, "r1", run_id="r1")
+    stream.wait_delta()  # all that r1 has to tell is told, so that what r4 tells is the last
+    for run_id in ("r2", "r3", "r4"):
         workspace.prompt(session, run_id, run_id=run_id)
-    stream.wait_delta()
     stream.wait_state("r4", "queued")
     stream.close()
     server.kill()

@@ -187,9 +187,14 @@ class Server:
             sent["Content-Type"] = "application/json"
         sent.update(headers or {})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request(method, path, data, {name: value for name, value in sent.items() if value})
-        self._sent.append(Pending(connection))
-        return self._sent[-1]
+        pending = Pending(connection)
+        try:
+            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
+        except BaseException:  # the server may be killed at this very moment
+            pending.abandon()
+            raise
+        self._sent.append(pending)
+        return pending
 
     def request(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Answer:
         return self.begin(method, path, body, headers=headers).answer()

@@ -40,13 +40,20 @@ class Stream:
         self.raw = bytearray()
         self._changed = threading.Condition()
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            self._open(path, headers)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _open(self, path: str, headers: dict[str, str]) -> None:
         self._connection.request("GET", path, headers=headers)
         assert self._connection.sock is not None
         self._socket = self._connection.sock
         self._response = self._connection.getresponse()
         assert self._response.status == 200, self._response.read()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
 
     def _read(self) -> None:
         decoder = Decoder()
