@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from covey.engine import closing
 from covey.engine.dispatcher import Dispatcher
 from covey.engine.last_words import Ending
 from covey.engine.recorder import Batch
-from covey.engine.turn import Turn
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.errors import Conflict
 from covey.protocol.events import AgentEvent
@@ -246,10 +246,10 @@ async def test_nothing_is_written_about_a_run_before_it_is_certain_that_the_id_i
 
 @pytest.fixture
 def speechless(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Dispatcher, ending: Ending, turn: Turn | None, batch: Batch) -> Ending:
+    def broken(*_: object) -> Ending:
         raise ValueError("a bug of ours")
 
-    monkeypatch.setattr(Dispatcher, "_ending", broken)
+    monkeypatch.setattr(closing, "_ending", broken)
 
 
 @pytest.mark.usefixtures("speechless")

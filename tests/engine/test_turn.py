@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,18 +132,18 @@ async def test_a_start_that_can_never_be_written_still_ends_the_run(tmp_path: Pa
         dispatcher = engine.workspace.dispatcher(engine.session_id)
         recorder = engine.workspace._recorder
         works = recorder.write
-        refused = asyncio.get_running_loop().create_future()
-        refused.set_exception(StoreFailed("too big", passing=False))
-        refused.exception()
         begun = iter([True])
 
-        def write(batch: object, **options: object) -> object:
-            done = works(batch, **options)  # type: ignore[arg-type]
-            is_start = dispatcher.lane.active is not None and next(begun, False)
-            return refused if is_start else done
+        def write(batch: Batch, **options: Any) -> object:
+            if dispatcher.lane.active is None or not next(begun, False):
+                return works(batch, **options)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(options["then"], StoreFailed("too big", passing=False))
+            return loop.create_future()
 
         recorder.write = write  # type: ignore[method-assign, assignment]
         assert "too big" in await fails(engine)
+        assert engine.transcript()[:2] == [("user", "a", ""), ("assistant", "", "error")]
 
 
 async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
@@ -164,8 +165,33 @@ async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
             await engine.until(lambda: engine.of_type(RunComplete))
 
 
-@pytest.mark.xfail(strict=True, reason="an end that the store refuses for good is told to nobody until the next start")
-async def test_an_end_that_can_never_be_written_as_it_is_still_ends_the_run(tmp_path: Path) -> None:
+async def test_r8_an_end_that_the_store_refuses_is_told_as_soon_as_it_takes_a_shorter_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.model.answer(gate)
+        await engine.post("a", "a")
+        await engine.post("b", "b")
+        await gate.reached()
+        await engine.told_state("b", "queued")
+        engine.disk.poison = engine.session_id
+        gate.open()
+        while engine.workspace.turn_of("b") is None:
+            await asyncio.sleep(0)
+        await within(engine.workspace._recorder.write(Batch()))
+        engine.disk.poison = ""
+        ends = {run_id: await engine.ended(run_id) for run_id in "ab"}
+        assert [end.state for end in ends.values()] == ["failed", "completed"]
+        assert "could not be written: too big" in (ends["a"].error or "")
+        assert list(engine.terminals()) == ["a", "b"]
+        assert engine.transcript() == [
+            ("user", "a", ""),
+            ("assistant", "", "error"),
+            ("user", "b", ""),
+            ("assistant", "done", "end_turn"),
+        ]
+
+
+async def test_r9_a_run_waits_for_the_end_of_the_one_before_it_also_where_that_was_refused(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         gate = Gate()
         engine.model.answer(gate)
@@ -177,8 +203,43 @@ async def test_an_end_that_can_never_be_written_as_it_is_still_ends_the_run(tmp_
             await asyncio.sleep(0)
         await within(engine.workspace._recorder.write(Batch()))
         engine.disk.poison = ""
-        async with asyncio.timeout(0.5):
-            await engine.until(lambda: engine.of_type(RunComplete))
+        await engine.post("b", "b")
+        assert (await engine.ended("b")).state == "completed"
+        assert list(engine.terminals()) == ["a", "b"]
+
+
+async def test_r8_whatever_a_refused_change_ended_still_ends(tmp_path: Path) -> None:
+    """A cancel that covers the active run, one folded into it and a queued one, and whose change cannot be written."""
+    async with running(tmp_path) as engine:
+        at_work, at_word = Gate(), Gate()
+        engine.model.answer(*call())
+        engine.model.answer(at_word)
+
+        async def act() -> ToolOutput:
+            await at_work.pass_through()
+            return ToolOutput("worked")
+
+        engine.tool.act = act
+        await engine.post("a", "a")
+        await at_work.reached()
+        folded = (await engine.post("f")).run_id
+        at_work.open()
+        await at_word.reached()
+        await engine.post("q", "q")
+        await engine.told_state("q", "queued")
+        engine.disk.poison = engine.session_id
+        cancel = asyncio.ensure_future(engine.cancel())
+        while engine.workspace.is_busy:
+            await asyncio.sleep(0)
+        await within(engine.workspace._recorder.write(Batch()))
+        engine.disk.poison = ""
+        assert [found.run_id for found in (await cancel).covered] == ["a", folded, "q"]
+        ends = {run_id: await engine.ended(run_id) for run_id in ("a", folded, "q")}
+        assert [end.state for end in ends.values()] == ["cancelled", "folded", "cancelled"]
+        terminals = engine.terminals()
+        assert [terminals[run_id].cancelled for run_id in ends] == [True, True, True]
+        assert terminals[folded].folded_into == "a"
+        assert not [notice for notice in engine.of_type(AgentEvent) if notice.error]
 
 
 async def test_scenario_18_a_failed_turn_hands_over(tmp_path: Path) -> None:

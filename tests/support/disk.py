@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from covey.store.base import Change, RunExists, StoreFailed
 from tests.support.memory_store import MemoryStore
@@ -24,6 +24,8 @@ class Disk(MemoryStore):
         self.full = False
         self.poison = ""
         """A change that tells of this session is refused for good."""
+        self.refuses: Callable[[Change], bool] = lambda change: False
+        """A change of which it says so is refused for good."""
         self.bug = ""
         """On a change that tells of this session the store itself goes wrong."""
         self.closed = False
@@ -57,7 +59,7 @@ class Disk(MemoryStore):
         told = {event.session_id for change in changes for event in change.events}
         if self.full:
             raise StoreFailed("the disk is full", passing=True)
-        if self.poison and self.poison in told:
+        if any(self.refuses(change) for change in changes) or (self.poison and self.poison in told):
             raise StoreFailed("too big", passing=False)
         if self.bug and self.bug in told:
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")

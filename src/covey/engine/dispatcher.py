@@ -7,16 +7,14 @@ stopped. Memory is ahead of the disk by at most what the journal has not written
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import structs
 
-from covey.engine import last_words
-from covey.engine.last_words import Ending
+from covey.engine import closing, last_words
+from covey.engine.lane_writer import Ended, LaneWriter
 from covey.engine.messages import user_message
+from covey.engine.open_runs import Entry, OpenRuns
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turn import Turn, TurnParts
 from covey.lifecycle.runs import (
@@ -42,21 +40,8 @@ from covey.protocol.messages import Message
 from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import InsertRun, RunRow, SetMark
 
-log = logging.getLogger(__name__)
-
 QUEUE_RETRY_S = 5.0
 """What a client is told to wait when the queue is full: about one short turn."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """An open run: its row as it is now, and whether the row has been written."""
-
-    row: RunRow
-    recorded: asyncio.Future[None] | None = None
-    """Until it is done nothing may be written about the run: the id may belong to one that ended long ago."""
-    is_noted: bool = False
-    """A cancel reached it before it was recorded: that is written as soon as it is."""
 
 
 class Dispatcher:
@@ -67,10 +52,13 @@ class Dispatcher:
         self._session_id = session_id
         self._parts = parts
         self._on_quiet = on_quiet
-        self._open: dict[str, _Open] = {}
+        self._open = OpenRuns()
         self._turn: Turn | None = None
         self._drivers: set[asyncio.Task[None]] = set()
         self._leftover: Sequence[Message] = ()
+        self._writer = LaneWriter(parts)
+        self._ended: list[Ended] = []
+        """By the change that is being composed."""
 
     # ── what is asked from outside ──
 
@@ -80,7 +68,7 @@ class Dispatcher:
 
     def run(self, run_id: str) -> Run | None:
         """An open run, with what it is doing right now."""
-        entry = self._open.get(run_id)
+        entry = self._open.find(run_id)
         if entry is None:
             return None
         run = entry.row.run
@@ -93,12 +81,12 @@ class Dispatcher:
         return [run for open_run in self.lane.runs if (run := self.run(open_run.run_id))]
 
     def queued_prompts(self) -> list[str]:
-        return [self._open[run.run_id].row.run.prompt for run in self.lane.queued]
+        return [self._open.run(run.run_id).prompt for run in self.lane.queued]
 
     async def post(self, row: RunRow, *, cancelled: bool, limit: int) -> PromptReceipt:
         """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2)."""
         run = row.run
-        if known := self._open.get(run.run_id):
+        if known := self._open.find(run.run_id):
             return await self._same(known, row)
         if self.lane.waiting >= limit:
             message = f"{limit} prompts wait in this session already; try again when one has run"
@@ -114,11 +102,11 @@ class Dispatcher:
         recorded = self._parts.recorder.write(
             batch, patient=False, then=lambda error: self._recorded(run.run_id, error)
         )
-        self._open[run.run_id] = _Open(row, recorded)
+        self._open.add(row, recorded)
         await asyncio.shield(recorded)
         return self._receipt(run)
 
-    async def _same(self, known: _Open, row: RunRow) -> PromptReceipt:
+    async def _same(self, known: Entry, row: RunRow) -> PromptReceipt:
         """The run id was posted again while its run is open (R14)."""
         check_same_content(known.row, row)
         if known.recorded:
@@ -134,7 +122,7 @@ class Dispatcher:
         """The journal is done with an accepted run: from here on nothing of it depends on who posted it."""
         if error:
             self.lane = self.lane.retract(run_id)
-            del self._open[run_id]
+            self._open.forget(run_id)
             self._quiet()
             return
         entry = self._open[run_id]
@@ -164,13 +152,13 @@ class Dispatcher:
 
     async def edit(self, run_id: str, prompt: str) -> Run:
         """Change the text of a prompt that still waits."""
-        if (entry := self._open.get(run_id)) and entry.recorded:
+        if (entry := self._open.find(run_id)) and entry.recorded:
             await asyncio.wait({entry.recorded})
         try:
             self.lane.check_editable(run_id)
         except TooLate:
             raise _too_late(run_id) from None
-        run = self._change(run_id, prompt=prompt)
+        run = self._open.change(run_id, prompt=prompt)
         batch = Batch()
         batch.update_run(run)
         await confirmed(self._parts.recorder.write(batch))
@@ -188,10 +176,11 @@ class Dispatcher:
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
         self._apply_cancel(self.lane.close(), by)
+        self._writer.close()
 
     async def drained(self) -> None:
         """Wait until no turn is under way, and nothing that was accepted still waits to be recorded."""
-        while waits := {*self._drivers, *(entry.recorded for entry in self._open.values() if entry.recorded)}:
+        while waits := {*self._drivers, *self._writer.mending, *self._open.unrecorded()}:
             await asyncio.wait(waits)
 
     # ── carrying out ──
@@ -222,7 +211,7 @@ class Dispatcher:
     def _note_cancel(self, found: OpenRun, by: CancelledBy, batch: Batch) -> None:
         if found.phase is Phase.FOLDED or found.cancelled:
             return
-        run = self._change(found.run_id, cancelled_by=by)
+        run = self._open.change(found.run_id, cancelled_by=by)
         if found.phase is Phase.QUEUED:
             return  # its end follows in this very change
         entry = self._open[run.run_id]
@@ -239,7 +228,7 @@ class Dispatcher:
         for decision in decisions:
             match decision:
                 case Queue(run_id):
-                    batch.update_run(self._change(run_id, state="queued"))
+                    batch.update_run(self._open.change(run_id, state="queued"))
                 case Start(run_id):
                     self._begin(run_id, batch)
                 case RecordCancelled(run_id):
@@ -249,12 +238,14 @@ class Dispatcher:
                     ended, host = self._close(run_id, outcome, batch)
                     self._end(run_id, (ended, host), batch)
                 case End(run_id, _, Phase.FOLDED):
-                    self._end(run_id, last_words.end_folded(self._run(run_id), host, self._parts.world), batch)
+                    self._end(run_id, last_words.end_folded(self._open.run(run_id), host, self._parts.world), batch)
                 case End(run_id):
-                    self._end(run_id, last_words.drop(self._run(run_id), self._parts.world), batch)
+                    self._end(run_id, last_words.drop(self._open.run(run_id), self._parts.world), batch)
                 case StopTurn() | Fold():
                     pass  # acted upon below; folding is written by `begin_step`
-        done = self._parts.recorder.write(batch)
+        ends, self._ended = self._ended, []
+        begun = next((decision.run_id for decision in decisions if isinstance(decision, Start)), "")
+        done = self._writer.write(batch, ends, begun)
         for decision in decisions:
             if isinstance(decision, Start):
                 self._drive(decision.run_id, done)
@@ -265,7 +256,7 @@ class Dispatcher:
 
     def _begin(self, run_id: str, batch: Batch) -> None:
         """The run is active and its prompt is in the conversation: both, or after a crash neither."""
-        run = self._change(run_id, state="active", started_at=self._parts.world.now())
+        run = self._open.change(run_id, state="active", started_at=self._parts.world.now())
         self._turn = Turn(run, self._parts, self)
         batch.update_run(run)
         self._open_turn(run_id, batch)
@@ -289,6 +280,7 @@ class Dispatcher:
 
     async def _run_turn(self, turn: Turn, begun: asyncio.Future[None]) -> None:
         outcome = await turn.run(begun)
+        self._open[turn.run_id].is_unsaid = begun.exception() is not None
         self.lane, decisions = self.lane.finish(turn.run_id, outcome)
         self._carry_out(decisions)
 
@@ -304,7 +296,7 @@ class Dispatcher:
         folded = []
         for decision in decisions:
             assert isinstance(decision, Fold)
-            batch.update_run(self._change(decision.run_id, state="folded", folded_into=decision.into))
+            batch.update_run(self._open.change(decision.run_id, state="folded", folded_into=decision.into))
             folded.append(self._open_turn(decision.run_id, batch))
         turn.open_answer(batch)
         written = self._parts.recorder.write(batch)
@@ -313,53 +305,27 @@ class Dispatcher:
         return folded
 
     def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:
-        """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
         turn = self.turn_of(run_id)
         if turn:
             self._turn = None
-        try:
-            ending = self._ending(Ending(self._run(run_id), outcome), turn, batch)
-        except Exception as error:  # a bug of ours must not keep a run from ending
-            log.exception("the last words of run %s could not be composed", run_id)
-            outcome = outcome if outcome is Outcome.CANCELLED else Outcome.FAILED
-            answer = turn.reply.message(self._parts.world.now_s()) if turn and turn.reply else None
-            text = "" if outcome is Outcome.CANCELLED else f"internal error: {error!r}"
-            ending = Ending(self._run(run_id), outcome, error=text, answer=answer)
-        return last_words.close_turn(ending, batch, self._parts.world)
-
-    def _ending(self, ending: Ending, turn: Turn | None, batch: Batch) -> Ending:
-        if turn:
-            ending = turn.ending(ending)
-            if session := self._parts.sessions.spend(self._session_id, turn.speaker.last_usage, turn.speaker.usage):
-                batch.update_session(session)
-                ending = replace(ending, session_title=session.title)
-        elif ending.run.state == "active":
-            ending = last_words.cut_off(ending, self._leftover)
-        return ending
+        if self._open[run_id].is_unsaid:
+            self._open_turn(run_id, batch)
+        return closing.close(self._open.run(run_id), outcome, turn, self._leftover, batch, self._parts)
 
     def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
         batch.end_run(*last)
-        del self._open[run_id]
+        self._ended.append(self._open.end(run_id, *last))
 
     def _quiet(self) -> None:
         if not self.lane.runs:
             self._on_quiet()
-
-    def _run(self, run_id: str) -> Run:
-        return self._open[run_id].row.run
-
-    def _change(self, run_id: str, **fields: Any) -> Run:
-        entry = self._open[run_id]
-        run = structs.replace(entry.row.run, **fields)
-        entry.row = structs.replace(entry.row, run=run)
-        return run
 
     # ── after a crash ──
 
     def recover(self, rows: Iterable[RunRow], mark: int, last_seq: int, messages: Sequence[Message]) -> None:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
-        self._open = {row.run.run_id: _Open(row) for row in rows}
+        self._open = OpenRuns.of(rows)
         self.lane = Lane(tuple(_reopened(row) for row in rows), last_seq=last_seq, mark=mark)
         self._leftover = messages
         self.lane, decisions = self.lane.recover()

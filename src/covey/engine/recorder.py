@@ -80,7 +80,14 @@ class Recorder:
             if session := self._sessions.change(session_id, added_messages=count):
                 batch.writes.append(PutSession(session))
         events = [self._as_seen(event) for event in batch.events]
-        return self._journal.write(batch.writes, events, patient=patient, durable=durable, then=then)
+
+        def landed(refusal: Exception | None) -> None:
+            for session_id, count in added.items() if refusal else ():
+                self._sessions.change(session_id, added_messages=-count)
+            if then:
+                then(refusal)
+
+        return self._journal.write(batch.writes, events, patient=patient, durable=durable, then=landed)
 
     def _as_seen(self, event: Event) -> Event:
         if isinstance(event.payload, Session):

@@ -1,0 +1,67 @@
+"""The open runs of one session: their rows as they are now, which may be ahead of what is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import structs
+
+from covey.engine.lane_writer import Ended
+from covey.protocol.runs import Run, RunComplete
+from covey.store.base import RunRow
+
+
+@dataclass(slots=True)
+class Entry:
+    """One open run."""
+
+    row: RunRow
+    recorded: asyncio.Future[None] | None = None
+    """Until it is done nothing may be written about the run: the id may belong to one that ended long ago."""
+    is_noted: bool = False
+    """A cancel reached it before it was recorded: that is written as soon as it is."""
+    is_unsaid: bool = False
+    """The change with its prompt was refused: the prompt is written together with the end."""
+
+
+@dataclass(slots=True)
+class OpenRuns:
+    """Holds entries; what becomes of them is decided by the lane."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Iterable[RunRow]) -> OpenRuns:
+        """Those that the store says are open."""
+        return cls({row.run.run_id: Entry(row) for row in rows})
+
+    def __getitem__(self, run_id: str) -> Entry:
+        return self.entries[run_id]
+
+    def find(self, run_id: str) -> Entry | None:
+        return self.entries.get(run_id)
+
+    def add(self, row: RunRow, recorded: asyncio.Future[None]) -> None:
+        self.entries[row.run.run_id] = Entry(row, recorded)
+
+    def forget(self, run_id: str) -> None:
+        """It was never recorded."""
+        del self.entries[run_id]
+
+    def end(self, run_id: str, run: Run, terminal: RunComplete) -> Ended:
+        return Ended(self.entries.pop(run_id).row, run, terminal)
+
+    def run(self, run_id: str) -> Run:
+        return self.entries[run_id].row.run
+
+    def change(self, run_id: str, **fields: Any) -> Run:
+        entry = self.entries[run_id]
+        run = structs.replace(entry.row.run, **fields)
+        entry.row = structs.replace(entry.row, run=run)
+        return run
+
+    def unrecorded(self) -> set[asyncio.Future[None]]:
+        return {entry.recorded for entry in self.entries.values() if entry.recorded}
