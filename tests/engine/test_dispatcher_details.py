@@ -177,6 +177,7 @@ async def test_a_workspace_is_quiet_only_when_no_run_is_left(tmp_path: Path) -> 
         assert engine.quiet == 0
         gate.open()
         await engine.ended("b")
+        await engine.is_quiet()
         assert engine.quiet == 1
 
 

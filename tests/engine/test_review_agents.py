@@ -16,7 +16,7 @@ from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, RunComplete
-from covey.store.base import PutWorkspace, WorkspaceRow
+from covey.store.base import Change, DropSession, PutWorkspace, WorkspaceRow
 from covey.tools.base import Tool, ToolContext, ToolOutput
 from tests.support.disk import Disk
 from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
@@ -73,6 +73,11 @@ def priced(*models: str, price: float = 1.0) -> Config:
     settings = tuple(ModelSettings(id=model, price_prompt=price) for model in models)
     provider = ProviderSettings(type="scripted", models=settings)
     return msgspec.structs.replace(config(), providers={"test": provider})
+
+
+def _drops(change: Change) -> int:
+    """How many sessions it removes."""
+    return sum(isinstance(write, DropSession) for write in change.writes)
 
 
 def child_of(engine: Engine) -> Session:
@@ -250,6 +255,8 @@ async def test_deleting_a_session_while_its_agent_works_ends_both(tmp_path: Path
         assert engine.workspace.sessions.all() == []
         assert len(engine.terminals()) == 2
         assert engine.workspace.tool_calls._host._principals == {}
+        dropping = [change for group in engine.disk.groups for change in group if _drops(change)]
+        assert [_drops(change) for change in dropping] == [2], "after a crash both are there, or neither"
 
 
 async def test_a_prompt_that_only_plans_is_not_folded_into_a_turn_that_changes_things(tmp_path: Path) -> None:
@@ -307,7 +314,7 @@ async def test_a_run_with_an_agent_has_written_its_last_words_before_its_workspa
             await self.gate.pass_through()
             return ToolOutput("seen")
 
-    async with running(tmp_path, settings=config(grace_s=0.5)) as engine:
+    async with running(tmp_path, settings=config(grace_s=2)) as engine:
         stuck, gate = Stuck(), Gate()
         use(engine, Delegates(), stuck)
         engine.model.answer(*call("delegates", "c0", 0, text="where?"), *call("glob", "c1", 1))
@@ -316,7 +323,7 @@ async def test_a_run_with_an_agent_has_written_its_last_words_before_its_workspa
         await gate.reached()
         await stuck.gate.reached()
         try:
-            await within(engine.workspace.close(0.6))
+            await within(engine.workspace.close(3.5))
             row = engine.store.run("w", "a")
             assert row is not None and row.run.state == "cancelled", "the store is closed now, and it is still active"
         finally:

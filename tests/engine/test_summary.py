@@ -10,7 +10,7 @@ import pytest
 
 from covey.config.schema import Config, LimitSettings, ModelSettings
 from covey.engine import summary
-from covey.lifecycle.reply import UsageReported
+from covey.lifecycle.reply import Stopped, UsageReported
 from covey.models.base import ModelFailed
 from covey.protocol.messages import Message
 from tests.support.engine import Engine, Gate, call, config, running, within
@@ -50,6 +50,16 @@ async def test_scenario_19_a_run_that_becomes_too_long_is_summarised_and_goes_on
         (seen,) = following.messages
         assert seen.role == "user"
         assert "the wood is cut" in seen.text and "build a bird house" in seen.text
+
+
+async def test_a_summary_that_the_model_could_not_finish_says_so(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1000)) as engine:
+        engine.model.answer("I look.", *call(), UsageReported(850, 10))
+        engine.model.answer("They wanted a bird", Stopped("max_tokens"))
+        await engine.post("build a bird house", "a")
+        assert (await engine.ended("a")).state == "completed"
+        (written,) = summaries(engine)
+        assert written.finish and written.finish.reason == "max_tokens"
 
 
 async def test_the_next_prompt_sees_the_summary_and_what_came_after_it(tmp_path: Path) -> None:

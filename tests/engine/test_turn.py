@@ -12,6 +12,7 @@ import pytest
 from covey.config.schema import ConfigError
 from covey.engine import speaker as speaker_module
 from covey.engine import turn as turn_module
+from covey.engine.dispatcher import Dispatcher
 from covey.engine.last_words import Ending
 from covey.engine.recorder import Batch
 from covey.lifecycle import history
@@ -86,7 +87,7 @@ async def test_facts_that_make_no_sense_fail_the_run_and_nothing_else(tmp_path: 
 BREAKAGES: dict[str, Callable[[Engine], tuple[object, str]]] = {
     "system prompt": lambda engine: (engine.workspace.agent, "system_prompt"),
     "model": lambda engine: (engine.workspace.agent, "model"),
-    "step": lambda engine: (engine.workspace.dispatcher(engine.session_id), "begin_step"),
+    "step": lambda engine: (Dispatcher, "begin_step"),
     "answer": lambda engine: (turn_module.Turn, "open_answer"),
     "history": lambda engine: (history, "for_model"),
     "tool calls": lambda engine: (engine.workspace.tool_calls, "run"),
@@ -129,13 +130,12 @@ async def test_a_history_that_cannot_be_read_fails_the_run(tmp_path: Path) -> No
 
 async def test_a_start_that_can_never_be_written_still_ends_the_run(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        dispatcher = engine.workspace.dispatcher(engine.session_id)
         recorder = engine.workspace._recorder
         works = recorder.write
         begun = iter([True])
 
         def write(batch: Batch, **options: Any) -> object:
-            if dispatcher.lane.active is None or not next(begun, False):
+            if engine.workspace.turn_of("a") is None or not next(begun, False):
                 return works(batch, **options)
             loop = asyncio.get_running_loop()
             loop.call_soon(options["then"], StoreFailed("too big", passing=False))
@@ -161,7 +161,7 @@ async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
         monkeypatch.setattr(turn_module.Turn, "ending", ending)
         await engine.post("a", "a")
         await engine.post("b", "b")
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(10):
             await engine.until(lambda: engine.of_type(RunComplete))
 
 

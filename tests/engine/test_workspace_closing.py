@@ -43,7 +43,7 @@ async def test_a_deleted_session_ends_its_runs_first(tmp_path: Path) -> None:
         assert engine.events[-1].change == "deleted"
         assert engine.messages() == []
         assert not engine.workspace.is_busy
-        assert engine.workspace._dispatchers == {}
+        assert engine.workspace.lanes._busy == {}
         run = await engine.workspace.run("c")
         assert (run.state, run.cancelled_by) == ("cancelled", "session_delete")
         assert engine.tool.calls == []

@@ -255,6 +255,15 @@ class Engine:
 
         await within(wait())
 
+    async def is_quiet(self) -> None:
+        """Until no session is busy any more, and all that was said of them is written."""
+
+        async def wait() -> None:
+            while not self.quiet:
+                await asyncio.sleep(0)  # it is told by a call, not by an event
+
+        await within(wait())
+
     async def told_state(self, run_id: str, state: str) -> None:
         await self.until(lambda: state in [run.state for run in self.of_type(Run) if run.run_id == run_id])
 

@@ -214,9 +214,15 @@ class Agent:
         selected = SelectedModel(model=settings.id, provider=choice.provider_id)
         return AgentInfo(is_busy=is_busy, is_ready=True, model=model, model_cfg=selected)
 
-    async def aclose(self) -> None:
-        for client in (*self._clients.values(), *self._retired):
+    async def close_retired(self) -> None:
+        """Let go of connections that a configuration before this one opened. No turn may be under way."""
+        retired, self._retired = self._retired, []
+        for client in retired:
             await client.aclose()
+
+    async def aclose(self) -> None:
+        self._retired += self._clients.values()
+        await self.close_retired()
 
 
 def _card(choice: Resolved) -> ModelCard:

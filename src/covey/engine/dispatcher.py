@@ -47,8 +47,8 @@ QUEUE_RETRY_S = 5.0
 class Dispatcher:
     """The runs of one session."""
 
-    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None]) -> None:
-        self.lane = Lane()
+    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], *, last_seq: int = 0) -> None:
+        self.lane = Lane(last_seq=last_seq)
         self._session_id = session_id
         self._parts = parts
         self._on_quiet = on_quiet
@@ -65,6 +65,11 @@ class Dispatcher:
     @property
     def is_busy(self) -> bool:
         return bool(self.lane.runs)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is open, and nothing under way: all there is to know of it is in the store."""
+        return not self.lane.runs and not self._under_way() and self._writer.is_idle
 
     def run(self, run_id: str) -> Run | None:
         """An open run, with what it is doing right now."""
@@ -180,8 +185,11 @@ class Dispatcher:
 
     async def drained(self) -> None:
         """Wait until no turn is under way, and nothing that was accepted still waits to be recorded."""
-        while waits := {*self._drivers, *self._writer.mending, *self._open.unrecorded()}:
+        while waits := self._under_way():
             await asyncio.wait(waits)
+
+    def _under_way(self) -> set[asyncio.Future[None]]:
+        return {*self._drivers, *self._writer.mending, *self._open.unrecorded()}
 
     # ── carrying out ──
 
@@ -251,7 +259,7 @@ class Dispatcher:
                 self._drive(decision.run_id, done)
             elif isinstance(decision, StopTurn) and self._turn and self._turn.run_id == decision.run_id:
                 self._turn.stop()
-        self._quiet()
+        done.add_done_callback(lambda _: self._quiet())
         return done
 
     def _begin(self, run_id: str, batch: Batch) -> None:
@@ -276,7 +284,11 @@ class Dispatcher:
         assert turn is not None and turn.run_id == run_id
         driver = asyncio.create_task(self._run_turn(turn, begun), name=f"run {run_id}")
         self._drivers.add(driver)
-        driver.add_done_callback(self._drivers.discard)
+        driver.add_done_callback(self._driven)
+
+    def _driven(self, driver: asyncio.Task[None]) -> None:
+        self._drivers.discard(driver)
+        self._quiet()
 
     async def _run_turn(self, turn: Turn, begun: asyncio.Future[None]) -> None:
         outcome = await turn.run(begun)

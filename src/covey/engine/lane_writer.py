@@ -58,6 +58,11 @@ class LaneWriter:
         self._behind: list[_Ruling] = []
         self._mending: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._unwritten: set[asyncio.Future[None]] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._unwritten
 
     @property
     def mending(self) -> set[asyncio.Task[None]]:
@@ -71,6 +76,8 @@ class LaneWriter:
     def write(self, batch: Batch, ends: Sequence[Ended], begun: str) -> asyncio.Future[None]:
         """Write a ruling; the future is done when it is told, or fails if it is refused and ended nothing."""
         ruling = _Ruling(batch, ends, begun, asyncio.get_running_loop().create_future())
+        self._unwritten.add(ruling.done)
+        ruling.done.add_done_callback(self._unwritten.discard)
         if self._mending:
             self._behind.append(ruling)
         else:

@@ -78,9 +78,12 @@ class SessionBook:
         session = self._by_id.get(session_id)
         return session is not None and bool(session.parent_session_id)
 
-    def children(self, session_id: str) -> list[str]:
-        """The sessions in which agents of this one look into something."""
-        return [session.id for session in self._by_id.values() if session.parent_session_id == session_id]
+    def family(self, session_id: str) -> list[str]:
+        """A session, and those in which agents worked for it or for each other, from the oldest generation on."""
+        family = [self.get(session_id).id]
+        for parent in family:
+            family += [session.id for session in self._by_id.values() if session.parent_session_id == parent]
+        return family
 
     def change(self, session_id: str, *, added_messages: int = 0, **fields: Any) -> Session | None:
         """The changed session; None if it was deleted meanwhile."""

@@ -326,7 +326,7 @@ class Turn:
         window = speaker.model.context_window
         request = summary_request(visible, window, overflown=overflown, run=self._run, world=parts.world)
         reply = await speaker.speak(self._system, request, self._tools)
-        whole = speaker.finish(reply, "end_turn")
+        whole = speaker.finish(reply, _final(reply.stopped))
         answer = only_words(whole)
         if not answer.text.strip():
             self.open_calls = list(whole.tool_calls)

@@ -16,6 +16,7 @@ from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
 from covey.engine.endings import Endings
 from covey.engine.host import EngineHost
+from covey.engine.lanes import Lanes
 from covey.engine.permissions import PermissionDesk
 from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder, confirmed
@@ -76,12 +77,9 @@ class Workspace:
         self.closing = False
         self.sessions = sessions
         self._world = shared.world
-        self._on_quiet = on_quiet
         self._recorder = Recorder(journal, sessions, self.view)
         self._early = EarlyCancels()
-        self._last_run_seq = 0
         self.endings = Endings(self._look_up)
-        self._dispatchers: dict[str, Dispatcher] = {}
         self.permissions = PermissionDesk(
             journal, row.id, self._rules(), sessions, self._recorder, skip=yolo, always=self._allow_always
         )
@@ -97,6 +95,7 @@ class Workspace:
             tool_calls=self.tool_calls,
             read_messages=lambda session_id: self._read_messages(session_id, "", 0),
         )
+        self.lanes = Lanes(self._parts, on_quiet)
         self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self._check_open)
         feed.on_event = self._on_event
 
@@ -104,8 +103,7 @@ class Workspace:
 
     def view(self, session: Session) -> Session:
         """A session with the facts of the moment."""
-        dispatcher = self._dispatchers.get(session.id)
-        busy = dispatcher is not None and dispatcher.is_busy
+        busy = self.lanes.is_busy_in(session.id)
         return msgspec.structs.replace(session, is_busy=busy, attached_clients=self.claims.watching(session.id))
 
     async def create_session(self, title: str) -> Session:
@@ -139,20 +137,21 @@ class Workspace:
         return self.view(session)
 
     async def delete_session(self, session_id: str) -> None:
-        """End its runs, then remove it: each gets its terminal event first, and nothing more is accepted meanwhile."""
-        children = self.sessions.children(session_id)
-        session = self.sessions.remove(session_id)
-        if dispatcher := self._dispatchers.get(session_id):
-            dispatcher.close("session_delete")
-            await dispatcher.drained()
-        await self.agent.jobs.end_session(session_id)
-        self._dispatchers.pop(session_id, None)
-        self.sessions.forget(session_id)
-        await confirmed(self._recorder.write(Batch([DropSession(session_id)], [deleted(session)])))
-        await asyncio.to_thread(shutil.rmtree, self.tool_calls.spill_dir(session_id), ignore_errors=True)
-        for child in children:
-            if child in self.sessions:
-                await self.delete_session(child)
+        """End its runs, then remove it with those in which agents worked for it.
+
+        Each run gets its terminal event first, and nothing more is accepted meanwhile.
+        """
+        removed = [self.sessions.remove(leaving) for leaving in self.sessions.family(session_id)]
+        leaving = [session.id for session in removed]
+        drains = [drained for each in leaving for drained in self.lanes.close("session_delete", each)]
+        await asyncio.gather(*drains)
+        await asyncio.gather(*(self.agent.jobs.end_session(each) for each in leaving))
+        for each in leaving:
+            self.sessions.forget(each)
+        batch = Batch([DropSession(each) for each in leaving], [deleted(session) for session in removed])
+        await confirmed(self._recorder.write(batch))
+        for each in leaving:
+            await asyncio.to_thread(shutil.rmtree, self.tool_calls.spill_dir(each), ignore_errors=True)
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has told them so far."""
@@ -201,12 +200,12 @@ class Workspace:
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
         self.undos.check_free(request.session_id)
-        self._last_run_seq += 1
-        row = intake.accepted(request, options, mentioned, self._last_run_seq, self._world)
+        dispatcher = self.lanes.open(request.session_id)
+        self.lanes.newest_seq += 1
+        row = intake.accepted(request, options, mentioned, self.lanes.newest_seq, self._world)
         if cancelled := self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run, cancelled=True)
-        dispatcher = self._dispatcher(request.session_id)
         try:
             limit = self.agent.config.limits.queue_per_session
             return await dispatcher.post(row, cancelled=cancelled, limit=limit)
@@ -228,23 +227,17 @@ class Workspace:
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
 
     def dispatcher(self, session_id: str) -> Dispatcher:
-        """The lane of an existing session."""
+        """The lane of an existing session, to ask or to cancel."""
         self.sessions.get(session_id)
-        return self._dispatcher(session_id)
-
-    def _dispatcher(self, session_id: str) -> Dispatcher:
-        dispatcher = self._dispatchers.get(session_id)
-        if dispatcher is None:
-            dispatcher = self._dispatchers[session_id] = Dispatcher(session_id, self._parts, self._on_quiet)
-        return dispatcher
+        return self.lanes.look(session_id)
 
     async def cancel_run(self, run_id: str) -> CancelReceipt:
         """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""
-        if dispatcher := self._dispatcher_of(run_id):
+        if dispatcher := self.lanes.of_run(run_id):
             return await dispatcher.cancel_run(run_id)
         if await self.shared.journal.read(self.shared.store.run, self.id, run_id):
             return CancelReceipt(covered=(), mark=0)
-        if dispatcher := self._dispatcher_of(run_id):  # it was posted while we looked
+        if dispatcher := self.lanes.of_run(run_id):  # it was posted while we looked
             return await dispatcher.cancel_run(run_id)
         now = self._world.now()
         self._early = self._early.remember(run_id, now, EARLY_CANCEL_S)
@@ -257,7 +250,7 @@ class Workspace:
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
-        if run := self._open_run(run_id):
+        if run := self.lanes.run(run_id):
             return run
         row = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
         if row is None:
@@ -270,19 +263,11 @@ class Workspace:
         return [now.get(run.run_id, run) for run in stored]
 
     def open_runs(self) -> list[Run]:
-        return [run for dispatcher in self._dispatchers.values() for run in dispatcher.open_runs()]
+        return self.lanes.open_runs()
 
     def turn_of(self, run_id: str) -> Turn | None:
         """The turn of an active run."""
-        dispatcher = self._dispatcher_of(run_id)
-        return dispatcher.turn_of(run_id) if dispatcher else None
-
-    def _dispatcher_of(self, run_id: str) -> Dispatcher | None:
-        return next((d for d in self._dispatchers.values() if d.lane.find(run_id)), None)
-
-    def _open_run(self, run_id: str) -> Run | None:
-        dispatcher = self._dispatcher_of(run_id)
-        return dispatcher.run(run_id) if dispatcher else None
+        return self.lanes.turn_of(run_id)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event.payload, RunComplete):
@@ -293,7 +278,7 @@ class Workspace:
 
     @property
     def is_busy(self) -> bool:
-        return any(dispatcher.is_busy for dispatcher in self._dispatchers.values())
+        return self.lanes.is_busy
 
     def look_at(self, client_id: str, session_id: str) -> None:
         """A client looks at this session now ('' for none)."""
@@ -313,6 +298,8 @@ class Workspace:
         """Read the configuration again. Turns under way keep what they have."""
         self.agent.reload(*await load_config(self.shared, self.path, self.agent.client_env))
         self.permissions.rules = self._rules()
+        if not self.lanes.is_busy:
+            await self.agent.close_retired()
 
     def _rules(self) -> Rules:
         permissions = self.agent.config.permissions
@@ -333,9 +320,7 @@ class Workspace:
         self.closing = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + drain_s
-        for dispatcher in self._dispatchers.values():
-            dispatcher.close()
-        drains = [asyncio.ensure_future(dispatcher.drained()) for dispatcher in self._dispatchers.values()]
+        drains = [asyncio.ensure_future(drained) for drained in self.lanes.close("shutdown")]
         drains += [asyncio.ensure_future(self.undos.drained()), asyncio.ensure_future(self.agent.jobs.close())]
         _, late = await asyncio.wait(drains, timeout=drain_s)
         for drain in late:
@@ -348,7 +333,7 @@ class Workspace:
         """Take up what was open when the server stopped (R15)."""
         await self.undos.recover()
         store, read = self.shared.store, self.shared.journal.read
-        self._last_run_seq = await read(store.last_run_seq, self.id)
+        self.lanes.newest_seq = await read(store.last_run_seq, self.id)
         early = await read(store.early_cancels, self.id)
         self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
         rows = await read(store.open_runs, self.id)
@@ -360,8 +345,8 @@ class Workspace:
                 await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
             messages = await self._read_messages(session_id, "", 0) if active else []
             leftover = [message for message in messages if message.run_id == active]
-            dispatcher = self._dispatcher(session_id)
-            dispatcher.recover(mine, marks.get(session_id, 0), self._last_run_seq, leftover)
+            dispatcher = self.lanes.open(session_id)
+            dispatcher.recover(mine, marks.get(session_id, 0), self.lanes.newest_seq, leftover)
             dispatcher.drop_delegates()
 
 

@@ -1,0 +1,68 @@
+"""The dispatchers of one workspace: one for each session in which something is open. An idle session costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from covey.engine.dispatcher import Dispatcher
+from covey.engine.turn import Turn, TurnParts
+from covey.protocol.runs import CancelledBy, Run
+
+
+class Lanes:
+    """Knows which sessions are busy, and which of them has a run."""
+
+    def __init__(self, parts: TurnParts, on_quiet: Callable[[], None]) -> None:
+        self.newest_seq = 0
+        """The newest seq that was given out in the workspace."""
+        self._parts = parts
+        self._on_quiet = on_quiet
+        self._busy: dict[str, Dispatcher] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        return any(dispatcher.is_busy for dispatcher in self._busy.values())
+
+    def is_busy_in(self, session_id: str) -> bool:
+        return session_id in self._busy and self._busy[session_id].is_busy
+
+    def look(self, session_id: str) -> Dispatcher:
+        """The lane of a session, to ask or to cancel: of an idle one it is empty, and not kept."""
+        return self._busy.get(session_id) or self._new(session_id)
+
+    def open(self, session_id: str) -> Dispatcher:
+        """The lane of a session, for a run to enter at once."""
+        dispatcher = self._busy[session_id] = self.look(session_id)
+        return dispatcher
+
+    def _new(self, session_id: str) -> Dispatcher:
+        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), last_seq=self.newest_seq)
+
+    def _quiet(self, session_id: str) -> None:
+        dispatcher = self._busy.get(session_id)
+        if dispatcher and dispatcher.is_idle:
+            del self._busy[session_id]
+            self._on_quiet()
+
+    def of_run(self, run_id: str) -> Dispatcher | None:
+        """Where a run is open."""
+        return next((dispatcher for dispatcher in self._busy.values() if dispatcher.lane.find(run_id)), None)
+
+    def run(self, run_id: str) -> Run | None:
+        dispatcher = self.of_run(run_id)
+        return dispatcher.run(run_id) if dispatcher else None
+
+    def turn_of(self, run_id: str) -> Turn | None:
+        """The turn of an active run."""
+        dispatcher = self.of_run(run_id)
+        return dispatcher.turn_of(run_id) if dispatcher else None
+
+    def open_runs(self) -> list[Run]:
+        return [run for dispatcher in self._busy.values() for run in dispatcher.open_runs()]
+
+    def close(self, by: CancelledBy, session_id: str = "") -> list[Awaitable[None]]:
+        """Refuse and cancel, everywhere or in one session; gives what to wait for."""
+        closing = [d for name, d in self._busy.items() if session_id in ("", name)]
+        for dispatcher in closing:
+            dispatcher.close(by)
+        return [dispatcher.drained() for dispatcher in closing]
