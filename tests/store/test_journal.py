@@ -3,80 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
 
-from covey.protocol.events import Event, MessageDelta, created
+from covey.protocol.events import Event, created
 from covey.store import journal as journal_module
 from covey.store.base import InsertRun, PutMessage, RunExists, RunRow, StoreFailed
 from covey.store.journal import Journal, WorkspaceJournal
+from tests.store.telling import Told, growth, say, within_bound
 from tests.store.test_store_conformance import message, run, session
 from tests.support.disk import BOUND_S, Disk
 
 pytestmark = pytest.mark.anyio
 
 
-class Told:
-    """A publisher that remembers: ids of sessions for events, texts for growth."""
-
-    def __init__(self) -> None:
-        self.order: list[str] = []
-        self.seqs: list[int] = []
-
-    def publish(self, seq: int, event: Event, encoded: bytes) -> None:
-        self.seqs.append(seq)
-        self.order.append(event.session_id)
-
-    def grow(self, delta: MessageDelta) -> None:
-        self.order.append(delta.delta)
-
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    monkeypatch.setattr(journal_module, "RETRY_S", 0.01)
-    return Disk()
-
-
-@pytest.fixture
-async def journal(disk: Disk) -> AsyncIterator[Journal]:
-    made = Journal(disk)
-    yield made
-    if not disk.closed:
-        disk.full = False
-        disk.release()
-        await made.aclose(BOUND_S)
-
-
-@pytest.fixture
-def told() -> Told:
-    return Told()
-
-
-@pytest.fixture
-async def book(journal: Journal, told: Told) -> WorkspaceJournal:
-    return journal.for_workspace("w", told, keep_events=1000)
-
-
-def say(book: WorkspaceJournal, name: str, *, patient: bool = True, durable: bool = True) -> asyncio.Future[None]:
-    """One change that tells of session `name`."""
-    return book.write((), (created(session(name)),), patient=patient, durable=durable)
-
-
-def growth(value: str) -> MessageDelta:
-    return MessageDelta(message_id="m", session_id="s", run_id="r", part=0, kind="text", offset=0, delta=value)
-
-
 def _note(ended: list[str], name: str, done: asyncio.Future[None]) -> None:
     ended.append(name)
-
-
-async def within_bound(*futures: asyncio.Future[None]) -> None:
-    done, pending = await asyncio.wait(futures, timeout=BOUND_S)
-    assert not pending
-    for future in done:
-        future.result()
 
 
 # ── order ──

@@ -7,7 +7,7 @@ import gc
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from covey.protocol.events import Event, created
 from covey.store import journal as journal_module
 from covey.store.base import Change, PutWorkspace, RunExists, StoreFailed, WorkspaceRow
 from covey.store.journal import Journal, WorkspaceJournal
-from tests.store.test_journal import Told, growth, say, within_bound
+from tests.store.telling import Told, growth, say, within_bound
 from tests.store.test_store_conformance import session
 from tests.support.disk import BOUND_S, Disk
 
@@ -50,26 +50,6 @@ class MoodyDisk(Disk):
 def disk(monkeypatch: pytest.MonkeyPatch) -> MoodyDisk:
     monkeypatch.setattr(journal_module, "RETRY_S", 0.01)
     return MoodyDisk()
-
-
-@pytest.fixture
-async def journal(disk: MoodyDisk) -> AsyncIterator[Journal]:
-    made = Journal(disk)
-    yield made
-    if not disk.closed:
-        disk.full = False
-        disk.release()
-        await made.aclose(BOUND_S)
-
-
-@pytest.fixture
-def told() -> Told:
-    return Told()
-
-
-@pytest.fixture
-async def book(journal: Journal, told: Told) -> WorkspaceJournal:
-    return journal.for_workspace("w", told, keep_events=1000)
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -239,7 +219,7 @@ async def test_ordinary_work_is_not_in_the_log(
     assert errors(caplog) == []
 
 
-async def test_a_disk_that_refuses_is_in_the_log_once_for_each_attempt_and_not_for_each_change(
+async def test_a_disk_that_refuses_is_in_the_log_once_and_so_is_that_it_writes_again(
     disk: MoodyDisk, book: WorkspaceJournal, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.hold()
@@ -250,7 +230,11 @@ async def test_a_disk_that_refuses_is_in_the_log_once_for_each_attempt_and_not_f
     waiting += [say(book, name) for name in ("a", "b", "c")]
     disk.release()
     await within_bound(*waiting)
-    assert errors(caplog) == ["the store refuses to write, trying again: the disk is full"] * 2
+    said = ["the store refuses to write, trying again: the disk is full", "the store writes again"]
+    assert errors(caplog) == said
+    disk.failures.append(full)
+    await within_bound(say(book, "d"))
+    assert errors(caplog) == said * 2
 
 
 async def test_what_is_refused_for_good_is_in_the_log_unless_somebody_is_told(

@@ -73,6 +73,7 @@ class Journal:
         self._inbox: queue.SimpleQueue[_Pending | Callable[[], None] | None] = queue.SimpleQueue()
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
+        self._is_refused = False
         self._landed: deque[tuple[_Pending, int | Exception]] = deque()
         self._start()
 
@@ -156,12 +157,16 @@ class Journal:
                 else:
                     self._write([pending])
         else:
+            if self._is_refused:
+                self._is_refused = False
+                log.warning("the store writes again")
             self._land(list(zip(group, results, strict=True)))
 
     def _refused(self, pending: _Pending, error: StoreFailed) -> None:
         """A patient change waits, and so does every patient one behind it; whoever wants an answer gets it now."""
         if pending.patient and (error.passing or self._stalled):
-            if not self._stalled:
+            if not self._is_refused:  # said once, not at each attempt: a log must not fill the disk either
+                self._is_refused = True
                 log.error("the store refuses to write, trying again: %s", error)
             self._stalled.append(pending)
         else:
