@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# 0: `make run` does not install the embedded model.
+# 0: `make run` asks no model, and installs none: it replays a text.
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
@@ -20,7 +20,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 # Through the environment: a prompt may hold whatever a shell would take for its own.
 run: export COVEY_PROMPT = $(value PROMPT)
 run: install
-	@$(BIN)/python -m covey.cli.tour $(if $(filter 0,$(LOCAL)),,--install requirements-local.lock)
+	@$(BIN)/python -m covey.cli.tour $(if $(filter 0,$(LOCAL)),--scripted,--install requirements-local.lock)
 
 test: install
 	$(BIN)/pytest -q -n 2

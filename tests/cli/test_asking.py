@@ -63,7 +63,7 @@ async def settle() -> None:
 @pytest.mark.usefixtures("nobody")
 async def test_a_lost_no_is_given_again_and_told_once() -> None:
     stream, client = io.StringIO(), Answers()
-    asking = Asking(client, "w1", "r1", Screen(stream, quiet=True, shares_terminal=False))
+    asking = Asking(client, "w1", "r1", Screen(stream, quiet=True, shares_terminal=False), how_to_allow="by hand")
     client.fails = True
     asking.event(created(request()))
     await settle()
@@ -72,6 +72,7 @@ async def test_a_lost_no_is_given_again_and_told_once() -> None:
     await settle()
     assert client.given == [("p1", "deny"), ("p1", "deny")]
     assert stream.getvalue().count("denied") == 1
+    assert "\n  Allow it by hand" in stream.getvalue()
     assert "rm -rf \\x1b[2Kbuild" in stream.getvalue()
 
 
@@ -79,7 +80,7 @@ async def test_a_lost_no_is_given_again_and_told_once() -> None:
 async def test_requests_of_other_runs_are_left_alone() -> None:
     stream, client = io.StringIO(), Answers()
     screen = Screen(stream, quiet=True, shares_terminal=False)
-    asking = Asking(client, "w1", "r1", screen)
+    asking = Asking(client, "w1", "r1", screen, how_to_allow="by hand")
     asking.event(created(request(run_id="r0")))
     asking.close()
     await settle()

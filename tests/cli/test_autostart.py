@@ -60,6 +60,23 @@ def test_a_server_that_cannot_start_shows_why(own_home: Home) -> None:
     assert "config.toml" in done.stderr
 
 
+def test_a_data_directory_that_cannot_be_one_is_told_in_a_sentence(own_home: Home) -> None:
+    done = own_home.covey("run", "--data-dir", str(own_home.config), "hello")
+    assert done.returncode == exits.UNREACHABLE
+    assert done.stderr == (
+        f"covey: The server could not start: {own_home.config} cannot be its data directory (File exists). "
+        "Choose another with --data-dir.\n"
+    )
+
+
+def test_a_configuration_that_is_a_dangling_link_is_told(own_home: Home) -> None:
+    link = own_home.project / "link.toml"
+    link.symlink_to("nowhere.toml")
+    done = own_home.covey("serve", "--config", "link.toml")
+    assert done.returncode == exits.FAILED
+    assert done.stderr == f"covey serve: {link}: is a link to nowhere.toml, which is not there\n"
+
+
 def test_another_data_directory_is_another_server(own_home: Home, tmp_path: Path) -> None:
     first = own_home.covey("run", "-q", "hello")
     second = own_home.covey("run", "-q", "--data-dir", str(tmp_path / "other"), "hello")
@@ -76,7 +93,7 @@ def test_a_server_that_listens_elsewhere_is_found_by_its_data(own_home: Home, ki
         read_until(server, b"listening")
         done = own_home.covey("run", "-q", "hello")
         assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
-        assert own_home.status()["address"] == address
+        assert (own_home.status()["address"], own_home.status()["pid"]) == (address, server.pid)
         stop = own_home.spawn("stop")
         server.wait(WAIT_S)  # it is our child, and gone only once we have heard of its end
         assert finish(stop)[:2] == (0, "The server has ended.\n")

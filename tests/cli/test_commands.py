@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+from pathlib import Path
 
-from covey.cli import exits
+import pytest
+
+from covey import __version__
+from covey.cli import exits, main, stop
+from covey.client.connect import owner_address
 from tests.cli.conftest import Home, finish, read_until
+from tests.support.stub_server import Connection, Request, StubServer, answer
+
+pytestmark = pytest.mark.anyio
+
+VERSION = {"version": __version__, "commit": "", "build_id": "", "python_version": "3", "platform": "linux"}
 
 
 def ask(home: Home, *args: str) -> str:
     """Have something in a session, and give its id."""
     return str(json.loads(home.covey("run", "--json", *args).stdout)["session_id"])
+
+
+def has_ended(pid: int) -> bool:
+    """It may still be listed, until its parent has asked how it ended."""
+    try:
+        return " Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
 
 
 def test_status_tells_what_runs(home: Home) -> None:
@@ -37,7 +56,9 @@ def test_status_tells_what_runs(home: Home) -> None:
 def test_without_a_server_status_says_so_and_starts_none(own_home: Home) -> None:
     done = own_home.covey("status")
     assert done.returncode == exits.UNREACHABLE
-    assert "No Covey server answers" in done.stderr
+    assert done.stderr == (
+        f"covey: No server is running at unix://{own_home.socket}. Whatever needs one starts it, such as `covey run`.\n"
+    )
     assert not own_home.socket.exists()
 
 
@@ -47,7 +68,8 @@ def test_stop_waits_until_the_server_is_gone(own_home: Home) -> None:
     pid = own_home.pid()
     done = own_home.covey("stop")
     assert (done.returncode, done.stdout) == (0, "The server has ended.\n")
-    assert not os.path.exists(f"/proc/{pid}")
+    assert has_ended(pid)
+    assert owner_address(own_home.data_dir) is None
     assert own_home.covey("status").returncode == exits.UNREACHABLE
 
 
@@ -63,6 +85,45 @@ def test_stop_if_idle_spares_a_server_with_work(own_home: Home) -> None:
     assert finish(run)[0] in (exits.CANCELLED, exits.INTERRUPTED)
 
 
+@pytest.mark.parametrize("has_handles", [True, False])
+async def test_stop_waits_for_the_process_and_not_for_whoever_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_handles: bool
+) -> None:
+    """Another client may have started the next server before we look."""
+    if not has_handles:
+        monkeypatch.delattr(os, "pidfd_open")
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    monkeypatch.setattr(stop, "server_pid", lambda address, data_dir: process.pid)
+
+    async def shut_down(request: Request, connection: Connection) -> None:
+        await connection.answer(200, b"")
+        process.terminate()
+
+    async with StubServer(tmp_path / "s.sock") as server:
+        server.on("GET", "/v1/version", answer(200, VERSION))
+        server.on("GET", "/v1/health", answer(200, {"status": "ok"}))
+        server.on("POST", "/v1/control", shut_down)
+        server.on("DELETE", "/v1/clients/.*", answer(200))
+        args = main.build_parser().parse_args(["stop", "--host", str(server.address)])
+        assert await stop._stop(args) == exits.OK
+    assert capsys.readouterr().out == "The server has ended.\n"
+    assert await process.wait() == -signal.SIGTERM
+
+
+async def test_stop_says_so_if_the_process_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stop, "server_pid", lambda address, data_dir: os.getpid())
+    monkeypatch.setattr(stop, "GONE_S", 0.1)
+    async with StubServer(tmp_path / "s.sock") as server:
+        server.on("GET", "/v1/version", answer(200, VERSION))
+        server.on("POST", "/v1/control", answer(200))
+        server.on("DELETE", "/v1/clients/.*", answer(200))
+        args = main.build_parser().parse_args(["stop", "--host", str(server.address)])
+        assert await stop._stop(args) == exits.FAILED
+    assert "has not ended within" in capsys.readouterr().err
+
+
 def test_sessions_are_listed_the_latest_first(home: Home) -> None:
     assert "no sessions" in home.covey("sessions").stderr
     assert home.covey("sessions", "--json").stdout == "[]\n"
@@ -71,6 +132,19 @@ def test_sessions_are_listed_the_latest_first(home: Home) -> None:
     lines = home.covey("sessions").stdout.splitlines()
     assert len(lines) == 2
     assert all("2 messages" in line for line in lines)
+
+
+def test_sessions_can_be_limited_to_the_latest_and_the_rest_is_counted(home: Home) -> None:
+    made = [ask(home, f"thing {number}") for number in range(3)]
+    done = home.covey("sessions", "--limit", "1")
+    assert done.stdout.startswith(made[-1]) and done.stdout.count("\n") == 1
+    assert done.stderr == "2 more: see them with a higher --limit, or without.\n"
+    as_json = home.covey("sessions", "list", "--limit", "2", "--json")
+    assert [session["id"] for session in json.loads(as_json.stdout)] == made[:0:-1]
+    assert as_json.stderr.startswith("1 more")
+    enough = home.covey("sessions", "--limit", "3")
+    assert (enough.stdout.count("\n"), enough.stderr) == (3, "")
+    assert home.covey("sessions", "--limit", "0").returncode == exits.USAGE
 
 
 def test_sessions_show_and_export(home: Home) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,10 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         ["run", "hello", "--dance"],
         ["status", "hello"],
         ["serve", "--idle-exit", "nan"],
+        ["run", "--max-steps", "0", "x"],
+        ["run", "--max-steps", "1.5", "x"],
+        ["run", "--max-cost", "free", "x"],
+        ["sessions", "--limit", "0"],
     ],
 )
 def test_wrong_usage_exits_2(args: list[str]) -> None:
@@ -139,5 +145,26 @@ def test_no_server_exits_3() -> None:
     for args in (["run", "x"], ["status"], ["sessions"]):
         done = covey(*args, "--host", "tcp://127.0.0.1:1")
         assert done.returncode == exits.UNREACHABLE
-        assert "No Covey server answers at tcp://127.0.0.1:1" in done.stderr
+        assert "No Covey server answers at tcp://127.0.0.1:1 (Connection refused)" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("args", [["--version"], ["run", "--help"], ["trust", "--list"], ["models", "get", "--yes"]])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_stdout_that_takes_nothing_is_no_traceback(args: list[str], buffered: bool, tmp_path: Path) -> None:
+    """Written at once or at the end: a pipe that nobody reads ends it quietly, a full disk with a sentence."""
+    (tmp_path / "covey").mkdir()
+    (tmp_path / "covey" / "trusted.toml").write_text(f'directories = ["{tmp_path}"]\n')
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    env |= {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PIP_NO_INDEX": "1"}
+    env |= {} if buffered else {"PYTHONUNBUFFERED": "1"}
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe, Path("/dev/full").open("wb") as full:
+        for stdout, code in ((pipe, exits.BROKEN_PIPE), (full, exits.FAILED)):
+            command = [sys.executable, "-m", "covey", *args]
+            done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=env, timeout=30)
+            if buffered or args[0] not in ("--version", "run"):  # argparse ignores it where it can
+                assert done.returncode == code
+            assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+            assert code == exits.FAILED or done.stderr == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -14,7 +15,7 @@ import pytest
 
 from covey.cli import exits, models_get
 from covey.cli.models import _text, look
-from covey.cli.models_get import get
+from covey.cli.models_get import get, how_to_install
 from covey.config import local_model
 from covey.config.local_model import Weights
 from covey.protocol.requests import ConfigView, ModelInfo, Options, ProviderInfo, SelectedModel
@@ -177,13 +178,29 @@ def test_where_nobody_can_be_asked_nothing_is_downloaded(
     assert nothing_left(target)
 
 
-def test_without_the_runtime_it_says_what_is_missing(
+def test_without_the_runtime_it_says_so_before_it_asks_or_downloads(
     target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(tmp_path)
     monkeypatch.setattr(local_model, "has_runtime", lambda: False)
-    assert get(source=None, agreed=True, weights=SMALL) == exits.OK
-    assert "install 'covey[local]'" in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    said_before: list[str] = []
+
+    def no(question: str) -> str:
+        said_before.append(capsys.readouterr().err)
+        return "n"
+
+    monkeypatch.setattr("builtins.input", no)
+    assert get(source=None, agreed=False, weights=SMALL) == exits.FAILED
+    assert f"of no use without:\n  {how_to_install()}" in said_before[0]
+    assert nothing_left(target)
+    publish(tmp_path)
+    assert get(source=None, agreed=True, weights=SMALL) == exits.OK, "who agrees beforehand may install it later"
+    assert target.read_bytes() == DATA
+    assert how_to_install() in capsys.readouterr().out
+
+
+def test_what_to_install_is_pinned() -> None:
+    assert re.search(r" -m pip install xllamacpp==[\d.]+$", how_to_install())
 
 
 # ── list ──

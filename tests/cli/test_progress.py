@@ -7,7 +7,7 @@ import io
 import msgspec
 import pytest
 
-from covey.cli.progress import CANCELLED, Progress
+from covey.cli.progress import AFTER_A_KILL, CANCELLED, Progress
 from covey.cli.screen import Screen
 from covey.lifecycle import history
 from covey.protocol.events import AgentEvent, created, updated
@@ -59,7 +59,7 @@ def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.S
     progress.connection(False, "the server closed it")
     assert stream.getvalue().splitlines() == [
         "The model is busy; trying again (attempt 2).",
-        "The connection was lost (the server closed it); reconnecting.",
+        f"The connection was lost (the server closed it); reconnecting. {AFTER_A_KILL.format('r1')}",
     ]
 
 

@@ -214,7 +214,9 @@ def test_the_second_ctrl_c_leaves_at_once(own_home: Home) -> None:
         assert b"Cancelling" in run.stderr.readline()
         assert run.poll() is None
         run.send_signal(signal.SIGINT)
-        assert finish(run)[0] == exits.STOPPED
+        code, _, err = finish(run)
+        assert code == exits.STOPPED
+        assert "left at once; the run " in err and "`covey runs wait " in err
     finally:
         os.kill(server, signal.SIGCONT)
 

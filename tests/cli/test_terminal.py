@@ -104,7 +104,7 @@ def test_ctrl_c_cancels_the_run_and_waits_for_its_end(terminals: Terminals, home
     terminal.type("\x03")
     assert terminal.finish() == exits.STOPPED
     assert "Cancelling the run" in terminal.shown
-    assert "The run is cancelled." in terminal.shown
+    assert "to leave at once.\nThe run is cancelled.\n" in terminal.shown, "there is an empty line, or something else"
     (session,) = home.sessions()
     assert not session["is_busy"]
     assert home.messages(session["id"])[-1]["parts"][-1]["data"]["reason"] == "canceled"
@@ -137,6 +137,7 @@ def test_the_person_at_the_terminal_is_asked(terminals: Terminals, home: Home, t
     assert "I make a file." in terminal.shown
     assert terminal.shown.rstrip().endswith("Done.")
     assert terminal.shown.count("Done.") == 1
+    assert "\n\n" not in terminal.shown
 
 
 def test_always_is_for_the_session(terminals: Terminals, home: Home) -> None:

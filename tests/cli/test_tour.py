@@ -27,6 +27,32 @@ def test_the_tour_works_with_whatever_model_there_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_it_can_be_told_to_ask_no_model_whatever_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    async def show_run(config: str, prompt: str) -> str:
+        shown.append(config)
+        return ""
+
+    monkeypatch.setattr(tour, "_show_run", show_run)
+    monkeypatch.setattr(tour, "bring_embedded", lambda lock: pytest.fail("it must not"))
+    monkeypatch.setattr(sys, "argv", ["tour", "--scripted"])
+    monkeypatch.setenv("OPENAI_API_KEY", "set")
+    assert tour.main() == 0
+    assert shown == [tour.SCRIPTED]
+    assert "LOCAL=0: no model is asked. This is `scripted`" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("local", "option"), [("0", "--scripted"), ("1", "--install requirements-local.lock")])
+def test_make_run_passes_on_what_local_says(local: str, option: str) -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = ["make", "--dry-run", "--assume-old=install", "run", f"LOCAL={local}"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=WAIT_S)
+    assert f"-m covey.cli.tour {option}\n" in done.stdout, done.stderr
+
+
 def test_without_leave_to_install_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_model, "is_installed", lambda: False)
     monkeypatch.setattr(tour, "_install", lambda lock: pytest.fail("it must not"))

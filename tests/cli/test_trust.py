@@ -21,7 +21,8 @@ def test_a_directory_is_trusted_listed_and_removed(own_home: Home) -> None:
     assert "already trusted" in own_home.covey("trust", ".").stdout
     assert own_home.covey("trust", "--list").stdout == f"{own_home.project}\n"
     assert "no longer trusted" in own_home.covey("trust", "--remove", str(own_home.project)).stdout
-    assert own_home.covey("trust", "--list").stdout == ""
+    none = own_home.covey("trust", "--list")
+    assert (none.stdout, none.stderr) == ("", "No directory is trusted yet.\n")
     again = own_home.covey("trust", "--remove")
     assert again.returncode == exits.FAILED and "was not trusted" in again.stderr
     assert not own_home.socket.exists()  # no server was started for this

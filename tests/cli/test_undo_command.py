@@ -64,7 +64,7 @@ def test_the_newest_turn_is_taken_back_and_told(home: Home) -> None:
     prompt(home, "-C", "two")
     done = home.covey("undo")
     assert (done.returncode, done.stderr) == (exits.OK, "")
-    assert done.stdout.splitlines() == ["Undone: two", "  restored a.txt", "  restored b.txt", "  removed 7 messages"]
+    assert done.stdout.splitlines() == ["Undone: two", "  restored a.txt", "  removed b.txt", "  removed 7 messages"]
     assert (home.project / "a.txt").read_text() == "one\n"
     assert not (home.project / "b.txt").exists()
     (session,) = home.sessions()
@@ -100,7 +100,11 @@ def test_turns_back_to_a_run_go_and_files_can_be_kept(home: Home) -> None:
     first = prompt(home, "one")
     prompt(home, "-C", "two")
     dry = home.covey("undo", "--to", first["run_id"], "--dry-run")
-    assert dry.stdout.splitlines()[:2] == ["Would undo: one", "Would undo: two"]
+    assert dry.stdout.splitlines()[:3] == [
+        "Would undo: one",
+        "Would undo: two",
+        "  would remove a.txt",
+    ]
     done = json.loads(home.covey("undo", "--to", first["run_id"], "--keep-files", "--json").stdout)
     assert [turn["prompt"] for turn in done["undone"]] == ["one", "two"]
     assert (done["restored"], (home.project / "a.txt").read_text()) == ([], "two\n")
@@ -135,8 +139,8 @@ def test_a_session_is_forked_and_goes_on_by_itself(home: Home) -> None:
     [
         (["undo"], "no sessions in this directory"),
         (["fork"], "no sessions in this directory"),
-        (["undo", "-s", "nobody"], "there is no session 'nobody'"),
-        (["fork", "-s", "nobody"], "there is no session 'nobody'"),
+        (["undo", "-s", "nobody"], "there is no session nobody in this directory"),
+        (["fork", "-s", "nobody"], "there is no session nobody in this directory"),
     ],
 )
 def test_what_is_not_there_is_wrong_usage(home: Home, args: list[str], said: str) -> None:
@@ -147,7 +151,10 @@ def test_what_is_not_there_is_wrong_usage(home: Home, args: list[str], said: str
 
 def test_an_unknown_run_or_message_is_wrong_usage(home: Home) -> None:
     prompt(home, "hello")
-    for args, said in ((["undo", "--to", "nobody"], "no run 'nobody'"), (["fork", "--at", "nobody"], "no message")):
+    for args, said in (
+        (["undo", "--to", "nobody"], "there is no run nobody"),
+        (["fork", "--at", "nobody"], "no message"),
+    ):
         done = home.covey(*args)
         assert done.returncode == exits.USAGE
         assert said in done.stderr

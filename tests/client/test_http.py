@@ -61,7 +61,7 @@ async def http(wire: Wire) -> AsyncIterator[Http]:
         await server.wait_closed()
 
 
-async def get(client: Http, timeout_s: float = 5.0) -> bytes:
+async def get(client: Http, timeout_s: float = 30.0) -> bytes:
     response = await client.request("GET", "/x", headers={}, timeout_s=timeout_s)
     assert response.status == 200
     return response.body
@@ -83,7 +83,7 @@ async def test_what_is_sent() -> None:
     wire = Wire(OK, OK)
     async with http(wire) as client:
         await get(client)
-        await client.request("POST", "/y?z=1", headers={"X-Once": "2"}, timeout_s=5.0)
+        await client.request("POST", "/y?z=1", headers={"X-Once": "2"}, timeout_s=30.0)
     first, second = (request.decode().split("\r\n") for request in wire.requests)
     assert first[0] == "GET /x HTTP/1.1"
     assert first[1].startswith("Host: 127.0.0.1:")
@@ -106,7 +106,7 @@ async def test_a_connection_that_was_closed_while_idle_is_not_used_again() -> No
     async with http(wire) as client:
         await get(client)
         (kept,) = client._idle
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while kept.is_open:
                 await asyncio.sleep(0)
         await get(client)
@@ -149,7 +149,7 @@ async def test_silence_and_cancelling_cut_the_connection() -> None:
     async with http(wire) as client:
         with pytest.raises(HttpFailed, match="nothing was heard"):
             await get(client, timeout_s=0.02)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await wire.closed.wait()
         assert client._idle == []
         waiting = asyncio.create_task(get(client))

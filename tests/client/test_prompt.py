@@ -85,7 +85,7 @@ async def client(stage: Stage) -> AsyncIterator[Client]:
 
 async def run(client: Client, prompt: PostPrompt = PROMPT) -> tuple[RunComplete, list[Event]]:
     seen: list[Event] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await run_prompt(client, "w1", prompt, on_event=lambda event, change: seen.append(event)), seen
 
 
@@ -146,7 +146,7 @@ async def test_a_hole_is_healed_by_connecting_again(stage: Stage, client: Client
     late = updated(text_delta("m1", 3, "lo"))
     stage.tells([TOLD[0], late], [updated(text_message("m1", "Hel")), late, TOLD[2], DONE])
     changes: list[Change | None] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await run_prompt(client, "w1", PROMPT, on_event=lambda event, change: changes.append(change))
     assert [change and change.kind for change in changes] == ["whole", "hole", "whole", "grew", "whole", None]
 
@@ -230,7 +230,7 @@ async def test_leaving_leaves_no_task_behind(stage: Stage, client: Client) -> No
 
 async def follow(client: Client, found: Run) -> tuple[RunComplete, list[Event]]:
     seen: list[Event] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await follow_run(client, "w1", found, on_event=lambda event, change: seen.append(event)), seen
 
 
@@ -269,7 +269,7 @@ async def test_a_followed_run_whose_stream_stays_broken_ends_as_its_record_says(
     stage.server.on("GET", RUN, in_turn(answer(200, some_run()), answer(200, some_run(state="cancelled"))))
     stage.tells([TOLD[0], None])
     heard: list[bool] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         terminal = await follow_run(client, "w1", some_run(), on_connection=lambda up, why: heard.append(up))
     assert terminal.cancelled
     assert False in heard

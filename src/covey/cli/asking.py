@@ -54,8 +54,10 @@ def find_terminal() -> int | None:
 class Asking:
     """The open requests of one run. Fed with events; answers in tasks of its own."""
 
-    def __init__(self, client: Client, workspace_id: str, run_id: str, screen: Screen) -> None:
+    def __init__(self, client: Client, workspace_id: str, run_id: str, screen: Screen, *, how_to_allow: str) -> None:
         self._client = client
+        self._how_to_allow = how_to_allow
+        """Completes "Allow it ...", for whoever could not be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
@@ -115,7 +117,7 @@ class Asking:
         instead = f", or with permissions.allow = {visible(rules)} in your config.toml" if request.rules else ""
         self._screen.warn(
             f"denied, because nobody is here to be asked: {request.tool_name}: {visible(request.description)}\n"
-            f"Allow it with --yolo{instead}."
+            f"Allow it {self._how_to_allow}{instead}."
         )
 
     def _resolved(self, request_id: str, how: str) -> None:
@@ -146,7 +148,9 @@ class Asking:
         line = os.read(self._terminal, 4096).decode("utf-8", "replace")
         ask = self._open[self._asked]
         heard = ask.hear(line) if line else ask.refusal
-        if not line.endswith("\n"):
+        if line.endswith("\n"):
+            self._screen.answered()
+        else:
             self._screen.clear()
         match heard:
             case Heard.AGAIN:
@@ -154,7 +158,6 @@ class Asking:
             case Heard.MORE:
                 self._screen.ask(ask.text)
             case _:
-                self._screen.answered()
                 answered, self._asked = self._asked, ""
                 self._open.pop(answered, None)
                 self._answer(answered, heard)

@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from covey.cli import exits
+from covey.cli.ids import find_session
 from covey.cli.screen import warning
 from covey.client.client import Client
 from covey.client.connect import Say, connect, environment, is_text, resolve_address
@@ -20,6 +21,10 @@ from covey.protocol.errors import CoveyError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
 from covey.protocol.requests import Workspace
 
+WHEN_REFUSED = (
+    "Give its own with --token-file FILE or in $COVEY_TOKEN: it is in the file `token` of the server's data directory, "
+    "unless the server was started with a --token-file."
+)
 RUNS_LOOKED_AT = 50
 """To find the latest session: more only if that many prompts were of sessions that are deleted now."""
 
@@ -32,15 +37,19 @@ def connected(
     args: argparse.Namespace, *, autostart: bool = True, say: Say = complain
 ) -> AbstractAsyncContextManager[Client]:
     """The client for `--host`, `--data-dir` and `--token-file`."""
-    data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else None
     token_path = Path(args.token_file).expanduser() if args.token_file else None
     if token_path and not token_path.is_file():
         raise exits.UsageError(f"there is no token in {token_path}")
     try:
-        resolve_address(args.host, data_dir)
+        resolve_address(args.host, data_dir(args))
     except BadAddress as error:
         raise exits.UsageError(str(error)) from None
-    return connect(args.host, data_dir=data_dir, token_path=token_path, autostart=autostart, say=say)
+    return connect(args.host, data_dir=data_dir(args), token_path=token_path, autostart=autostart, say=say)
+
+
+def data_dir(args: argparse.Namespace) -> Path | None:
+    """What `--data-dir` says; None: the user's own."""
+    return Path(args.data_dir).expanduser().absolute() if args.data_dir else None
 
 
 async def join(client: Client, cwd: str | None) -> Workspace:
@@ -59,26 +68,34 @@ def _directory(cwd: str, *, is_here: bool) -> str:
     return path
 
 
-def run(command: Coroutine[Any, Any, int]) -> int:
-    """Run a command to its exit code; whatever goes wrong is one sentence on stderr."""
+OnFailure = Callable[[str, int], None]
+
+
+def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sentence, exit_code: None) -> int:
+    """Run a command to its exit code; whatever goes wrong is one sentence on stderr, of which `on_failure` is told."""
     try:
         return asyncio.run(command)
-    except (ServerUnreachable, UnsafeDirectory) as error:
-        complain(str(error))
-        return exits.UNREACHABLE
-    except Unauthorized as error:
-        complain(f"{error.message} Give the right one with --token-file FILE or in $COVEY_TOKEN.")
-        return exits.UNREACHABLE
-    except CoveyError as error:
-        complain(error.message)
-        return exits.FAILED
+    except exits.UsageError as error:
+        on_failure(str(error), exits.USAGE)
+        raise
     except BrokenPipeError:
-        # Whatever is still in the buffer would raise again when Python flushes it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.BROKEN_PIPE
-    except OSError as error:
-        complain(str(error))
-        return exits.FAILED
+        raise  # nobody reads what we have to say
+    except (ServerUnreachable, UnsafeDirectory, CoveyError, OSError) as error:
+        sentence, exit_code = _explained(error)
+        complain(sentence)
+        on_failure(sentence, exit_code)
+        return exit_code
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    match error:
+        case ServerUnreachable() | UnsafeDirectory():
+            return str(error), exits.UNREACHABLE
+        case Unauthorized():
+            return f"{error.message.rstrip('.')}. {WHEN_REFUSED}", exits.UNREACHABLE
+        case CoveyError():
+            return error.message, exits.FAILED
+    return str(error), exits.FAILED
 
 
 async def find_latest_session(client: Client, workspace_id: str) -> str:
@@ -94,8 +111,10 @@ async def find_latest_session(client: Client, workspace_id: str) -> str:
     return next((run.session_id for run in runs if run.session_id in sessions), latest.id)
 
 
-async def latest_session(client: Client, workspace_id: str) -> str:
-    """The same where there must be one."""
+async def chosen_session(client: Client, workspace_id: str, beginning: str) -> str:
+    """The id of the session that was named or, if none was, of the latest one. Raises UsageError if there is none."""
+    if beginning:
+        return (await find_session(client, workspace_id, beginning)).id
     if latest := await find_latest_session(client, workspace_id):
         return latest
     raise exits.UsageError("there are no sessions in this directory yet")

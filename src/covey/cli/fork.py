@@ -18,11 +18,11 @@ def main(args: argparse.Namespace) -> int:
 async def _fork(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace_id = (await common.join(client, args.cwd)).id
-        session_id = args.session or await common.latest_session(client, workspace_id)
+        session_id = await common.chosen_session(client, workspace_id, args.session)
         try:
             session = await client.fork(workspace_id, session_id, ForkSession(message_id=args.at, title=args.title))
         except NotFound as error:
-            if error.code not in ("session_not_found", "message_not_found"):
+            if error.code != "message_not_found":
                 raise
             raise exits.UsageError(error.message) from None
     print(msgspec.json.encode(session).decode() if args.json else session.id)

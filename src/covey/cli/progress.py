@@ -17,6 +17,12 @@ CANCELLED = "The call was cancelled before it finished. It may have had effects.
 """What the server says of a call that a cancel ended: whoever cancelled knows."""
 
 
+AFTER_A_KILL = (
+    "If the server was killed, the run ends as interrupted when it has started again; "
+    "`covey runs wait {}` tells that later, too."
+)
+
+
 CUT_SHORT = {
     "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
     "content_filter": "the answer is cut off by the provider's content filter.",
@@ -36,7 +42,7 @@ class Progress:
 
     def connection(self, connected: bool, why: str) -> None:
         if not connected:
-            self._screen.say(f"The connection was lost ({why}); reconnecting.")
+            self._screen.say(f"The connection was lost ({why}); reconnecting. {AFTER_A_KILL.format(self._run_id)}")
             self._screen.wait_for("reconnecting")
 
     def event(self, event: Event) -> None:

@@ -16,10 +16,12 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.asking import Asking
+from covey.cli.endings import Ending
+from covey.cli.ids import find_session
 from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
-from covey.cli.screen import Screen
+from covey.cli.screen import Screen, warning
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
@@ -27,8 +29,10 @@ from covey.client.transcript import Change
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
-from covey.protocol.runs import CancelledBy, PromptReceipt, Run, RunComplete
+from covey.protocol.runs import PromptReceipt, RunComplete
 
+NOT_ACCEPTED = "stopped before the prompt was accepted."
+HOW_TO_ALLOW = "with --yolo"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
 AFTER_TIMEOUT_S = 10.0
@@ -36,35 +40,34 @@ AFTER_TIMEOUT_S = 10.0
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.detach and args.timeout is not None:
-        raise exits.UsageError("--timeout needs somebody who waits, and --detach leaves: use one of them")
-    prompt = read_prompt(args.prompt, piped_stdin())
-    attachments = read_attachments(args.attach)
-    if not prompt and not any(attachment.is_text for attachment in attachments):
-        raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
-    request = PostPrompt(
-        prompt=prompt,
-        attachments=attachments,
-        run_id=args.run_id or new_run_id(),
-        model=args.model or "",
-        yolo=args.yolo,
-        plan=args.plan,
-        max_cost=args.max_cost,
-        max_steps=args.max_steps,
-    )
-    return common.run(_Command(args, request).go())
+    command = _Command(args)
+    try:
+        command.read()
+    except exits.UsageError as error:
+        command.failed(str(error), exits.USAGE)
+        raise
+    except KeyboardInterrupt:
+        command.failed(NOT_ACCEPTED, exits.STOPPED)
+        raise
+    return common.run(command.go(), on_failure=command.failed)
 
 
 class _Command:
-    """One call of `covey run`, from connecting to the exit code."""
+    """One call of `covey run`, from its arguments to the exit code."""
 
-    def __init__(self, args: argparse.Namespace, request: PostPrompt) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._request = request
+        self._request = PostPrompt(
+            run_id=args.run_id or new_run_id(),
+            model=args.model or "",
+            yolo=args.yolo,
+            plan=args.plan,
+            max_cost=args.max_cost,
+            max_steps=args.max_steps,
+        )
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
-        self._output = _output(args, sys.stdout, request.run_id, self._screen)
+        self._output = _output(args, sys.stdout, self._request.run_id, self._screen)
         self._asking: Asking | None = None
-        self._cancelled_by: CancelledBy | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
         self._posting: tuple[Client, str] | None = None
@@ -73,13 +76,29 @@ class _Command:
         """A session that was made for this prompt, until the prompt is accepted."""
         self._background: set[asyncio.Task[None]] = set()
 
+    def read(self) -> None:
+        """The prompt and what goes with it. Not in `go`: stdin may be a person who has not finished typing."""
+        args = self._args
+        if args.detach and args.timeout is not None:
+            raise exits.UsageError("--timeout needs somebody who waits, and --detach leaves: use one of them")
+        prompt = read_prompt(args.prompt, piped_stdin())
+        attachments = read_attachments(args.attach)
+        if not prompt and not any(attachment.is_text for attachment in attachments):
+            raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
+        self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
+
+    def failed(self, sentence: str, exit_code: int) -> None:
+        """It ends without a terminal event. Whoever asked for one JSON object gets one all the same."""
+        if isinstance(self._output, JsonOutput):
+            self._output.fail(self._request.run_id, self._request.session_id, sentence, exit_code)
+
     async def go(self) -> int:
         """Everything up to the exit code, with Ctrl-C and the timeout watched from the first moment on."""
         loop = asyncio.get_running_loop()
         work = asyncio.create_task(self._work())
         if self._args.timeout is not None:
             loop.call_later(self._args.timeout, self._stop, exits.TIMEOUT, work)
-        with _signals(lambda: loop.call_soon_threadsafe(self._stop, exits.STOPPED, work)):
+        with _signals(lambda: loop.call_soon_threadsafe(self._stop, exits.STOPPED, work), self._leave_at_once):
             try:
                 return await work
             except asyncio.CancelledError:
@@ -95,8 +114,8 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
-                for warning in workspace.warnings:
-                    self._screen.warn(warning)
+                for text in workspace.warnings:
+                    self._screen.warn(text)
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
@@ -109,12 +128,7 @@ class _Command:
 
     async def _choose_session(self, client: Client, workspace_id: str) -> str:
         if self._args.session:
-            try:
-                return (await client.session(workspace_id, self._args.session)).id
-            except NotFound:
-                raise exits.UsageError(
-                    f"there is no session {self._args.session} in this directory; see `covey sessions`"
-                ) from None
+            return (await find_session(client, workspace_id, self._args.session)).id
         if self._args.run_id and (known := await self._known_session(client, workspace_id)):
             return known
         if self._args.resume:
@@ -138,6 +152,7 @@ class _Command:
         if self._unused_session:
             with suppress(ServerUnreachable, CoveyError):
                 await client.delete_session(workspace_id, self._unused_session)
+                self._request = msgspec.structs.replace(self._request, session_id="")
 
     def _accepted(self, receipt: PromptReceipt) -> None:
         self._unused_session = ""
@@ -151,13 +166,13 @@ class _Command:
 
     async def _follow(self, client: Client, workspace_id: str) -> int:
         run_id = self._request.run_id
-        asking = self._asking = Asking(client, workspace_id, run_id, self._screen)
+        asking = self._asking = Asking(client, workspace_id, run_id, self._screen, how_to_allow=HOW_TO_ALLOW)
         progress = Progress(self._screen, run_id)
+        ending = Ending(run_id, self._request.options)
 
         def on_event(event: Event, change: Change | None) -> None:
             self._output.event(event, change)
-            if isinstance(event.payload, Run) and event.payload.run_id == run_id:
-                self._cancelled_by = event.payload.cancelled_by
+            ending.event(event)
             progress.event(event)
             asking.event(event)
 
@@ -179,8 +194,9 @@ class _Command:
             asking.close()
         self._screen.wait_for("")
         exit_code = self._exit_code(terminal)
+        terminal = ending.worded(terminal)
         self._output.end(terminal, exit_code)
-        self._tell(terminal, exit_code)
+        self._tell(terminal, exit_code, ending)
         return exit_code
 
     def _exit_code(self, terminal: RunComplete) -> int:
@@ -188,35 +204,36 @@ class _Command:
             return self._stop_code
         return exits.OF_OUTCOME[terminal.outcome]
 
-    def _tell(self, terminal: RunComplete, exit_code: int) -> None:
-        """What cannot be seen from the answer itself."""
-        if exit_code == exits.CANCELLED and self._cancelled_by == "shutdown":
-            self._screen.warn("the server was stopped, and the run was cancelled with it.")
-        elif exit_code == exits.CANCELLED:
-            self._screen.warn("the run was cancelled by somebody else.")
-        elif exit_code == exits.TIMEOUT:
+    def _tell(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
+        if exit_code == exits.TIMEOUT:
             self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
         elif exit_code == exits.STOPPED:
             self._screen.say("The run is cancelled." if terminal.cancelled else "The run had ended already.")
-        elif terminal.error:
-            self._screen.warn(terminal.error)
+        elif told := ending.told(terminal, by=" by somebody else"):
+            self._screen.warn(told)
 
     # ── stopping ──
 
     def _leave(self) -> int:
         """We stop without a terminal event: the prompt was not accepted yet, or the server does not answer any more."""
-        if self._posting is None:
-            error = "stopped before the prompt was accepted."
-        else:
-            error = f"the server does not answer; the run {self._request.run_id} may go on."
+        error = self._may_go_on("the server does not answer") if self._posting else NOT_ACCEPTED
         if self._stop_code == exits.TIMEOUT:
             error = f"the timeout of {self._args.timeout:g} s has passed: {error}"
         self._screen.warn(error)
-        if self._args.json and not self._args.detach:
-            request = self._request
-            end = RunComplete(session_id=request.session_id, run_id=request.run_id, message_id="", error=error)
-            self._output.end(end, self._stop_code)
+        self.failed(error, self._stop_code)
         return self._stop_code
+
+    def _leave_at_once(self) -> None:
+        """The second Ctrl-C: the process ends when this returns."""
+        told = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
+        self.failed(told, exits.STOPPED)
+        # Past the buffer: the signal may have come in the middle of another line.
+        begin = "\n" if sys.stderr.isatty() else ""
+        os.write(sys.stderr.fileno(), f"{begin}{warning(told)}\n".encode("utf-8", "replace"))
+
+    def _may_go_on(self, why: str) -> str:
+        run_id = self._request.run_id
+        return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` tells how it ends."
 
     def _stop(self, exit_code: int, work: asyncio.Task[int]) -> None:
         """Ctrl-C or the timeout: cancel this run and wait for its end; before it was posted, just leave."""
@@ -260,7 +277,7 @@ def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Scree
 
 
 @contextmanager
-def _signals(on_first: Callable[[], object]) -> Iterator[None]:
+def _signals(on_first: Callable[[], object], on_second: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM calls `on_first`; the second leaves at once, whatever is going on."""
     seen = 0
 
@@ -268,6 +285,9 @@ def _signals(on_first: Callable[[], object]) -> Iterator[None]:
         nonlocal seen
         seen += 1
         if seen > 1:
+            signal.signal(number, signal.SIG_DFL)  # should nobody take our last words, the third ends it
+            with suppress(Exception):
+                on_second()
             os._exit(exits.STOPPED)
         on_first()
 

@@ -14,28 +14,31 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.asking import Asking
+from covey.cli.endings import Ending, in_flags
+from covey.cli.ids import find_run
 from covey.cli.output import JsonOutput, Output, TextOutput
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
 from covey.client.client import Client
 from covey.client.prompt import follow_run
 from covey.client.transcript import Change
-from covey.protocol.errors import NotFound
-from covey.protocol.events import Event
-from covey.protocol.runs import CancelReceipt, Run, RunComplete, RunState
+from covey.protocol.events import Event, updated
+from covey.protocol.runs import CancelReceipt, Run, RunState
 
 OPEN: tuple[RunState, ...] = ("accepted", "queued", "active", "folded")
 """In the order in which a run goes through them: asked for one after the other, none can slip through."""
 ENDED_SHOWN = 20
 LOOKED_AT = 200
 """To find the latest that have ended, and those that are folded into an open one: they are among the newest."""
+HOW_TO_ALLOW = "by waiting for such a run at a terminal, where you are asked"
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
 
 
 def main(args: argparse.Namespace) -> int:
     if args.action == "wait":
-        return common.run(_Wait(args).go())
+        waiting = _Wait(args)
+        return common.run(waiting.go(), on_failure=waiting.failed)
     return common.run(_runs(args))
 
 
@@ -45,15 +48,6 @@ async def _runs(args: argparse.Namespace) -> int:
         if args.action == "cancel":
             return await _cancel(client, workspace_id, args)
         return await _list(client, workspace_id, args)
-
-
-async def _find(client: Client, workspace_id: str, run_id: str) -> Run:
-    try:
-        return await client.run(workspace_id, run_id)
-    except NotFound as error:
-        if error.code != "run_not_found":
-            raise
-        raise exits.UsageError(f"there is no run {run_id} in this directory; see `covey runs --all`") from None
 
 
 # ── list ──
@@ -106,7 +100,7 @@ def _line(run: Run, now: float, *, asks: bool) -> str:
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
     line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
     if run.error:
-        line += f"\n    {' '.join(run.error.split())}"
+        line += f"\n    {' '.join(in_flags(run.error, run.wished).split())}"
     if asks:
         line += f"\n    waits for an answer: `covey runs wait {run.run_id}`"
     return plain(line)
@@ -125,12 +119,12 @@ def age(seconds: float) -> str:
 
 async def _cancel(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
     # A cancel for an id that nobody knows would be kept for a prompt to come: here it is a slip of the pen.
-    await _find(client, workspace_id, args.run_id)
-    receipt = await client.cancel_run(workspace_id, args.run_id)
+    run_id = (await find_run(client, workspace_id, args.run_id)).run_id
+    receipt = await client.cancel_run(workspace_id, run_id)
     if args.json:
         print(msgspec.json.encode(receipt).decode())
     else:
-        print(_cancelled(receipt, await _find(client, workspace_id, args.run_id)))
+        print(_cancelled(receipt, await client.run(workspace_id, run_id)))
     return exits.OK
 
 
@@ -149,7 +143,16 @@ class _Wait:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._json = JsonOutput(sys.stdout) if args.json else None
+        self._run_id: str = args.run_id
+        """As much of it as is known: from when on the run is found, all."""
+        self._session_id = ""
         self._left = False
+
+    def failed(self, sentence: str, exit_code: int) -> None:
+        """We leave without a terminal event. Whoever asked for one JSON object gets one all the same."""
+        if self._json:
+            self._json.fail(self._run_id, self._session_id, sentence, exit_code)
 
     async def go(self) -> int:
         work = asyncio.create_task(self._work())
@@ -159,9 +162,9 @@ class _Wait:
             except asyncio.CancelledError:
                 if not self._left:
                     raise
-                self._screen.warn(
-                    f"left; the run {self._args.run_id} goes on. `covey runs cancel {self._args.run_id}` cancels it."
-                )
+                told = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
+                self._screen.warn(told)
+                self.failed(told, exits.STOPPED)
                 return exits.STOPPED
             finally:
                 self._screen.wait_for("")
@@ -175,20 +178,27 @@ class _Wait:
         self._screen.wait_for("connecting")
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
-                workspace_id = (await common.join(client, self._args.cwd)).id
-                return await self._follow(client, workspace_id, await _find(client, workspace_id, self._args.run_id))
+                workspace = await common.join(client, self._args.cwd)
+                for text in workspace.warnings:
+                    self._screen.warn(text)
+                run = await find_run(client, workspace.id, self._args.run_id)
+                self._run_id, self._session_id = run.run_id, run.session_id
+                return await self._follow(client, workspace.id, run)
         finally:
             spinner.cancel()
 
     async def _follow(self, client: Client, workspace_id: str, run: Run) -> int:
         # A folded prompt is answered in the turn of its host: what is said and asked there has the host's id.
         speaker = run.folded_into or run.run_id
-        output: Output = JsonOutput(sys.stdout) if self._args.json else TextOutput(sys.stdout, speaker, self._screen)
+        output: Output = self._json or TextOutput(sys.stdout, speaker, self._screen)
         progress = Progress(self._screen, speaker)
-        asking = Asking(client, workspace_id, speaker, self._screen)
+        asking = Asking(client, workspace_id, speaker, self._screen, how_to_allow=HOW_TO_ALLOW)
+        ending = Ending(speaker, run.wished)
+        ending.event(updated(run))
 
         def on_event(event: Event, change: Change | None) -> None:
             output.event(event, change)
+            ending.event(event)
             progress.event(event)
             asking.event(event)
 
@@ -199,16 +209,11 @@ class _Wait:
             asking.close()
         self._screen.wait_for("")
         exit_code = exits.OF_OUTCOME[terminal.outcome]
+        terminal = ending.worded(terminal)
         output.end(terminal, exit_code)
-        self._tell(terminal)
+        if told := ending.told(terminal):
+            self._screen.warn(told)
         return exit_code
-
-    def _tell(self, terminal: RunComplete) -> None:
-        """What cannot be seen from the answer itself."""
-        if terminal.cancelled:
-            self._screen.warn("the run was cancelled.")
-        elif terminal.error:
-            self._screen.warn(terminal.error)
 
 
 @contextmanager

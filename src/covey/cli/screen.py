@@ -97,6 +97,11 @@ class Screen:
         self._stream.write(text + "\n")
         self._stream.flush()
 
+    @property
+    def began_line(self) -> bool:
+        """Whether the answer's next text is on a line of its own already, because of a note in between."""
+        return self._shares_terminal and self.at_line_start
+
     def _fresh_line(self) -> None:
         self.clear()
         if self._shares_terminal and not self.at_line_start:

@@ -7,6 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
+from covey.config.schema import ConfigError
 from covey.protocol.errors import CoveyError
 from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
 
@@ -25,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
             Options(
                 address=address,
                 data_dir=data_dir,
-                config_file=Path(args.config).resolve() if args.config else None,
+                config_file=_config_file(args.config) if args.config else None,
                 token_file=Path(args.token_file) if args.token_file else None,
                 idle_exit_s=args.idle_exit,
             )
@@ -37,3 +38,10 @@ def main(args: argparse.Namespace) -> int:
         print(f"covey serve: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _config_file(name: str) -> Path:
+    path = Path(name).absolute()
+    if path.is_symlink() and not path.exists():
+        raise ConfigError(f"{path}: is a link to {path.readlink()}, which is not there")
+    return path.resolve()

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.ids import find_session
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.protocol.errors import NotFound
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import UpdateSession
 
@@ -27,56 +27,54 @@ def main(args: argparse.Namespace) -> int:
 async def _sessions(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace_id = (await common.join(client, args.cwd)).id
-        try:
-            if args.action in (None, "list"):
-                return await _list(client, workspace_id, args)
-            if args.action in ("rename", "model"):
-                return await _change(client, workspace_id, args)
-            if args.action == "delete":
-                return await _delete(client, workspace_id, args)
-            return await _show(client, workspace_id, args)
-        except NotFound as error:
-            if error.code != "session_not_found":
-                raise
-            raise exits.UsageError(f"there is no session {args.session} in this directory") from None
+        if args.action in (None, "list"):
+            return await _list(client, workspace_id, args)
+        session = await find_session(client, workspace_id, args.session)
+        if args.action in ("rename", "model"):
+            return await _change(client, workspace_id, session, args)
+        if args.action == "delete":
+            return await _delete(client, workspace_id, session, args)
+        return await _show(client, workspace_id, session, args)
 
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
     sessions = sorted(await client.sessions(workspace_id), key=lambda s: (s.updated_at, s.id), reverse=True)
-    shown = [session for session in sessions if not session.parent_session_id]  # not those of agents
+    listed = [session for session in sessions if args.json or not session.parent_session_id]  # not those of agents
+    shown = listed[: args.limit]
     if args.json:
-        _print_json(sessions)
-    elif shown:
-        for session in shown:
-            print(_line(session))
-    else:
+        _print_json(shown)
+    for session in () if args.json else shown:
+        print(_line(session))
+    if len(shown) < len(listed):
+        sys.stdout.flush()  # what is left out is told below what is not
+        print(f"{len(listed) - len(shown)} more: see them with a higher --limit, or without.", file=sys.stderr)
+    elif not listed and not args.json:
         print("There are no sessions in this directory yet.", file=sys.stderr)
     return exits.OK
 
 
-async def _change(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+async def _change(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
     renames = args.action == "rename"
     change = UpdateSession(title=" ".join(args.title)) if renames else UpdateSession(model=args.model or None)
-    session = await client.update_session(workspace_id, args.session, change)
+    changed = await client.update_session(workspace_id, session.id, change)
     if args.json:
-        _print_json(session)
+        _print_json(changed)
     else:
-        print(_line(session))
+        print(_line(changed))
     return exits.OK
 
 
-async def _delete(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    await client.delete_session(workspace_id, args.session)
+async def _delete(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
+    await client.delete_session(workspace_id, session.id)
     if args.json:
-        _print_json({"deleted": args.session})
+        _print_json({"deleted": session.id})
     else:
-        print(f"Session {args.session} is deleted.", file=sys.stderr)
+        print(f"Session {session.id} is deleted.", file=sys.stderr)
     return exits.OK
 
 
-async def _show(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    session = await client.session(workspace_id, args.session)
-    messages = await client.messages(workspace_id, args.session)
+async def _show(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
+    messages = await client.messages(workspace_id, session.id)
     if args.json:
         _print_json({"session": session, "messages": messages})
     elif args.action == "export":

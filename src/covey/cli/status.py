@@ -7,13 +7,16 @@ import asyncio
 import socket
 import struct
 import sys
+from pathlib import Path
 
 import msgspec
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.protocol.paths import Address
+from covey.client.connect import find_owner, resolve_address
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.protocol.paths import Address, default_data_dir
 from covey.protocol.requests import Workspace
 
 
@@ -43,6 +46,19 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _status(args: argparse.Namespace) -> int:
+    try:
+        return await _tell(args)
+    except (BadAnswer, ConnectionLost):
+        raise
+    except ServerUnreachable:
+        address = resolve_address(args.host, common.data_dir(args))
+        if not address.is_unix:
+            raise  # that one is not started by itself
+        common.complain(f"No server is running at {address}. Whatever needs one starts it, such as `covey run`.")
+        return exits.UNREACHABLE
+
+
+async def _tell(args: argparse.Namespace) -> int:
     async with common.connected(args, autostart=False) as client:
         version = await client.version()
         found = await client.workspaces()
@@ -50,7 +66,7 @@ async def _status(args: argparse.Namespace) -> int:
             address=str(client.address),
             version=version.version,
             build_id=version.build_id,
-            pid=server_pid(client.address),
+            pid=server_pid(client.address, common.data_dir(args)),
             workspaces=list(await asyncio.gather(*(_look(client, workspace) for workspace in found))),
         )
     print(msgspec.json.encode(status).decode() if args.json else _text(status))
@@ -81,8 +97,14 @@ def _text(status: Status) -> str:
     return plain("\n".join(lines))
 
 
-def server_pid(address: Address) -> int | None:
-    """Who listens on the socket, as the kernel knows it; None on TCP and where the kernel does not tell."""
+def server_pid(address: Address, data_dir: Path | None = None) -> int | None:
+    """Who listens there: as the kernel knows it, else as the owner of the data directory says; None: nobody tells."""
+    owner = find_owner(data_dir or default_data_dir())
+    return _listener(address) or (owner.pid if owner and owner.address == address else None)
+
+
+def _listener(address: Address) -> int | None:
+    """Who listens on a socket; None on TCP and where the kernel does not tell."""
     if not address.is_unix or sys.platform != "linux":
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

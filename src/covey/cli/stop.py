@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import select
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from covey.cli import common, exits
 from covey.cli.status import server_pid
@@ -25,13 +28,14 @@ def main(args: argparse.Namespace) -> int:
 async def _stop(args: argparse.Namespace) -> int:
     try:
         async with common.connected(args, autostart=False) as client:
-            pid = server_pid(client.address)
-            try:
-                await client.control("shutdown_if_idle" if args.if_idle else "shutdown")
-            except Conflict as error:
-                common.complain(f"{error.message}; it goes on.")
-                return exits.FAILED
-            return await _wait_until_gone(client, pid)
+            pid = server_pid(client.address, common.data_dir(args))
+            with _watched(pid) as has_ended:
+                try:
+                    await client.control("shutdown_if_idle" if args.if_idle else "shutdown")
+                except Conflict as error:
+                    common.complain(f"{error.message}; it goes on.")
+                    return exits.FAILED
+                return await _wait_until_gone(client, has_ended)
     except BadAnswer:
         raise
     except ServerUnreachable:
@@ -39,10 +43,35 @@ async def _stop(args: argparse.Namespace) -> int:
         return exits.OK
 
 
-async def _wait_until_gone(client: Client, pid: int | None) -> int:
-    """Until nobody answers, and the process has ended: only then may the next server have the data directory."""
+@contextmanager
+def _watched(pid: int | None) -> Iterator[Callable[[], bool] | None]:
+    """Tells whether the process has ended; None if it is not known which one it is.
+
+    By a handle where the system has one: a number may belong to another process by then, and keeps that of a process
+    which has ended for as long as its parent does not ask how.
+    """
+    if not pid:
+        yield None
+        return
+    try:
+        handle = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        yield lambda: not _is_alive(pid)
+        return
+    try:
+        yield lambda: bool(select.select([handle], [], [], 0)[0])
+    finally:
+        os.close(handle)
+
+
+async def _wait_until_gone(client: Client, has_ended: Callable[[], bool] | None) -> int:
+    """Until the process has ended: only then may the next server have the data directory.
+
+    Whether somebody answers tells little: another client may have started the next one already. It is asked only where
+    the process is not known.
+    """
     deadline = time.monotonic() + GONE_S
-    while await _answers(client) or (pid and _is_alive(pid)):
+    while not has_ended() if has_ended else await _answers(client):
         if time.monotonic() > deadline:
             common.complain(f"The server has not ended within {GONE_S:.0f} s.")
             return exits.FAILED

@@ -32,7 +32,10 @@ examples:
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
   covey runs wait $id                                            # and this follows it to its end
 
-The answer goes to stdout while it is written, everything else to stderr.
+The answer goes to stdout while it is written, everything else to stderr. With --json exactly one object is written
+at the end, also if the prompt is refused or no server is reached: `error` says why, `exit_code` is that of the command.
+Only a command line that cannot be understood has none.
+The ID of a session may be cut short, as long as no other begins so.
 
 Ctrl-C and SIGTERM cancel this run, not its neighbours, and wait for its end; a second one leaves at once.
 If the server goes away in the middle, covey reconnects and goes on. If nobody reads stdout any more,
@@ -55,7 +58,8 @@ examples:
 
 `covey run --detach` prints the ID of a run. Such a run waits where it needs a permission, until somebody answers.
 `wait` asks you on the terminal; where nobody can be asked it is denied. What the run had finished saying before
-is not repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on.
+is not repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on. An ID may be cut short, as long as
+no other begins so.
 
 exit codes:
   those of `covey run`; also 2 if there is no such run
@@ -73,10 +77,13 @@ Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends i
 SESSIONS_EXAMPLES = """\
 examples:
   covey sessions                         list them, the latest first
+  covey sessions --limit 10              only the latest ten, and how many more there are
   covey sessions show ID                 read one
   covey sessions rename ID New title
   covey sessions model ID anthropic/claude-opus-5-5
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
+
+An ID may be cut short, as long as no other begins so.
 """
 
 DOCTOR_EXAMPLES = """\

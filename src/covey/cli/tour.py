@@ -30,6 +30,7 @@ from covey.protocol.runs import RunComplete
 INSTALL_S = 300
 """How long a download may take before nobody believes in it any more."""
 
+TITLE = "Covey: a server with two clients on one session."
 CONFIG_NAME = "covey-tour.toml"
 SCRIPTED = """\
 [models]
@@ -49,8 +50,9 @@ models = [{ id = "smollm2-135m", context_window = 4096, max_tokens = 512 }]
 """
 
 
-NO_MODEL = """\
-No model is set up, so it is `scripted`: it replays a text and does not think. Name a real one in the configuration
+WHAT_SCRIPTED_IS = "`scripted`: it replays a text and does not think"
+NO_MODEL = f"""\
+No model is set up, so it is {WHAT_SCRIPTED_IS}. Name a real one in the configuration
 file of your own (docs/CONFIGURATION.md), or set OPENAI_API_KEY.
 """
 
@@ -58,10 +60,12 @@ file of your own (docs/CONFIGURATION.md), or set OPENAI_API_KEY.
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--install", metavar="LOCK", help="install the embedded model from this file if there is none")
-    lock = parser.parse_args().install
+    parser.add_argument("--scripted", action="store_true", help="use no model, whatever is set up or installed")
+    args = parser.parse_args()
+    lock = Path(args.install) if args.install else None
     prompt = os.environ.get("COVEY_PROMPT", "").strip() or "Say hello, and tell me what Covey is."
     try:
-        return asyncio.run(_tour(prompt, Path(lock) if lock else None))
+        return asyncio.run(_scripted_tour(prompt) if args.scripted else _tour(prompt, lock))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -69,9 +73,14 @@ def main() -> int:
         return 0
 
 
+async def _scripted_tour(prompt: str) -> int:
+    print(f"{TITLE}\nLOCAL=0: no model is asked. This is {WHAT_SCRIPTED_IS}.\n")
+    return _judged(await _show_run(SCRIPTED, prompt))
+
+
 async def _tour(prompt: str, lock: Path | None) -> int:
     model = resolve(await with_defaults(load(None, None, os.environ).config, os.environ, probe), "large")
-    print("Covey: a server with two clients on one session.")
+    print(TITLE)
     if model and model.provider.type != "embedded":
         print(f"The model is {model.provider_id}/{model.model.id}.\n")
         return _judged(await _show_run("", prompt))

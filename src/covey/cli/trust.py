@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 from covey.cli import common, exits
@@ -63,8 +64,11 @@ def _remove(directory: Path) -> int:
 
 
 def _list() -> int:
-    for directory in trusted_directories(os.environ):
+    trusted = trusted_directories(os.environ)
+    for directory in trusted:
         print(plain(directory) + ("" if os.path.isdir(directory) else "  (is not there)"))
+    if not trusted:
+        print("No directory is trusted yet.", file=sys.stderr)
     return exits.OK
 
 

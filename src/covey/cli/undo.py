@@ -9,9 +9,10 @@ import sys
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.ids import find_run
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.protocol.errors import Conflict, NotFound
+from covey.protocol.errors import Conflict
 from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, Workspace
 
 PROMPT_CHARS = 100
@@ -27,19 +28,16 @@ def main(args: argparse.Namespace) -> int:
 async def _undo(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace = await common.join(client, args.cwd)
-        session_id = args.session or await common.latest_session(client, workspace.id)
+        session_id = await common.chosen_session(client, workspace.id, args.session)
+        first = args.to and (await find_run(client, workspace.id, args.to, session_id=session_id)).run_id
         request = UndoTurns(
-            run_id=args.to,
+            run_id=first,
             keep_files=args.keep_files,
             force_files=tuple(os.path.join(_here(args.cwd), path) for path in args.force_file),
             dry_run=args.dry_run,
         )
         try:
             done = await client.undo(workspace.id, session_id, request)
-        except NotFound as error:
-            if error.code not in ("session_not_found", "run_not_found"):
-                raise
-            raise exits.UsageError(error.message) from None
         except Conflict as error:
             if error.code != "undo_conflict":
                 raise
@@ -77,7 +75,8 @@ def _print(done: UndoReceipt, workspace: Workspace, *, is_done: bool) -> None:
         cut = first_line[:PROMPT_CHARS] + ("…" if first_line != turn.prompt.strip() else "")
         print(plain(f"{'Undone' if is_done else 'Would undo'}: {cut or '(a prompt without text)'}"))
     for path in done.restored:
-        print(plain(f"  {'restored' if is_done else 'would restore'} {_named(path, workspace)}"))
+        what = ("removed", "would remove") if path in done.removed else ("restored", "would restore")
+        print(plain(f"  {what[not is_done]} {_named(path, workspace)}"))
     print(f"  {'removed' if is_done else 'would remove'} {done.removed_messages} messages")
     if done.skipped:
         common.complain("these files were left as they are:")

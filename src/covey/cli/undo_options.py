@@ -16,7 +16,8 @@ examples:
 
 A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you are told.
 What commands have changed is not recorded: it stays, and you are told that too. The prompts that are taken
-back are printed, so that you can give them again. `covey status` and --json output of `covey run` name runs.
+back are printed, so that you can give them again. `covey runs --all` lists runs with their ids; the beginning
+of an id will do if no other begins so.
 
 exit codes:
   0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored
@@ -37,12 +38,23 @@ exit codes:
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--session", metavar="ID", default="", help="the session; default: the latest one here")
+    parser.add_argument(
+        "-s",
+        "--session",
+        metavar="ID",
+        default="",
+        help="the session, or the beginning of its id; default: the latest one here",
+    )
 
 
 def _add_undo(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("--to", metavar="RUN", default="", help="take back this run's turn and all after it")
+    parser.add_argument(
+        "--to",
+        metavar="RUN",
+        default="",
+        help="take back the turn of this run, or of the one whose id begins so, and all after it",
+    )
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--keep-files", action="store_true", help="take back the messages only")
     files.add_argument(

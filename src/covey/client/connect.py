@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
@@ -56,21 +56,34 @@ def resolve_address(host: str | None, data_dir: Path | None) -> Address:
     return Address.parse(host) if host else Address(path=str(default_socket(data_dir)))
 
 
+class Owner(NamedTuple):
+    """The server that owns a data directory, as it says itself."""
+
+    address: Address
+    pid: int
+
+
 def owner_address(data_dir: Path) -> Address | None:
-    """Where the server that owns the data directory listens, as it says itself; None if there is none."""
+    """Where the server that owns the data directory listens; None if there is none."""
+    owner = find_owner(data_dir)
+    return owner.address if owner else None
+
+
+def find_owner(data_dir: Path) -> Owner | None:
+    """The server that owns the data directory and listens; None if there is none."""
     try:
         descriptor = os.open(data_dir / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        owner = json.loads(os.pread(descriptor, 4096, 0))
-        address = Address.parse(str(owner["address"]))
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        owner = Owner(Address.parse(str(said["address"])), int(said["pid"]))
         # A server that was killed still seems to speak. Its pid is looked at first: our trying the lock would be in
         # the way of one that starts in its place.
-        os.kill(int(owner["pid"]), 0)
+        os.kill(owner.pid, 0)
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return address if address.is_unix or address.port else None
+        return owner if owner.address.is_unix or owner.address.port else None
     except (OSError, ValueError, KeyError, TypeError):
         pass
     finally:
@@ -223,8 +236,14 @@ class _Server:
                 return False
 
     async def _start(self) -> None:
-        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        log = _fresh_log(self._data_dir)
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            log = _fresh_log(self._data_dir)
+        except OSError as error:
+            raise ServerUnreachable(
+                f"The server could not start: {self._data_dir} cannot be its data directory ({error.strerror}). "
+                "Choose another with --data-dir."
+            ) from None
         begin = log.stat().st_size
         process = _spawn(self._client.address, self._data_dir, log)
         deadline = time.monotonic() + START_S

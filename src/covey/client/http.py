@@ -7,6 +7,8 @@ first word: 200 ms with it, 130 without, with a model that answers at once. HTTP
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -97,7 +99,9 @@ class Http:
         except TimeoutError:
             raise CannotConnect(f"it does not accept connections within {CONNECT_S:g} s") from None
         except OSError as error:
-            raise CannotConnect(error.strerror or str(error)) from None
+            # What asyncio says itself is not for people.
+            said = os.strerror(error.errno) if error.errno and error.errno in errno.errorcode else error.strerror
+            raise CannotConnect(said or str(error)) from None
         return _Connection(*streams)
 
     def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:

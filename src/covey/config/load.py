@@ -123,9 +123,11 @@ def blaming(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The file as TOML; None when there is none."""
+    """The file as TOML; None when there is none. A link that leads nowhere was meant to be one."""
     text = read_text(path)
     if text is None:
+        if path.is_symlink():
+            raise ConfigError(f"{path}: is a link to {path.readlink()}, which is not there")
         return None
     with blaming(path):
         return parse(text)

@@ -139,6 +139,7 @@ class Undos:
             undone=tuple(UndoneTurn(run_id=run.run_id, prompt=run.prompt) for run in turns.runs),
             restored=tuple(_printable(restore.path) for restore in plan.restore),
             removed_messages=len(turns.cut),
+            removed=tuple(_printable(restore.path) for restore in plan.restore if restore.target is None),
             untracked=rules.may_have_more_effects(turns.cut, turns.steps),
             conflicts=tuple(map(_told, plan.conflicts)),
         )
@@ -163,7 +164,8 @@ class Undos:
         skipped = await self._put(row, staged) if staged else []
         left = {obstacle.path for obstacle in skipped}
         restored = tuple(_printable(r.path) for r in plan.restore if r.path not in left)
-        return structs.replace(receipt, restored=restored, skipped=tuple(map(_told, skipped)))
+        removed = tuple(path for path in receipt.removed if path in restored)
+        return structs.replace(receipt, restored=restored, removed=removed, skipped=tuple(map(_told, skipped)))
 
     async def _turns(self, session_id: str, run_id: str) -> _Turns:
         # What was said of runs that have ended may still be on its way to the disk, from which all is read here.

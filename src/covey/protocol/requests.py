@@ -203,6 +203,8 @@ class UndoReceipt(Wire, frozen=True):
     """In their order: a client may offer the first prompt again."""
     restored: tuple[str, ...]
     removed_messages: int
+    removed: tuple[str, ...] = ()
+    """Of those in `restored`: the files that the turns had made, and that are gone again."""
     untracked: bool = False
     """Commands were run, or a call was cut off: what those changed is not known, and stays."""
     skipped: tuple[FileConflict, ...] = ()

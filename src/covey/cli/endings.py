@@ -1,0 +1,62 @@
+"""What is said of a run that did not end well: what happened, in the words of the command line, and what to do now."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from covey.protocol.events import AgentEvent, Event
+from covey.protocol.runs import Run, RunComplete, RunOptions
+
+KEY_REFUSED = (
+    "With a valid key, in the configuration or in the environment, ask again: both are read anew, "
+    "the environment as soon as no other client has this directory open."
+)
+
+
+def in_flags(error: str, options: RunOptions) -> str:
+    """A bound that came with the run is named as it was given: in the configuration nobody would find it."""
+    if options.max_steps:
+        error = error.replace("limits.steps_per_run", "--max-steps")
+    if options.max_cost:
+        error = error.replace("limits.cost_per_run", "--max-cost")
+    return error
+
+
+class Ending:
+    """Fed with the events of a session; knows of one run what its terminal event does not say."""
+
+    def __init__(self, run_id: str, options: RunOptions) -> None:
+        self._run_id = run_id
+        self._options = options
+        self._key_refused = False
+        self._by_shutdown = False
+
+    def event(self, event: Event) -> None:
+        match event.payload:
+            case AgentEvent(run_id=self._run_id, type="re_authenticate"):
+                self._key_refused = True
+            case Run(run_id=self._run_id, cancelled_by=cancelled_by):
+                self._by_shutdown = cancelled_by == "shutdown"
+
+    def worded(self, terminal: RunComplete) -> RunComplete:
+        """The same, with an error that fits the command line."""
+        if not terminal.error:
+            return terminal
+        return structs.replace(terminal, error=in_flags(terminal.error, self._options))
+
+    def told(self, terminal: RunComplete, *, by: str = "") -> str:
+        """What cannot be seen from the answer itself; '' if nothing has to be said. `by`: whom a cancel is from."""
+        if terminal.cancelled and self._by_shutdown:
+            return "the server was stopped, and the run was cancelled with it."
+        if terminal.cancelled:
+            return f"the run was cancelled{by}."
+        if terminal.interrupted:
+            session = terminal.session_id
+            return (
+                f"{terminal.error or 'the server was killed while the run was active'}\n"
+                f"What it had done by then stays done, and is not repeated: `covey sessions show {session}` shows it, "
+                f'`covey run -s {session} "go on"` goes on from there.'
+            )
+        if terminal.error and self._key_refused:
+            return f"{terminal.error}\n{KEY_REFUSED}"
+        return terminal.error or ""
