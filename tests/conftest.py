@@ -1,8 +1,16 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and how examples are made up."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples each time, however long a busy machine takes for one of them: what fails here fails everywhere.
+# `pytest --hypothesis-profile=default` makes up others.
+settings.register_profile(
+    "steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -62,6 +62,14 @@ models = [{{ id = "default" }}]
 """
 
 
+def has_ended(pid: int) -> bool:
+    """It may still be listed, until its parent has asked how it ended."""
+    try:
+        return " Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+
+
 def until(condition: Callable[[], Any], what: str) -> Any:
     """Wait for a condition of the world outside, which cannot wake us."""
     deadline = time.monotonic() + WAIT_S
@@ -146,6 +154,7 @@ class Home:
         pid = server_pid(Address(path=str(self.socket)))
         if pid:
             os.kill(pid, signal.SIGKILL)
+            until(lambda: has_ended(pid), "the end of a killed server")
         shutil.rmtree(self.runtime)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import json
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from covey.protocol.build import current_build
 from covey.protocol.errors import Unauthorized
 from covey.protocol.paths import Address, UnsafeDirectory
 from tests.cli.conftest import WAIT_S, Home, finish, read_until
+from tests.support.machine import free_port
 from tests.support.stub_server import Connection, Request, StubServer, answer
 
 VERSION = {"version": "0.0.1", "commit": "", "build_id": "other", "python_version": "3", "platform": "linux"}
@@ -27,12 +27,6 @@ BUSY = {"message": "the server has work", "code": "busy"}
 
 def starts(home: Home) -> int:
     return (home.data_dir / "server.log").read_text().count("covey: listening on unix://")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_many_commands_at_once_start_one_server(own_home: Home) -> None:

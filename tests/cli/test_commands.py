@@ -13,7 +13,7 @@ import pytest
 from covey import __version__
 from covey.cli import exits, main, stop
 from covey.client.connect import owner_address
-from tests.cli.conftest import Home, finish, read_until
+from tests.cli.conftest import Home, finish, has_ended, read_until
 from tests.support.stub_server import Connection, Request, StubServer, answer
 
 pytestmark = pytest.mark.anyio
@@ -24,14 +24,6 @@ VERSION = {"version": __version__, "commit": "", "build_id": "", "python_version
 def ask(home: Home, *args: str) -> str:
     """Have something in a session, and give its id."""
     return str(json.loads(home.covey("run", "--json", *args).stdout)["session_id"])
-
-
-def has_ended(pid: int) -> bool:
-    """It may still be listed, until its parent has asked how it ended."""
-    try:
-        return " Z " in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True
 
 
 def test_status_tells_what_runs(home: Home) -> None:

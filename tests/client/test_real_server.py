@@ -73,17 +73,17 @@ async def cutting_proxy(target: Address, seed: int) -> AsyncIterator[Address]:
         nonlocal connections
         connections += 1
         budget = chance.randrange(200, 3000) + 500 * connections
-        inner_reader, inner_writer = await asyncio.open_connection(target.host, target.port)
-        pumps = {
-            asyncio.create_task(pump(reader, inner_writer, 1_000_000)),
-            asyncio.create_task(pump(inner_reader, writer, budget)),
-        }
+        writers, pumps = [writer], set[asyncio.Task[None]]()
         try:
+            inner_reader, inner_writer = await asyncio.open_connection(target.host, target.port)
+            writers.append(inner_writer)
+            pumps.add(asyncio.create_task(pump(reader, inner_writer, 1_000_000)))
+            pumps.add(asyncio.create_task(pump(inner_reader, writer, budget)))
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in pumps:
                 task.cancel()
-            for closing in (writer, inner_writer):
+            for closing in writers:
                 closing.transport.abort()
             await asyncio.gather(*pumps, return_exceptions=True)
 
@@ -145,7 +145,7 @@ async def test_runs_can_be_watched_edited_and_cancelled(client: Client, server: 
     assert (first.run_id, first.seq > 0) == ("watched", True)
     for name in ("two", "three", "four"):
         await client.post_prompt(workspace, PostPrompt(session_id=session, prompt=name, run_id=f"run-{name}"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await client.queued_count(workspace, session) < 3:
             await asyncio.sleep(0.01)
     assert await client.queued_prompts(workspace, session) == ("two", "three", "four")
@@ -158,7 +158,7 @@ async def test_runs_can_be_watched_edited_and_cancelled(client: Client, server: 
     assert [run.run_id for run in await client.runs(workspace, session_id=session, state="active")] == ["watched"]
     receipt = await client.cancel_session(workspace, session)
     assert [covered.run_id for covered in receipt.covered] == ["watched"]
-    assert (await client.run(workspace, "watched", wait=10)).state == "cancelled"
+    assert (await client.run(workspace, "watched", wait=30)).state == "cancelled"
     with pytest.raises(NotFound):
         await client.run(workspace, "never")
 

@@ -26,7 +26,7 @@ class Servers:
         self.asked.append(base_url)
         if len(self.asked) == 3:
             self.all_asked.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.all_asked.wait()
         return self.answers.get(base_url)
 

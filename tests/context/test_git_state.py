@@ -16,6 +16,12 @@ from covey.context.git import MAX_CHANGES, GitState, find_root, read_state
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine git may take longer than Covey waits for it: then nothing of it would be told."""
+    monkeypatch.setattr(git, "GIT_SECONDS", 60.0)
+
+
 class Repository:
     """A repository of its own, made with the real git."""
 
@@ -32,7 +38,7 @@ class Repository:
             "GIT_COMMITTER_NAME": "Ann",
             "GIT_COMMITTER_EMAIL": "ann@example.com",
         }
-        done = subprocess.run(["git", *args], cwd=self.path, env=env, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["git", *args], cwd=self.path, env=env, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -292,7 +298,7 @@ def hostile(repository: Repository, marker: Path) -> None:
 
 
 def plain_git(repository: Repository, *args: str) -> None:
-    subprocess.run(["git", *args], cwd=repository.path, env=ENV, capture_output=True, timeout=30, check=False)
+    subprocess.run(["git", *args], cwd=repository.path, env=ENV, capture_output=True, timeout=100, check=False)
 
 
 def test_a_hostile_repository_runs_nothing(repository: Repository, tmp_path: Path) -> None:
@@ -372,7 +378,7 @@ def test_a_git_that_hangs_is_ended(repository: Repository, tmp_path: Path, monke
     monkeypatch.setattr(git, "GIT_SECONDS", 0.3)
     began = time.monotonic()
     state = read_state(repository.path, {"PATH": str(tmp_path / "bin")})
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert state is not None and (state.branch, state.changes, state.commits) == ("main", None, ())
     for pid in pids.read_text().split() if pids.exists() else []:
         assert not os.path.exists(f"/proc/{pid}")

@@ -18,7 +18,8 @@ from tests.support import oracle
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, provider_config
 
-MARKER = "covey-crash-test"
+MARKER = f"covey-crash-test-{os.getpid()}."
+"""In the command lines of this process's own servers: others may run the same tests beside it."""
 GONE = (ConnectionError, http.client.HTTPException, TimeoutError, OSError)
 REFUSED = re.compile("workspace_closing|shutting_down|store_unavailable")
 """What a server in trouble may answer: it promises nothing then."""
@@ -135,7 +136,7 @@ def test_r15_killed_at_every_commit(tmp_path: Path, when: str) -> None:
         directory = tmp_path / f"{when}-{number}"
         directory.mkdir()
         survived = strike(directory, f"kill:{when}:{number}")
-    assert number > 15, f"the load has only {number} commits"
+    assert number > 12, f"the load has only {number} commits"  # it waits for at least so many, one after the other
 
 
 @pytest.mark.timeout(600)

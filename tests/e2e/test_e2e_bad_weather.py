@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,15 @@ from typing import Any
 import pytest
 
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
+from tests.support.machine import refusing_port
 from tests.support.server import Server, Workspace, outline, provider_config, running
 from tests.support.stream import Stream
 
 KEY = "sk-do-not-tell-anybody-0123456789"
-PROVIDER = f'api_key = "{KEY}"\nidle_timeout_s = 1\nmax_attempts = 2'
+SETTINGS = f'api_key = "{KEY}"\nmax_attempts = 2\nidle_timeout_s = '
+HASTY = "hasty/fake"
+"""The same model behind a provider that waits a second for it. Only who tests silence asks it: any answer of a busy
+machine may take a second."""
 OVERLOADED = 'data: {"error": {"message": "overloaded, come back later"}}\n\n'
 NAMELESS = 'data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "x"}]}}]}\n\n'
 
@@ -42,7 +45,8 @@ FAILURES: dict[str, tuple[Reply, str]] = {
 
 @pytest.fixture
 def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
-    with running(tmp_path, provider_config(model.url, provider=PROVIDER)) as started:
+    hasty = f'[providers.hasty]\ntype = "openai-compatible"\nname = "fake"\nbase_url = "{model.url}"\n{SETTINGS}1'
+    with running(tmp_path, provider_config(model.url, hasty, provider=f"{SETTINGS}20")) as started:
         yield started
 
 
@@ -50,7 +54,7 @@ def check_failed(workspace: Workspace, stream: Stream, session: str, told: str) 
     """The run `bad` has failed as it should; gives its terminal event."""
     terminal = stream.terminal("bad")
     assert told in terminal["error"]
-    assert terminal["error"].startswith("fake: ")
+    assert terminal["error"].startswith(("fake: ", "hasty: "))
     run = workspace.run("bad")
     assert (run["state"], run["error"]) == ("failed", terminal["error"])
     messages = workspace.messages(session)
@@ -66,7 +70,7 @@ def test_r8_a_model_that_fails(server: Server, workspace: Workspace, model: Fake
     model.on(lambda request: reply if request.prompt == "bad" else Reply(text="fine"))
     session = workspace.session()
     stream = workspace.stream()
-    workspace.prompt(session, "bad", run_id="bad")
+    workspace.prompt(session, "bad", run_id="bad", model=HASTY if name.startswith("silent") else "")
     workspace.prompt(session, "good", run_id="good")
     assert stream.terminal("good")["text"] == "fine"
     check_failed(workspace, stream, session, told)
@@ -80,10 +84,9 @@ def test_r8_a_model_that_fails(server: Server, workspace: Workspace, model: Fake
 
 
 def test_r8_a_model_that_refuses_connections(tmp_path: Path) -> None:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = listener.getsockname()[1]
-    config = provider_config(f"http://127.0.0.1:{port}/v1", provider="max_attempts = 1")
-    with running(tmp_path, config) as server:
+    with contextlib.ExitStack() as stack:
+        url = f"http://127.0.0.1:{stack.enter_context(refusing_port())}/v1"
+        server = stack.enter_context(running(tmp_path, provider_config(url, provider="max_attempts = 1")))
         workspace = server.workspace()
         session = workspace.session()
         stream = workspace.stream()

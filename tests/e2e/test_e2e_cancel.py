@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Server, Workspace, finish_of, outline, text_of, until
+from tests.support.server import (
+    Server,
+    Workspace,
+    finish_of,
+    outline,
+    provider_config,
+    running,
+    text_of,
+    until,
+)
 
 
 def hanging(request: Recorded) -> Reply:
@@ -260,28 +272,38 @@ def test_r4_a_cancel_stays_in_its_session(workspace: Workspace, model: FakeModel
     assert workspace.ended("r2")["state"] == "completed"
 
 
+@pytest.fixture
+def unhurried(tmp_path: Path, model: FakeModel) -> Iterator[Workspace]:
+    """Here no turn is abandoned and no silent model given up before a test fails: only a cancel can end them."""
+    config = provider_config(model.url, "[limits]\ncancel_grace_s = 300", provider="idle_timeout_s = 300")
+    with running(tmp_path, config) as server:
+        workspace = server.workspace()
+        yield workspace
+        workspace.close()
+
+
 @pytest.mark.parametrize("gate", [-1, 0], ids=["before the status line", "before the first word"])
-def test_r5_a_silent_model_does_not_delay_a_cancel(workspace: Workspace, model: FakeModel, gate: int) -> None:
+def test_r5_a_silent_model_does_not_delay_a_cancel(unhurried: Workspace, model: FakeModel, gate: int) -> None:
     model.on(lambda request: Reply(gates={gate: "never"}))
-    session = workspace.session()
-    stream = workspace.stream()
-    workspace.prompt(session, "hello", run_id="r1")
+    session = unhurried.session()
+    stream = unhurried.stream()
+    unhurried.prompt(session, "hello", run_id="r1")
     model.wait_for(lambda: len(model.requests) == 1)
-    workspace.cancel(session)
-    assert stream.terminal("r1", timeout=3)["cancelled"] is True
+    unhurried.cancel(session)
+    assert stream.terminal("r1")["cancelled"] is True
     model.wait_for(lambda: model.requests[0].closed_early_at is not None)
     assert not stream.errors
 
 
-def test_r5_a_cancel_during_the_wait_before_a_retry(workspace: Workspace, model: FakeModel) -> None:
+def test_r5_a_cancel_during_the_wait_before_a_retry(unhurried: Workspace, model: FakeModel) -> None:
     model.on(lambda request: Reply(status=429, body="{}", headers={"retry-after": "50"}))
-    session = workspace.session()
-    stream = workspace.stream()
-    workspace.prompt(session, "hello", run_id="r1")
+    session = unhurried.session()
+    stream = unhurried.stream()
+    unhurried.prompt(session, "hello", run_id="r1")
     stream.wait_for(lambda seen: [e for e in seen if e.type == "agent_event" and e.payload["type"] == "retry"])
-    assert workspace.run("r1")["waiting_on"] == "retry"
-    workspace.cancel(session)
-    assert stream.terminal("r1", timeout=3)["cancelled"] is True
+    assert unhurried.run("r1")["waiting_on"] == "retry"
+    unhurried.cancel(session)
+    assert stream.terminal("r1")["cancelled"] is True
     assert not stream.errors
 
 

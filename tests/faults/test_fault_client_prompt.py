@@ -27,6 +27,8 @@ from tests.support.server import Server, Workspace, outline, text_of
 FAULTS: tuple[Fault, ...] = ("cut", "reset", "half_close")
 TEXT_GARBAGE = "\N{SNOWMAN}garbage".encode()[1:]
 """Not valid UTF-8, but nothing that JSON forbids: a careless reader makes a text of it."""
+ANSWER_S = 5.0
+"""After this a client gives up an answer. Those that are only late, because all ask at once, must not take as long."""
 HEAD = 180
 """The head of a stream's answer has so many bytes. A first connection that breaks within it is a failure at once."""
 LOST: dict[str, Callable[[int], Plan]] = {
@@ -66,7 +68,7 @@ class Trial:
 
     async def go(self, **options: Any) -> None:
         with FaultProxy(self.workspace.server.port, self._decide) as proxy:
-            async with through(proxy, self.workspace.server, **options) as client, asyncio.timeout(60):
+            async with through(proxy, self.workspace.server, **options) as client, asyncio.timeout(90):
                 try:
                     self.terminal = await self._run(client)
                 except (ServerUnreachable, CoveyError) as error:
@@ -118,7 +120,7 @@ async def test_r14_a_post_that_was_lost_is_repeated_and_runs_once(
 ) -> None:
     """At every place: before the server has read it, after it was accepted, in the middle of the answer."""
     trials = [Trial(workspace, n, first(is_prompt, LOST[lost](n))) for n in range(16)]
-    await asyncio.gather(*(trial.go(answer_s=2.0) for trial in trials))
+    await asyncio.gather(*(trial.go(answer_s=ANSWER_S) for trial in trials))
     for trial in trials:
         trial.check_done_once(model)
         assert trial.struck == 1
@@ -133,7 +135,7 @@ async def test_r14_both_ways_are_bad_for_a_while(workspace: Workspace, model: Fa
         return Plan(down=Way(after=after, fault=FAULTS[link.number % 3])) if link.number < 6 else Plan()
 
     trials = [Trial(workspace, n, decide) for n in range(4)]
-    await asyncio.gather(*(trial.go(answer_s=2.0) for trial in trials))
+    await asyncio.gather(*(trial.go(answer_s=ANSWER_S) for trial in trials))
     for trial in trials:
         assert trial.struck >= 3
         trial.check_done_once(model)
@@ -150,7 +152,7 @@ async def test_garbage_from_the_server_is_never_taken_for_an_answer(
     trials = [
         Trial(workspace, n, first(where, Plan(down=Way(after=n, fault="garbage", garbage=garbage)))) for n in positions
     ]
-    await asyncio.gather(*(trial.go(answer_s=2.0) for trial in trials))
+    await asyncio.gather(*(trial.go(answer_s=ANSWER_S) for trial in trials))
     for trial in trials:
         if where is is_stream and not trial.links[0].struck:
             continue  # the stream was shorter than that
@@ -164,7 +166,7 @@ async def test_garbage_from_the_server_is_never_taken_for_an_answer(
 @pytest.mark.anyio
 async def test_garbage_in_every_answer_is_a_failure(workspace: Workspace) -> None:
     trial = Trial(workspace, 1, lambda link: Plan(down=Way(after=9, fault="garbage")))
-    await trial.go(answer_s=2.0)
+    await trial.go(answer_s=ANSWER_S)
     assert trial.terminal is None
     assert isinstance(trial.error, ServerUnreachable)
     assert trial.accepted == 0
@@ -176,7 +178,7 @@ async def test_a_prompt_garbled_on_its_way_is_never_run_as_it_arrived(workspace:
         Trial(workspace, n, first(is_prompt, Plan(up=Way(after=n * 19, fault="garbage", garbage=g))))
         for n, g in enumerate([b"###", TEXT_GARBAGE, Way().garbage] * 8)
     ]
-    await asyncio.gather(*(trial.go(answer_s=2.0) for trial in trials))
+    await asyncio.gather(*(trial.go(answer_s=ANSWER_S) for trial in trials))
     for trial in trials:
         runs = workspace.get(f"/runs?session_id={trial.session}")
         assert [run["prompt"] for run in runs] in ([], [trial.prompt])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
-import statistics
 import struct
 import time
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ import pytest
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
 from covey.protocol.paths import Address
+from covey.server.event_stream import STALLED_S
 from tests.faults.watching import FIRST_DELAY_S, Watcher, client_of, place, same_bytes
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.fault_proxy import FaultProxy, Plan, Way
@@ -89,19 +90,23 @@ class Visitor:
 def settled(server: Server) -> tuple[int, int]:
     """Descriptors and memory once everybody has left and everything has run."""
     until(lambda: server.metric("event_streams_open") == 0)
-    until(lambda: sum(server.open_runs(state) for state in ("accepted", "queued", "active")) == 0, 30)
+    until(lambda: sum(server.open_runs(state) for state in ("accepted", "queued", "active")) == 0, 60)
     return server.descriptors(), server.resident_bytes()
 
 
-def latency_s(workspace: Workspace) -> float:
-    """How long a prompt takes from the post to the known end, in the middle of many."""
+def cpu_s(server: Server) -> float:
+    """What the server has worked so far: unlike time on the wall, it does not depend on what else the machine does."""
+    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def effort_s(workspace: Workspace) -> float:
+    """What fifty prompts cost the server, one after the other, from the post to the known end."""
     session = workspace.session()
-    times = []
-    for _ in range(25):
-        start = time.perf_counter()
+    start = cpu_s(workspace.server)
+    for _ in range(50):
         workspace.ended(workspace.prompt(session, "hello")["run_id"])
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return cpu_s(workspace.server) - start
 
 
 @pytest.mark.anyio
@@ -121,13 +126,13 @@ async def test_r16_fifty_clients_come_and_go_a_thousand_times(
 
     await come_and_go(0, 250)
     descriptors, memory = await asyncio.to_thread(settled, server)
-    latency = await asyncio.to_thread(latency_s, workspace)
+    effort = await asyncio.to_thread(effort_s, workspace)
     await come_and_go(1, VISITS)
     # The model's connections are kept for the next prompt: as many as there ever were prompts at once.
     await asyncio.to_thread(until, lambda: settled(server)[0] <= descriptors + CLIENTS)
-    after = await asyncio.to_thread(latency_s, workspace)
+    after = await asyncio.to_thread(effort_s, workspace)
     assert server.resident_bytes() <= memory + 24 * MIB
-    assert after <= 3 * latency + 0.05
+    assert after <= 3 * effort + 0.5
 
 
 def answer(request: Recorded) -> Reply:
@@ -165,6 +170,7 @@ def peak_bytes(server: Server) -> int:
 
 
 @pytest.mark.anyio
+@pytest.mark.timeout(300)
 async def test_scenario_22_twenty_clients_stop_reading_while_50000_deltas_stream(
     server: Server, workspace: Workspace, model: FakeModel
 ) -> None:
@@ -172,7 +178,7 @@ async def test_scenario_22_twenty_clients_stop_reading_while_50000_deltas_stream
     model.on(answer)
     session = workspace.session()
     first = Plan(down=Way(after=2000, fault="stall"))
-    async with AsyncExitStack() as stack, asyncio.timeout(100):
+    async with AsyncExitStack() as stack, asyncio.timeout(250):
         proxy = stack.enter_context(
             FaultProxy(server.port, lambda link: first if link.number < STALLED // 2 else Plan())
         )
@@ -186,7 +192,7 @@ async def test_scenario_22_twenty_clients_stop_reading_while_50000_deltas_stream
         stalled += [await crowd.watcher(start, proxy.port, silence_s=1.0) for _ in range(STALLED // 2)]
         together = await run_time_s(workspace, session, readers, "together")
         assert proxy.struck == STALLED // 2
-        assert together <= 2 * alone + 2
+        assert together <= 3 * alone + STALLED_S / 2  # a server that waited for one of them would do so for STALLED_S
         assert peak_bytes(server) <= memory + 120 * MIB
         await asyncio.gather(*(watcher.until_end("together") for watcher in stalled))
         async with Client(Address(host="127.0.0.1", port=server.port), token=server.token) as client:

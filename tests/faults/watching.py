@@ -51,13 +51,23 @@ def is_prompt(link: Link) -> bool:
 
 @dataclass
 class Script:
-    """For each client, the plans of its first, second, third stream; later ones are not disturbed."""
+    """For each client, what happens to its first, second, third stream; later ones are not disturbed.
+
+    A stream that ended before its fault struck does not count: on a busy machine a client may give it up before that.
+    """
 
     streams: dict[int, list[Plan]] = field(default_factory=dict)
+    _last: dict[int, Link] = field(default_factory=dict)
 
     def __call__(self, link: Link) -> Plan:
-        plans = self.streams.get(number_of(link)) if is_stream(link) else None
-        return plans.pop(0) if plans else Plan()
+        number = number_of(link)
+        plans = self.streams.get(number) if is_stream(link) else None
+        if not plans:
+            return Plan()
+        if number in self._last and self._last[number].struck:
+            plans.pop(0)
+        self._last[number] = link
+        return plans[0] if plans else Plan()
 
 
 def through(proxy: FaultProxy, server: Server, number: int = 0, **options: Any) -> Client:

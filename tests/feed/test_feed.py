@@ -68,6 +68,25 @@ async def test_growth_of_a_message_that_is_not_in_progress_is_not_told() -> None
     assert feed.live == {}
 
 
+# ── what a client with deltas can rely on ──
+
+
+async def test_a_part_that_begins_is_told_by_a_whole_message_before_it_grows() -> None:
+    feed = Feed(1, 0)
+    with_deltas, without = Reader(feed), Reader(feed, deltas=False)
+    publish(feed, created(message("m")))
+    feed.grow(delta("m", 0, "so "))
+    feed.grow(delta("m", 0, "Hel", part=1))
+    feed.grow(delta("m", 3, "lo", part=1))
+    with_deltas.take_all()
+    without.take_all()
+    told = [(event.type, len(getattr(event.payload, "parts", ()))) for event in with_deltas.events]
+    growth = ("message_delta", 0)
+    assert told == [("message", 0), ("message", 1), growth, ("message", 2), growth, growth]
+    assert with_deltas.ids[1:] == [""] * 5
+    assert [event.type for event in without.events] == ["message"], "the rest comes as whole messages in time"
+
+
 # ── cost ──
 
 
@@ -77,7 +96,7 @@ async def test_clients_at_the_same_place_get_the_very_same_bytes() -> None:
     stream(feed, ["Hel", "lo"])
     await tick()
     first, *others = [reader.take() for reader in readers]
-    assert first.count(b"data: ") == 3
+    assert first.count(b"data: ") == 4
     assert all(other is first for other in others)
 
 
@@ -102,7 +121,7 @@ async def test_each_event_is_encoded_once_however_many_read_it(monkeypatch: pyte
     for reader in readers:
         reader.take_all()
         assert reader.messages["m"] == ["x" * 400]
-    assert encoded == 400
+    assert encoded == 401  # and the message once more, when its text began
 
 
 async def test_without_readers_nothing_is_kept_and_nothing_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +192,7 @@ async def test_one_turn_of_the_loop_is_told_in_one_go() -> None:
     for number in range(10):
         publish(feed, created(message(str(number))))
     assert not waiting.done()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
     reader.take()
     assert len(reader.ids) == 10
 
@@ -185,7 +204,7 @@ async def test_nobody_sleeps_through_an_event(monkeypatch: pytest.MonkeyPatch) -
     for turns in range(4):
         publisher = asyncio.create_task(_publish_after(feed, turns))
         while not reader.take():
-            await asyncio.wait_for(reader.subscription.wait(), 5)
+            await asyncio.wait_for(reader.subscription.wait(), 30)
         await publisher
     assert len(reader.ids) == 4
 
@@ -216,9 +235,9 @@ async def test_closing_wakes_everybody_and_lets_them_read_to_the_end() -> None:
     await tick()
     publish(feed, created(message("last words")))
     feed.close()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
     for reader in (idle, behind):
         assert not reader.subscription.closed
         reader.take_all()
         assert reader.ids == ["1.1"]
-        await asyncio.wait_for(reader.subscription.wait(), 5)  # a closed feed is never waited for
+        await asyncio.wait_for(reader.subscription.wait(), 30)  # a closed feed is never waited for

@@ -158,6 +158,7 @@ def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
         yield started
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", range(ROUNDS or 1))
 def test_every_answer_and_every_end_is_one_that_the_rules_allow(server: Server, model: FakeModel, number: int) -> None:
     """The default round is always the same one. A failure is not made smaller: the server's timing is its own."""

@@ -136,7 +136,7 @@ LONG_NESTED = (
 def test_ten_thousand_characters_are_read_at_once(piece: str) -> None:
     text = (piece * 10_000)[:10_000]
     best = min(_seconds(text) for _ in range(5))
-    assert best < 0.05, f"{best:.3f} s"
+    assert best < 0.25, f"{best:.3f} s"  # a tenth of it, on a machine that is not slow
 
 
 def _seconds(text: str) -> float:

@@ -55,7 +55,7 @@ def text(facts: list[ModelFact]) -> str:
 @asynccontextmanager
 async def client(url: str, kind: type[WireClient] = OpenAICompatible, **settings: Any) -> AsyncIterator[WireClient]:
     """A client for the fake model at `url`."""
-    fields: dict[str, Any] = {"type": "openai-compatible", "base_url": url, "api_key": KEY, "idle_timeout_s": 5.0}
+    fields: dict[str, Any] = {"type": "openai-compatible", "base_url": url, "api_key": KEY, "idle_timeout_s": 60.0}
     opened = kind("local", ProviderSettings(**fields | settings))
     try:
         yield opened

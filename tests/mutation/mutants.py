@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,7 +29,10 @@ _SKIPPED = (ast.AnnAssign, ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed source. `name` tells where and what, and stays the same while that line does."""
+    """One changed source. `name` tells where and what, and stays the same while that line does.
+
+    A further one of the same name has a number: `#2`.
+    """
 
     name: str
     source: str
@@ -37,12 +41,21 @@ class Mutant:
 def mutants(source: str) -> Iterator[Mutant]:
     """Every mutant of a module."""
     tree = ast.parse(source)
+    lines = source.splitlines()
+    names = Counter[str]()
     for path, node in list(_walk(tree, ())):
         for what, changed in _changes(node):
             mutated = copy.deepcopy(tree)
             _put(mutated, path, changed)
-            line = source.splitlines()[node.lineno - 1].strip()
-            yield Mutant(f"{line}  →  {what}", ast.unparse(ast.fix_missing_locations(mutated)))
+            name = f"{lines[node.lineno - 1].strip()}  →  {what}"
+            names[name] += 1
+            numbered = name if names[name] == 1 else f"{name} #{names[name]}"
+            yield Mutant(numbered, ast.unparse(ast.fix_missing_locations(mutated)))
+
+
+def unchanged(source: str) -> str:
+    """The same module in the same spelling, with nothing changed."""
+    return ast.unparse(ast.parse(source))
 
 
 Path = tuple[tuple[str, int | None], ...]

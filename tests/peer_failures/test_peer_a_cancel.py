@@ -46,7 +46,7 @@ def test_a2_a_cancel_while_the_provider_is_being_reached(
     workspace.cancel(session)
     run = workspace.ended(run_id)
     assert run["state"] == "cancelled"
-    assert run["ended_at"] - run["started_at"] < 5
+    assert run["ended_at"] - run["started_at"] < 20, "it waited until the silence was too long"
 
 
 @pytest.mark.anyio

@@ -102,7 +102,7 @@ def proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProx
 
 
 async def answer_of(server: Server, port: int, workspace: Workspace, request: PostPrompt) -> RunComplete:
-    async with Client(Address(host="127.0.0.1", port=port), token=server.token) as client, asyncio.timeout(20):
+    async with Client(Address(host="127.0.0.1", port=port), token=server.token) as client, asyncio.timeout(60):
         return await prompt.run_prompt(client, workspace.id, request)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from tests.peer_failures.conftest import SILENCE, NewRunId, ask
 from tests.server.site import CLIENT, Watcher, serving
 from tests.support.fake_model import FakeModel
 from tests.support.fault_proxy import FaultProxy, Link, Plan, Way
+from tests.support.machine import refusing_port
 from tests.support.server import Server, Workspace, until
 from tests.support.stream import Seen, Stream
 
@@ -60,7 +62,7 @@ async def client(server: Server) -> AsyncIterator[Client]:
 async def until_end(stream: EventStream, run_id: str) -> list[Event]:
     """All that the stream gives, up to the end of the run."""
     seen = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for event in stream:
             seen.append(event)
             if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
@@ -81,19 +83,28 @@ def test_e1_what_happens_while_a_client_subscribes_is_told_to_it_once(
     workspace: Workspace, new_run_id: NewRunId
 ) -> None:
     first = workspace.stream()
-    run_ids = [new_run_id() for _ in range(12)]
+    run_ids: list[str] = []
     joined: list[tuple[str, Stream]] = []
+    enough = threading.Event()
 
-    def run(run_id: str) -> None:
-        workspace.prompt(workspace.session(), "hello", run_id=run_id)
+    def run() -> None:
+        """There is something to be told for as long as somebody joins, however long that takes."""
+        while not enough.is_set():
+            run_id = new_run_id()
+            workspace.prompt(workspace.session(), "hello", run_id=run_id)
+            run_ids.append(run_id)
 
     with ThreadPoolExecutor(3) as pool:
-        work = pool.map(run, run_ids)
+        work = [pool.submit(run) for _ in range(3)]
         last_id = first.last_id
-        for _ in range(8):
-            last_id = first.wait_for(partial(newer, last_id))
-            joined.append((last_id, workspace.stream(last_event_id=last_id)))
-        list(work)
+        try:
+            for _ in range(8):
+                last_id = first.wait_for(partial(newer, last_id))
+                joined.append((last_id, workspace.stream(last_event_id=last_id)))
+        finally:
+            enough.set()
+        for future in work:
+            future.result()
     for run_id in run_ids:
         first.terminal(run_id)
     for last_id, stream in joined:
@@ -119,15 +130,15 @@ async def test_e2_a_client_whose_connection_breaks_misses_and_repeats_nothing(
                 workspace.prompt(session, ask("hello", {"text": "word ", "chunks": 40, "delay_ms": 1}), run_id=run_id)
                 ids = [events.last_event_id]
                 transcript = Transcript()
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     async for event in events:
                         transcript.apply(event)
                         ids += [events.last_event_id] if events.last_event_id != ids[-1] else []
-                        if isinstance(event.payload, RunComplete):
+                        if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
                             break
         assert proxy.struck > 3
     assert is_gapless(ids)
-    assert plain(transcript) == workspace.messages(session)
+    assert plain(m for m in transcript if m.session_id == session) == workspace.messages(session)
 
 
 @pytest.mark.anyio
@@ -181,11 +192,12 @@ async def test_e6_a_new_connection_has_the_options_of_the_first(
     async with EventStream(client, workspace.id, session_id=session) as stream:
         for _ in range(3):
             run_id = new_run_id()
-            workspace.prompt(other, "not for everybody")
+            elsewhere = workspace.prompt(other, "not for everybody")["run_id"]
             workspace.prompt(session, "hello", run_id=run_id)
             seen = await until_end(stream, run_id)
             assert {event.session_id for event in seen} <= {session, ""}
             stream.reconnect()
+            workspace.ended(elsewhere)
 
 
 @pytest.mark.anyio
@@ -198,7 +210,7 @@ async def test_e7_who_comes_back_in_the_middle_of_an_answer_has_the_whole_of_it(
         reply = {"text": "{n} wörd 🐦 ", "chunks": 30, "gates": {"10": run_id, "20": f"{run_id}.more"}}
         workspace.prompt(session, ask("hello", reply), run_id=run_id)
         for gate, chunks in ((run_id, 10), (f"{run_id}.more", 20)):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while "".join(message.text for message in transcript).count("wörd") < chunks:
                     transcript.apply(await anext(stream))
             stream.reconnect()
@@ -287,9 +299,9 @@ def test_e11_nothing_is_left_of_a_thousand_clients_that_came_and_went(server: Se
     descriptors, memory = settled()
     for _ in range(20):
         fifty_come_and_go()
-    after_descriptors, after_memory = settled()
-    assert after_descriptors <= descriptors + 2
-    assert after_memory <= memory + 16 * 1024 * 1024
+    settled()
+    until(lambda: server.descriptors() <= descriptors + 2)  # the server has yet to see who hung up last
+    assert server.resident_bytes() <= memory + 16 * 1024 * 1024
 
 
 def test_e12_each_of_several_tabs_gets_every_event(workspace: Workspace, new_run_id: NewRunId) -> None:
@@ -323,20 +335,19 @@ async def test_e13_a_client_that_cannot_connect_goes_on_trying_and_makes_up_no_e
         async with Client(Address(host="127.0.0.1", port=proxy.port), token=server.token) as far:
             running = prompt.run_prompt(far, workspace.id, request, on_accepted=lambda receipt: accepted.set())
             answering = asyncio.create_task(running)
-            await asyncio.wait_for(accepted.wait(), 10)
+            await asyncio.wait_for(accepted.wait(), 30)
             is_down = True
             await asyncio.to_thread(proxy.wait_for, lambda: proxy.struck > 8)
             assert not answering.done()
             workspace.cancel(session)
             workspace.ended(run_id)
             is_down = False
-            assert (await asyncio.wait_for(answering, 20)).cancelled
+            assert (await asyncio.wait_for(answering, 60)).cancelled
 
 
 def test_e14_without_a_server_a_command_creates_nothing(server: Server, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    code, out, err = finish(covey(server, "run", "hello", cwd=tmp_path, port=port))
+    with refusing_port() as port:
+        code, out, err = finish(covey(server, "run", "hello", cwd=tmp_path, port=port))
     assert (code, out) == (exits.UNREACHABLE, "")
     assert "Start one with" in err
     assert list(tmp_path.iterdir()) == []

@@ -298,13 +298,16 @@ async def test_a_client_that_does_not_read_is_ended_and_the_others_see_everythin
         assert not reading.ended
 
 
-async def test_a_quiet_stream_is_kept_alive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_busy", [False, True], ids=["quiet", "busy"])
+async def test_a_comment_comes_each_15_seconds_whatever_else_does(tmp_path: Path, is_busy: bool) -> None:
     async with serving(tmp_path) as site:
         at = await place(site)
         watcher = await at.attached()
         (stream,) = site.app.streams
         await asyncio.sleep(0)
-        stream.sent_at -= event_stream.HEARTBEAT_S + 1
+        stream._beat_at -= event_stream.HEARTBEAT_S + 1
+        if not is_busy:
+            stream.sent_at = stream._beat_at
         stream.beat(asyncio.get_running_loop().time())
         await watcher.until(lambda: watcher.data.endswith(b": keep-alive\n\n"))
         assert watcher.frames == []

@@ -88,12 +88,15 @@ def test_events_are_numbered_without_gaps_for_each_workspace(store: Store) -> No
     assert store.log_bounds("nobody") == LogBounds(0, 0)
     assert [event.seq for event in store.events("w", 1, 3, "", 100)] == [2, 3]
     assert store.events("w", 0, 4, "", 1)[0].encoded == encode_event(one)
+    assert store.next_size("w", 0, 4, "") == len(encode_event(one))
+    assert store.next_size("w", 4, 4, "") == 0
 
 
 def test_events_of_one_session_come_with_those_of_none(store: Store) -> None:
     everywhere = Event("updated", session("a"), "")
     store.commit([change(events=(created(session("a")), created(session("b")), everywhere))])
     assert [event.seq for event in store.events("w", 0, 9, "b", 100)] == [2, 3]
+    assert store.next_size("w", 0, 9, "b") == len(encode_event(created(session("b"))))
 
 
 def test_trimming_keeps_the_newest_and_the_numbering(store: Store) -> None:

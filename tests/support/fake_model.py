@@ -38,6 +38,8 @@ from tests.support.fake_reply import Call, Reply, delta, event, events
 
 __all__ = ["Call", "FakeModel", "Recorded", "Reply", "delta", "directed", "event", "events"]
 
+BOUND_S = 30.0
+"""How long a test waits for what must happen here: far longer than it takes."""
 BATCH_BYTES = 64 * 1024
 """Without a delay, this much is sent in one write: many chunks then arrive in one read."""
 
@@ -139,25 +141,25 @@ class FakeModel:
         assert self._loop
         self._loop.call_soon_threadsafe(lambda: self._gate(gate).set())
 
-    def wait_for(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], timeout: float = BOUND_S) -> None:
         """Block until something that happened here makes the condition true."""
         with self._changed:
             assert self._changed.wait_for(condition, timeout), f"not true within {timeout} s"
 
-    async def until(self, condition: Callable[[], bool], timeout: float = 5.0) -> None:
+    async def until(self, condition: Callable[[], bool], timeout: float = BOUND_S) -> None:
         await asyncio.to_thread(self.wait_for, condition, timeout)
 
     def __enter__(self) -> Self:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(ready.set)), daemon=True)
         self._thread.start()
-        assert ready.wait(5), "the fake model did not start"
+        assert ready.wait(BOUND_S), "the fake model did not start"
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         assert self._loop and self._stop and self._thread
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(5)
+        self._thread.join(BOUND_S)
         assert not self._thread.is_alive(), "the fake model did not stop"
 
     async def serve(self, ready: Callable[[], None]) -> None:

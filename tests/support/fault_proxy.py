@@ -20,6 +20,8 @@ from typing import Literal, NoReturn, Self
 
 Fault = Literal["cut", "reset", "half_close", "stall", "garbage"]
 
+BOUND_S = 30.0
+"""How long a test waits for what must happen here: far longer than it takes."""
 PIECE = 64 * 1024
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER with no time to linger: the kernel sends RST instead of FIN."""
@@ -86,13 +88,13 @@ class FaultProxy:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(5), "the proxy did not start"
+        assert self._ready.wait(BOUND_S), "the proxy did not start"
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         assert self._loop and self._stop
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(5)
+        self._thread.join(BOUND_S)
         assert not self._thread.is_alive(), "the proxy did not stop"
 
     @property
@@ -100,7 +102,7 @@ class FaultProxy:
         """How many faults have happened."""
         return sum(link.struck for link in self.links)
 
-    def wait_for(self, condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], timeout: float = BOUND_S) -> None:
         """Block until something that happened here makes the condition true."""
         with self._changed:
             assert self._changed.wait_for(condition, timeout), f"not true within {timeout} s: {self.links[-5:]}"
@@ -113,12 +115,18 @@ class FaultProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        self._loop.remove_reader(server.sockets[0].fileno())
+        await asyncio.sleep(0)  # a connection accepted in this very moment must still find its server
         server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._stop
+        if self._stop.is_set():
+            writer.transport.abort()
+            return
         task = asyncio.ensure_future(self._carry(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -142,8 +150,15 @@ class FaultProxy:
             except* (_Over, OSError):
                 pass
             finally:
-                inner_writer.close()
-                writer.close()
+                for side in (inner_writer, writer):
+                    self._hang_up(side)
+
+    def _hang_up(self, side: asyncio.StreamWriter) -> None:
+        assert self._stop
+        if self._stop.is_set():
+            side.transport.abort()  # to whom nobody reads, a polite end would take longer than the loop lives
+        else:
+            side.close()
 
     async def _pump(
         self, link: Link, name: Literal["up", "down"], way: Way, source: asyncio.StreamReader,

@@ -1,9 +1,12 @@
-"""A look at the machine's processes that does not use the code under test, and waiting for a condition."""
+"""A look at the machine that does not use the code under test: processes, ports, and waiting for a condition."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import random
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 WAIT_FOR = 'wait_for() { until [ -s "$1" ]; do sleep 0.01; done; }; '
@@ -37,10 +40,31 @@ def pid_in(file: Path) -> int:
     return int(file.read_text())
 
 
-async def until(condition: Callable[[], bool], bound_s: float = 20) -> None:
+async def until(condition: Callable[[], bool], bound_s: float = 30) -> None:
     async with asyncio.timeout(bound_s):
         while not condition():
             await asyncio.sleep(0.005)
+
+
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """A port that refuses connections. It is held meanwhile: one that is given back may be somebody else's at once.
+
+    Whoever knows its number may still listen on it.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def free_port() -> int:
+    """A port for a server that has to be told one: of those that the system gives to nobody who asks for any port."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def has_pid(file: Path) -> bool:

@@ -156,6 +156,10 @@ class MemoryStore:
         ]
         return found[:limit]
 
+    def next_size(self, workspace_id: str, after: int, upto: int, session_id: str) -> int:
+        page = MemoryStore.events(self, workspace_id, after, upto, session_id, 1)
+        return len(page[0].encoded) if page else 0
+
     def newest_id(self, workspace_id: str) -> str:
         sessions = [session_id for owner, session_id in self._sessions if owner == workspace_id]
         told = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]

@@ -15,10 +15,6 @@ from covey.protocol.sse import Decoder
 
 _GROWS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 """By the type of a part: the field of its data that deltas add to."""
-_PART_OF_KIND: dict[str, dict[str, Any]] = {
-    "text": {"type": "text", "data": {"text": ""}},
-    "reasoning": {"type": "reasoning", "data": {"thinking": "", "signature": ""}},
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Stream:
             self.ended = True
             self._changed.notify_all()
 
-    def wait_for(self, condition: Callable[[list[Seen]], Any], timeout: float = 20.0) -> Any:
+    def wait_for(self, condition: Callable[[list[Seen]], Any], timeout: float = 30.0) -> Any:
         """Block until the events seen so far make the condition true; gives what it gave."""
         found: list[Any] = []
 
@@ -81,11 +77,11 @@ class Stream:
         assert ok, f"not seen within {timeout} s; the last events: {self.events[-5:]}"
         return found[0]
 
-    def wait_end(self, timeout: float = 20.0) -> None:
+    def wait_end(self, timeout: float = 30.0) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: self.ended, timeout), "the stream did not end"
 
-    def terminal(self, run_id: str, timeout: float = 20.0) -> Any:
+    def terminal(self, run_id: str, timeout: float = 30.0) -> Any:
         """The terminal event of a run."""
 
         def found(seen: list[Seen]) -> Seen | None:
@@ -124,7 +120,7 @@ class Stream:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
+        self._thread.join(30)
         self._response.close()
         self._connection.close()
 
@@ -147,9 +143,7 @@ def transcript(events: Iterable[Seen]) -> dict[str, Any]:
 
 
 def _grow(parts: list[Any], delta: Any) -> None:
-    if delta["part"] == len(parts):
-        parts.append(json.loads(json.dumps(_PART_OF_KIND[delta["kind"]])))
-    part = parts[delta["part"]]
+    part = parts[delta["part"]]  # a part that begins was told by a whole message
     name = _GROWS[part["type"]]
     text = part["data"][name]
     assert delta["offset"] == len(text), f"a delta for {delta['offset']} where {len(text)} code points are known"

@@ -138,7 +138,7 @@ class StubServer:
 
     async def wait_for(self, method: str, path: str, count: int = 1) -> list[Request]:
         """Wait until so many of these requests have arrived."""
-        async with asyncio.timeout(10), self._arrived:
+        async with asyncio.timeout(30), self._arrived:
             await self._arrived.wait_for(lambda: len(self.asked(method, path)) >= count)
         return self.asked(method, path)
 

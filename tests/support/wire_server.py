@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+BOUND_S = 30.0
+"""How long starting and stopping may take: far longer than they do."""
 HTML = b"<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body>It works!</body></html>\n"
 
 
@@ -79,12 +81,12 @@ class WireServer:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self._thread.start()
-        assert ready.wait(5), "the wire server did not start"
+        assert ready.wait(BOUND_S), "the wire server did not start"
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(5)
+        self._thread.join(BOUND_S)
         assert not self._thread.is_alive(), "the wire server did not stop"
 
     async def _serve(self, ready: threading.Event) -> None:
@@ -93,12 +95,17 @@ class WireServer:
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         await self._stop.wait()
+        self._loop.remove_reader(server.sockets[0].fileno())
+        await asyncio.sleep(0)  # a connection accepted in this very moment must still find its server
         server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._stop.is_set():
+            writer.transport.abort()
+            return
         task = asyncio.ensure_future(self._converse(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

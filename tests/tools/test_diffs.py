@@ -60,7 +60,7 @@ def test_a_rewrite_of_a_large_file_is_bounded() -> None:
     after = "".join(f"{number % 991}\n" for number in range(1, 30_000))
     began = time.monotonic()
     diff = unified(before, after, "f")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert (diff.additions, diff.removals) == (29_999, 30_000)
     assert len(diff.text) < 51_000
     assert diff.text.endswith("\n... the rest of the diff is left out\n")

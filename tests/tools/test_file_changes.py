@@ -234,7 +234,7 @@ async def test_a_long_piece_that_is_nearly_everywhere_is_searched_quickly(desk: 
     began = time.monotonic()
     with pytest.raises(ToolFailed, match="most similar place"):
         await edited(desk, root, "a\n" * 500_000, "a\n" * 20_000 + "b", "x")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
 
 
 async def test_an_edit_of_no_file(desk: Desk) -> None:

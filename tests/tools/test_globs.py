@@ -80,7 +80,7 @@ def test_paths_match_as_one_large_regular_expression_has_it(parts: list[str], pa
 def test_no_pattern_takes_long(pattern: str, path: str) -> None:
     began = time.monotonic()
     assert not matches(pattern, path)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_many_braces_that_are_none_are_read_quickly() -> None:
     began = time.monotonic()
     assert expand("{" * 1000) == ["{" * 1000]
     assert expand("\\" * 1000) == ["\\" * 1000]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30

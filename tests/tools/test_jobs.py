@@ -52,7 +52,7 @@ class Desk:
 
     async def read_until(self, job_id: str, text: str) -> str:
         seen = ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text not in seen:
                 seen += await self.look(job_id, 20)
         return seen
@@ -93,7 +93,7 @@ async def test_waiting_ends_with_the_job_even_if_it_says_nothing(desk: Desk, roo
     waiting = asyncio.ensure_future(desk.look(job_id, 60))
     await asyncio.sleep(0)
     (root / "go").touch()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert (await waiting).endswith(": exit code 0")
 
 

@@ -39,6 +39,14 @@ class Machine:
             command, cwd=self.root, env=env, tag=f"{self.tag}/c1", timeout_s=timeout_s, output_limit=limit
         )
 
+    async def run_out(self, command: str) -> Completed:
+        """Run until the time is over: a second, or more where that was over before the command had touched `begun`."""
+        for timeout_s in (1, 5, 25):
+            completed = await self.run(command, timeout_s=timeout_s)
+            if (self.root / "begun").exists():
+                return completed
+        raise AssertionError("the machine is too busy to run anything")
+
     def start(self, command: str, *, timeout_s: float = 30) -> asyncio.Task[Completed]:
         return asyncio.get_running_loop().create_task(self.run(command, timeout_s=timeout_s))
 
@@ -92,9 +100,8 @@ async def test_what_cannot_be_started_raises_and_leaks_nothing(machine: Machine)
 
 @on_both_loops
 async def test_a_flood_is_fast_and_its_ends_are_kept(machine: Machine) -> None:
-    began = time.monotonic()
-    completed = await machine.run("echo first; yes | head -c 100M; echo last", limit=1000)
-    assert time.monotonic() - began < 20
+    completed = await machine.run("echo first; yes | head -c 100M; echo last", limit=1000, timeout_s=60)
+    assert not completed.timed_out
     assert completed.output.startswith("first\ny\n")
     assert completed.output.endswith("y\nlast\n")
     assert completed.truncated_bytes == 100 * 1024 * 1024 + len("first\nlast\n") - 1000
@@ -144,10 +151,13 @@ async def test_a_grandchild_with_the_pipe_delays_the_result_by_a_bound_only(mach
     began = time.monotonic()
     completed = await machine.run("sleep 60 & echo done")
     assert completed.output == "done\n"
-    assert processes.DRAIN_S <= time.monotonic() - began < 10
+    assert processes.DRAIN_S <= time.monotonic() - began < 50
 
 
-async def test_output_that_comes_shortly_after_the_exit_is_kept(machine: Machine) -> None:
+async def test_output_that_comes_shortly_after_the_exit_is_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "DRAIN_S", 30)  # on a busy machine, what is to be short may be long
     completed = await machine.run("(sleep 0.05; echo late) & echo early")
     assert completed.output == "early\nlate\n"
 
@@ -177,22 +187,26 @@ async def test_children_of_others_keep_their_life_and_their_exit_code(machine: M
 
 @on_both_loops
 async def test_a_timeout_keeps_the_output_so_far(machine: Machine) -> None:
-    completed = await machine.run("echo begun; sleep 60", timeout_s=1)
+    completed = await machine.run_out("echo begun; touch begun; sleep 60")
     assert completed == Completed(None, "begun\n", 0, timed_out=True)
 
 
-async def test_a_timeout_lets_the_command_clean_up(machine: Machine) -> None:
-    command = "trap 'echo tidy; touch tidied; exit' TERM; echo ready; while :; do sleep 0.01; done"
-    completed = await machine.run(command, timeout_s=1)
+async def test_a_timeout_lets_the_command_clean_up(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GRACE_S", 30)
+    command = "trap 'echo tidy; touch tidied; exit' TERM; echo ready; touch begun; while :; do sleep 0.01; done"
+    completed = await machine.run_out(command)
     assert completed.output.startswith("ready\n")
     assert "tidy\n" in completed.output
     assert (machine.root / "tidied").exists()
 
 
-async def test_programs_that_clean_up_are_not_ended_before_the_grace_is_over(machine: Machine) -> None:
+async def test_programs_that_clean_up_are_not_ended_before_the_grace_is_over(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The clean-up takes longer than several looks for processes that are left.
-    command = "trap 'sleep 0.5 && touch tidied; exit' TERM; echo ready; while :; do sleep 0.01; done"
-    await machine.run(command, timeout_s=1)
+    monkeypatch.setattr(processes, "GRACE_S", 30)
+    command = "trap 'sleep 0.5 && touch tidied; exit' TERM; touch begun; while :; do sleep 0.01; done"
+    await machine.run_out(command)
     assert (machine.root / "tidied").exists()
 
 
@@ -200,25 +214,27 @@ async def test_programs_that_clean_up_are_not_ended_before_the_grace_is_over(mac
 async def test_what_ignores_term_is_killed_after_the_grace(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     began = time.monotonic()
-    completed = await machine.run("trap '' TERM; echo stubborn; while :; do sleep 0.01; done", timeout_s=1)
+    completed = await machine.run_out("trap '' TERM; echo stubborn; touch begun; while :; do sleep 0.01; done")
     assert completed.timed_out and completed.output == "stubborn\n"
-    assert 1.3 <= time.monotonic() - began < 15
+    assert time.monotonic() - began >= 1.3
 
 
 async def test_a_timeout_reaches_descendants_without_a_tag(machine: Machine) -> None:
-    command = "env -i setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & sleep 60"
-    await machine.run(command, timeout_s=1)
+    command = (
+        "env -i setsid sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & wait_for pid; touch begun; sleep 60"
+    )
+    await machine.run_out(WAIT_FOR + command)
     assert not is_alive(pid_in(machine.root / "pid"))
 
 
 @on_both_loops
 async def test_a_time_out_in_the_moment_of_the_exit_is_one_or_the_other(machine: Machine) -> None:
     # The loop is busy while both come: it learns of them at the same time, whatever the machine is doing.
-    task = machine.start("echo out; echo $$ > pid; until [ -e go ]; do sleep 0.01; done", timeout_s=1)
-    await until(lambda: has_pid(machine.root / "pid"))
     began = time.monotonic()
+    task = machine.start("echo out; echo $$ > pid; until [ -e go ]; do sleep 0.01; done", timeout_s=4)
+    await until(lambda: has_pid(machine.root / "pid"))
     (machine.root / "go").touch()
-    while is_alive(pid_in(machine.root / "pid")) or time.monotonic() - began < 1:
+    while is_alive(pid_in(machine.root / "pid")) or time.monotonic() - began < 4.1:
         time.sleep(0.01)
     assert await task in (Completed(0, "out\n"), Completed(None, "out\n", timed_out=True))
 
@@ -343,7 +359,7 @@ async def test_without_a_process_table_the_group_is_ended(
     monkeypatch.setattr(process_table, "AVAILABLE", False)
     monkeypatch.setattr(processes, "GRACE_S", 0.3)
     assert (await machine.run("sleep 60 & echo $! > pid; exit 4")).exit_code == 4
-    assert not is_alive(pid_in(machine.root / "pid"))
+    await until(lambda: not is_alive(pid_in(machine.root / "pid")))
     trap = "trap '' TERM;" if stubborn else ""
     assert (await machine.run(f"{trap} sleep 60 & echo $! > pid; sleep 60", timeout_s=1)).timed_out
     await until(lambda: not is_alive(pid_in(machine.root / "pid")))

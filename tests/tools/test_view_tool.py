@@ -127,7 +127,7 @@ async def test_a_huge_file_is_read_in_part_only(
     monkeypatch.setattr(view_module, "SKIP_BYTES", 1024 * 1024)
     with pytest.raises(ToolFailed, match="too large to look for line 4"):
         await shown(view, context, "huge", offset=4)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

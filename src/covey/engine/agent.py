@@ -201,7 +201,10 @@ class Agent:
         return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
-        choice = self.choice()
+        try:
+            choice = self.choice()
+        except ConfigError:  # whoever prompts gets to read it; looking must work all the same
+            choice = None
         if choice is None:
             return AgentInfo(is_busy=is_busy, is_ready=False, model=None, model_cfg=None)
         settings = choice.model

@@ -82,6 +82,11 @@ class Dispatcher:
             return structs.replace(run, waiting_on=speaker.waiting_on, last_progress_at=speaker.last_progress_at)
         return run
 
+    def is_new(self, run_id: str) -> bool:
+        """It is not recorded yet: perhaps the id is that of a run which ended long ago."""
+        entry = self._open.find(run_id)
+        return entry is not None and entry.recorded is not None
+
     def open_runs(self) -> list[Run]:
         return [run for open_run in self.lane.runs if (run := self.run(open_run.run_id))]
 
@@ -92,7 +97,7 @@ class Dispatcher:
         """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2)."""
         run = row.run
         if known := self._open.find(run.run_id):
-            return await self._same(known, row)
+            return await self._same(known, row.digest)
         if self.lane.waiting >= limit:
             message = f"{limit} prompts wait in this session already; try again when one has run"
             raise QueueFull(message, retry_after=QUEUE_RETRY_S)
@@ -111,11 +116,11 @@ class Dispatcher:
         await asyncio.shield(recorded)
         return self._receipt(run)
 
-    async def _same(self, known: Entry, row: RunRow) -> PromptReceipt:
-        """The run id was posted again while its run is open (R14)."""
-        check_same_content(known.row, row)
+    async def _same(self, known: Entry, digest: str) -> PromptReceipt:
+        """The run id was posted again while its run is open (R14), or may have ended long ago: the store knows."""
         if known.recorded:
             await asyncio.shield(known.recorded)
+        check_same_content(known.row, digest)
         return self._receipt(known.row.run)
 
     def _receipt(self, run: Run) -> PromptReceipt:
@@ -363,9 +368,9 @@ def _reopened(row: RunRow) -> OpenRun:
     )
 
 
-def check_same_content(known: RunRow, posted: RunRow) -> None:
-    if known.digest != posted.digest:
-        raise Conflict(f"run id {posted.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
+def check_same_content(known: RunRow, digest: str) -> None:
+    if known.digest != digest:
+        raise Conflict(f"run id {known.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
 
 
 def _too_late(run_id: str) -> Conflict:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
-
-import msgspec
 
 from covey.context import mentions
 from covey.engine.world import World
@@ -13,7 +10,7 @@ from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import Run, RunOptions
-from covey.store.base import RunRow
+from covey.store.base import RunRow, prompt_digest
 from covey.tools.threads import in_thread
 
 
@@ -32,9 +29,17 @@ async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
     return tuple(await in_thread(lambda: mentions.expand(prompt, root)))
 
 
+def digest(request: PostPrompt, options: RunOptions) -> str:
+    return prompt_digest(request.session_id, request.prompt, request.attachments, _wished(options))
+
+
+def _wished(options: RunOptions) -> RunOptions | None:
+    return None if options == RunOptions() else options
+
+
 def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
-    wished = None if options == RunOptions() else options
+    wished = _wished(options)
     mode = request.mode or ("own_turn" if request.run_id else "fold")
     if wished:
         mode = "own_turn"  # what it wishes for cannot hold in the turn of another
@@ -48,5 +53,4 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
         accepted_at=world.now(),
         options=wished,
     )
-    content = msgspec.json.encode((request.session_id, request.prompt, request.attachments, mode, wished))
-    return RunRow(run, hashlib.sha256(content).hexdigest(), (*request.attachments, *more))
+    return RunRow(run, digest(request, options), (*request.attachments, *more))

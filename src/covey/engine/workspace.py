@@ -29,7 +29,7 @@ from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.lifecycle.permissions import Rules, Wish, session_rule
 from covey.lifecycle.runs import EarlyCancels
-from covey.protocol.errors import BadRequest, Conflict, NotFound
+from covey.protocol.errors import BadRequest, Conflict, NotFound, QueueFull
 from covey.protocol.events import Event, Presence, created, deleted, updated
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.requests import PostPrompt, UpdateSession
@@ -39,7 +39,6 @@ from covey.store.base import (
     PutEarlyCancel,
     PutSession,
     RunExists,
-    RunRow,
     StoreFailed,
     WorkspaceRow,
 )
@@ -173,10 +172,15 @@ class Workspace:
         self._check_open()
         intake.check(request)
         self.sessions.get(request.session_id)
-        if request.model:
-            self.agent.choice(request.model)  # refuses one that nobody knows
-        mentioned = await intake.mentioned(request.prompt, self.agent.root)
-        return await self._accept(request, request.options, mentioned)
+        try:
+            if request.model:
+                self.agent.choice(request.model)  # refuses one that nobody knows
+            mentioned = await intake.mentioned(request.prompt, self.agent.root)
+            return await self._accept(request, request.options, mentioned)
+        except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
+            if posted := await self._posted_before(request.run_id, intake.digest(request, request.options)):
+                return posted
+            raise
 
     async def post_for_agent(self, request: PostPrompt) -> PromptReceipt:
         """A prompt that a model wrote: it mentions no files, since that would be a way around permissions."""
@@ -210,7 +214,9 @@ class Workspace:
             limit = self.agent.config.limits.queue_per_session
             return await dispatcher.post(row, cancelled=cancelled, limit=limit)
         except RunExists:
-            return await self._posted_before(row)
+            posted = await self._posted_before(row.run.run_id, row.digest)
+            assert posted is not None
+            return posted
 
     def _model_missing(self) -> bool:
         try:
@@ -218,11 +224,12 @@ class Workspace:
         except ConfigError:
             return False  # the run will fail with what is wrong, and everybody sees it
 
-    async def _posted_before(self, row: RunRow) -> PromptReceipt:
-        """The run id belongs to a run that has ended: the answer is that run, if the content is the same (R14)."""
-        known = await self.shared.journal.read(self.shared.store.run, self.id, row.run.run_id)
-        assert known is not None
-        check_same_content(known, row)
+    async def _posted_before(self, run_id: str, digest: str) -> PromptReceipt | None:
+        """The answer for a run id whose run is in the store, if the content is the same (R14); None: there is none."""
+        known = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
+        if known is None:
+            return None
+        check_same_content(known, digest)
         run = known.run
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
 
@@ -250,9 +257,12 @@ class Workspace:
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
-        if run := self.lanes.run(run_id):
+        run = self.lanes.run(run_id)
+        if run and not self.lanes.is_new(run_id):
             return run
         row = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
+        if row is None and run:
+            return run
         if row is None:
             raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
         return row.run
@@ -260,7 +270,7 @@ class Workspace:
     async def runs(self, session_id: str, state: str, limit: int) -> list[Run]:
         stored = await self.shared.journal.read(self.shared.store.runs, self.id, session_id, state, limit)
         now = {run.run_id: run for run in self.open_runs()}
-        return [now.get(run.run_id, run) for run in stored]
+        return [run if run.ended else now.get(run.run_id, run) for run in stored]
 
     def open_runs(self) -> list[Run]:
         return self.lanes.open_runs()

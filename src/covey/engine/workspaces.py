@@ -38,6 +38,8 @@ class Workspaces:
         self._rows: dict[str, WorkspaceRow] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._retired: dict[str, None] = {}
+        self._released: set[str] = set()
+        """Ids of workspaces that were released, and that nobody has asked for since."""
         self._loop = asyncio.get_running_loop()
         self._idle_since = self._loop.time()
         self._look = asyncio.Event()
@@ -64,6 +66,13 @@ class Workspaces:
 
     def all(self) -> list[Workspace]:
         return list(self._open.values())
+
+    def check_not_released(self, workspace_id: str) -> None:
+        """Raise NotFound for a workspace that was released: looking whether it is there must not open it again."""
+        if workspace_id in self._released:
+            raise NotFound(
+                "the workspace was released; open it again with POST /v1/workspaces and its path", "workspace_released"
+            )
 
     async def get(self, workspace_id: str) -> Workspace:
         """An open workspace; one that is only in the store is opened again for whoever still knows its id."""
@@ -99,6 +108,7 @@ class Workspaces:
                     row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set
                 )
             workspace = self._open[row.id]
+            self._released.discard(row.id)
             workspace.claims = workspace.claims.create(client_id, self._loop.time())
             self._look.set()
             self._check_serving()
@@ -120,6 +130,7 @@ class Workspaces:
             config, warnings = Config(), (str(error),)
         workspace = await open_workspace(row, self._shared, config, warnings, on_quiet=self._look.set)
         self._open[row.id] = workspace
+        self._released.discard(row.id)
         return workspace
 
     # ── claims ──
@@ -178,6 +189,7 @@ class Workspaces:
         async with self._lock(workspace.path):
             if _is_idle(workspace) and workspace.id in self._open:
                 del self._open[workspace.id]
+                self._released.add(workspace.id)
                 await _close(workspace)
                 self._idle_since = self._loop.time()
 

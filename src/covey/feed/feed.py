@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -37,10 +38,14 @@ WHOLE_INTERVAL_S = 0.033
 """How often a client without deltas gets a message that grows."""
 
 
+Audience = Literal["all", "whole", "deltas"]
+"""For whom an entry is: clients that take whole messages, those that take deltas, or both."""
+
+
 class _Entry:
     """One event in the log. `frame` is encoded when the first client needs it."""
 
-    __slots__ = ("_frame", "delta", "message_id", "session_id", "size", "whole")
+    __slots__ = ("_frame", "delta", "message_id", "only", "session_id", "size")
 
     def __init__(
         self,
@@ -49,14 +54,14 @@ class _Entry:
         frame: bytes = b"",
         delta: MessageDelta | None = None,
         message_id: str = "",
-        whole: bool = False,
+        only: Audience = "all",
     ) -> None:
         self.session_id = session_id
         self._frame = frame
         self.delta = delta
         self.message_id = message_id
-        self.whole = whole
-        """Only for clients that do not take deltas."""
+        """Whose whole state it is; '' for anything else."""
+        self.only = only
         self.size = ENTRY_OVERHEAD + (len(frame) if delta is None else len(delta.delta))
 
     @property
@@ -178,9 +183,12 @@ class Feed:
         live = self.live.get(delta.message_id)
         if live is None:
             return
+        begun = live.begun(delta)
         live.grow(delta)
         if self._whole_readers < len(self._subscriptions):
-            self._append(_Entry(delta.session_id, delta=delta, message_id=delta.message_id))
+            if begun:  # a new part is a change of structure
+                self._append(_whole(begun, "deltas"))
+            self._append(_Entry(delta.session_id, delta=delta))
         if self._whole_readers:
             self._grown.add(delta.message_id)
             if self._tick is None:
@@ -211,9 +219,7 @@ class Feed:
         self._tick = None
         for message_id in self._grown:
             if live := self.live.get(message_id):
-                message = live.message()
-                data = frame(encode_event(updated(message)))
-                self._append(_Entry(message.session_id, frame=data, message_id=message_id, whole=True))
+                self._append(_whole(live.message(), "whole"))
         self._grown.clear()
 
     def _append(self, entry: _Entry) -> None:
@@ -297,7 +303,7 @@ class Feed:
 
 
 def _delta_frames(entries: list[_Entry]) -> Iterable[bytes]:
-    entries = [entry for entry in entries if not entry.whole]
+    entries = [entry for entry in entries if entry.only != "whole"]
     if len(entries) <= MERGE_ABOVE:
         return [entry.frame for entry in entries]
     return _merged(entries)
@@ -318,16 +324,22 @@ def _merged(entries: list[_Entry]) -> Iterable[bytes]:
             yield from flush()
             yield entry.frame
         else:
-            growth.setdefault((entry.message_id, entry.delta.part), []).append(entry.delta)
+            growth.setdefault((entry.delta.message_id, entry.delta.part), []).append(entry.delta)
     yield from flush()
 
 
 def _whole_frames(entries: list[_Entry]) -> Iterable[bytes]:
     """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
-    last = {entry.message_id: entry for entry in entries if entry.message_id and entry.delta is None}
+    entries = [entry for entry in entries if entry.delta is None and entry.only != "deltas"]
+    last = {entry.message_id: entry for entry in entries if entry.message_id}
     for entry in entries:
-        if entry.delta is None and (not entry.whole or last[entry.message_id] is entry):
+        if entry.only == "all" or last[entry.message_id] is entry:
             yield entry.frame
+
+
+def _whole(message: Message, only: Audience) -> _Entry:
+    """A message in progress as it is now: no event of the log, and therefore without an id."""
+    return _Entry(message.session_id, frame=frame(encode_event(updated(message))), message_id=message.id, only=only)
 
 
 def _delta_frame(delta: MessageDelta) -> bytes:

@@ -16,6 +16,13 @@ class LiveMessage:
         self._message = message
         self._growth: dict[tuple[int, DeltaKind], list[str]] = {}
 
+    def begun(self, delta: MessageDelta) -> Message | None:
+        """If a part begins with this growth: the message with that part, still empty. Then it may grow."""
+        if delta.part < len(self._message.parts) or (delta.part, delta.kind) in self._growth:
+            return None
+        self._message = grown(self.message(), ((delta.part, delta.kind, ""),))
+        return self._message
+
     def grow(self, delta: MessageDelta) -> None:
         key = (delta.part, delta.kind)
         pieces = self._growth.get(key)

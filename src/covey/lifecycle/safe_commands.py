@@ -269,12 +269,17 @@ def _find(words: Words, place: Place) -> str:
             at = _end_of_exec(words, at + 1)
         elif word.text in _FIND_VALUED:
             at += 1
-            if at >= len(words) or not (words[at].known or (words[at].kind is Kind.GLOB and words[at].head)):
+            if at >= len(words) or not (words[at].known or _is_named_pattern(words[at])):
                 return ARGUMENT
         elif word.text not in _FIND_ALONE:
             return OPTION
         at += 1
     return ""
+
+
+def _is_named_pattern(word: Word) -> bool:
+    """It becomes names of files, none of which is an option."""
+    return word.kind is Kind.GLOB and word.head[:1] not in ("", "-")
 
 
 def _end_of_exec(words: Words, at: int) -> int:

@@ -66,7 +66,9 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
         at += takes
     if spec.most is not None and len(operands) > spec.most:
         return ARGUMENT
-    return "" if not spec.paths else problem(operands[skip:], place) or unknown(operands)
+    # What may become several words stands for paths as well, even in the place of one that is no path.
+    paths = operands[skip:] + [word for word in operands[:skip] if not word.known]
+    return problem(paths, place) if spec.paths else ""
 
 
 _LONG_WITH_VALUE = re.compile(r"--[\w-]+=")

@@ -245,7 +245,7 @@ class Grammar(Redirections):
                 words.append(Word(operator, bare=False, head=operator))
             else:
                 words.append(self._word())
-                if self.text[self.at : self.at + 1] in ("(", "|", ";", "&"):
+                if words[-1].text != "]]" and self.text[self.at : self.at + 1] in ("(", "|", ";", "&"):
                     raise CannotRead("an unusual condition")
         self.note(Command(tuple(words)))
 

@@ -146,8 +146,10 @@ def _starts(words: Words, wrapper: _Wrapper) -> Iterator[int]:
             break
         if wrapper.assigns and "=" in text and text[0] != "-":
             at += 1
-        elif not text.startswith("-") or text == "-":
+        elif not text.startswith("-"):
             break
+        elif text == "-":
+            at += 1  # to env as good as -i
         elif text.startswith("--"):
             if "=" not in text and text[2:] not in wrapper.long:
                 yield from range(at + 2, min(at + 2 + _MAX_GUESSES, len(words)))
@@ -194,11 +196,15 @@ def _shell(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
 def _after_option(words: Words, *options: str) -> Iterator[Inner]:
     """Shell text behind one of these options, as the next word or in the same one."""
     for at, word in enumerate(words[1:], 1):
+        if word.text[:1] != "-":
+            continue
         name, equals, value = word.text.partition("=")
         if name in options and (equals or at + 1 < len(words)):
             yield Inner(text=value if equals else words[at + 1].text)
         elif word.text[:2] in options and len(word.text) > 2 and word.text[1] != "-":
             yield Inner(text=word.text[2:])
+        elif re.fullmatch(r"-\w+", word.text) and f"-{word.text[-1]}" in options and at + 1 < len(words):
+            yield Inner(text=words[at + 1].text)  # as in `script -qc`
 
 
 def _find(words: Words) -> Iterator[Inner]:

@@ -84,8 +84,9 @@ class _Uvicorn(uvicorn.Server):
 async def _serve(options: Options, listener: socket.socket, token: str, open_store: OpenStore) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping, number)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
+            loop.add_signal_handler(number, _on_signal, stopping, number)
     loaded = load(None, options.config_file, os.environ)
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
@@ -120,7 +121,7 @@ async def _serve(options: Options, listener: socket.socket, token: str, open_sto
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
-    if stopping.is_set():
+    if stopping.is_set() and number is not signal.SIGHUP:  # a terminal that goes away says so more than once
         # Whatever was promised is on disk already: the next start goes on from there.
         os._exit(128 + number)
     log.info("stopping on %s; once more to leave at once", number.name)

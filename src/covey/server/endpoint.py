@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
@@ -99,8 +100,18 @@ class Endpoint:
             raise BadRequest("a JSON body is required")
         try:
             return self._decoder.decode(data)
+        except msgspec.ValidationError as error:
+            return self._without_nulls(data, error)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"the body is not valid: {error}") from None
+
+    def _without_nulls(self, data: bytes, error: msgspec.ValidationError) -> Any:
+        """A field that is null counts as one that is not given: many clients write it that way."""
+        fields = msgspec.json.decode(data)
+        if isinstance(fields, dict) and None in fields.values():
+            with suppress(msgspec.ValidationError):
+                return msgspec.convert({name: value for name, value in fields.items() if value is not None}, self.body)
+        raise BadRequest(f"the body is not valid: {error}")
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, nullcontext
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
@@ -30,11 +31,17 @@ STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
 REPLAY_PAGE = 500
 """Events read from the store at once during a replay."""
+LARGE_BYTES = 2 * 1024 * 1024
+LARGE_REPLAYS = 2
+"""So many clients at once are replayed something that large: one event may have 30 MB, and a hundred may ask for it."""
 NOT_KEPT = "the events after this id are not kept any more"
 
 
 class EventStream:
     """The ASGI application behind the route."""
+
+    def __init__(self) -> None:
+        self._large = asyncio.Semaphore(LARGE_REPLAYS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
@@ -51,13 +58,13 @@ class EventStream:
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
         subscription = workspace.feed.subscribe(deltas=deltas, session_id=session_id)
-        stream = Stream(workspace, subscription, send)
+        stream = Stream(workspace, subscription, send, self._large)
         state.streams.add(stream)
         gone = asyncio.create_task(_watch(receive, stream))
         try:
             await stream.run(last_id)
         except (asyncio.CancelledError, OSError):
-            if not stream.aborted:
+            if not stream.aborted and not workspace.feed.closed:  # closing waits for nobody who does not read
                 raise
         except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
             log.exception("an event stream failed")
@@ -76,10 +83,11 @@ async def _watch(receive: Receive, stream: Stream) -> None:
 
 
 class Stream:
-    def __init__(self, workspace: Workspace, subscription: Subscription, send: Send) -> None:
+    def __init__(self, workspace: Workspace, subscription: Subscription, send: Send, large: asyncio.Semaphore) -> None:
         self._workspace = workspace
         self._subscription = subscription
         self._send = send
+        self._large = large
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         self.sent_at = self._loop.time()
@@ -87,6 +95,7 @@ class Stream:
         self.sending = False
         self.aborted = False
         self._line: Line | None = None
+        self._beat_at = self.sent_at
         self._beat_due = False
 
     def abort(self) -> None:
@@ -102,7 +111,8 @@ class Stream:
         """Called every now and then for all streams at once: timers for each would cost more than the events do."""
         if self.sending and now - self.sent_at > STALLED_S:
             self.abort()
-        elif now - self.sent_at > HEARTBEAT_S:
+        elif now - self._beat_at > HEARTBEAT_S:
+            self._beat_at = now
             self._beat_due = True
             self._subscription.wake()
 
@@ -117,8 +127,9 @@ class Stream:
         self._line = line_of(self._send)
         await self._write(preamble(RETRY_MS))
         if last_id:
-            async for data in self._replay(last_id, upto):
-                await self._write(data)
+            async with aclosing(self._replay(last_id, upto)) as replay:
+                async for data in replay:
+                    await self._write(data)
         if present:
             await self._write(present)
         await self._follow()
@@ -127,15 +138,15 @@ class Stream:
     async def _follow(self) -> None:
         subscription, feed = self._subscription, self._workspace.feed
         while True:
+            if self._beat_due:
+                self._beat_due = False
+                await self._write(KEEP_ALIVE)
             if data := subscription.take():
                 await self._write(data)
             elif subscription.closed or feed.closed:
                 return
             else:
                 await subscription.wait(self._push if self._line else None)
-                if self._beat_due:
-                    self._beat_due = False
-                    await self._write(KEEP_ALIVE)
 
     def _push(self) -> bool:
         """Hand over what there is without waking the task; False if only the task can go on."""
@@ -163,7 +174,7 @@ class Stream:
         requests = [created(request) for request in waiting if session_id in ("", request.session_id)]
         return b"".join(frame(encode_event(event)) for event in (*messages, *requests))
 
-    async def _replay(self, last_id: str, upto: int) -> AsyncIterator[bytes]:
+    async def _replay(self, last_id: str, upto: int) -> AsyncGenerator[bytes, None]:
         """The durable events after `last_id`, or a gap if they are not there any more."""
         workspace, feed = self._workspace, self._workspace.feed
         store, read = workspace.shared.store, workspace.shared.journal.read
@@ -175,15 +186,20 @@ class Stream:
             return
         after = known.seq
         while after < upto:
-            session_id = self._subscription.session_id
-            page = await read(store.events, workspace.id, after, upto, session_id, REPLAY_PAGE)
-            if (await read(store.log_bounds, workspace.id)).floor > after:  # the log was trimmed under our hands
-                yield _gap(NOT_KEPT, EventId(feed.epoch, upto))
-                return
-            if not page:
-                return
-            after = page[-1].seq
-            yield b"".join(frame(event.encoded, EventId(feed.epoch, event.seq)) for event in page)
+            wanted = (workspace.id, after, upto, self._subscription.session_id)
+            is_large = await read(store.next_size, *wanted) > LARGE_BYTES
+            async with self._large if is_large else nullcontext():
+                page = await read(store.events, *wanted, REPLAY_PAGE)
+                if (await read(store.log_bounds, workspace.id)).floor > after:  # the log was trimmed under our hands
+                    yield _gap(NOT_KEPT, EventId(feed.epoch, upto))
+                    return
+                if not page:
+                    return
+                after = page[-1].seq
+                yield b"".join(frame(event.encoded, EventId(feed.epoch, event.seq)) for event in page)
+                if is_large:
+                    del page
+                    await self._write(b"")  # waits until most of it was taken: only then is there room for another
 
 
 def _gap(reason: str, resume_from: EventId) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -20,6 +21,16 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response(f"The head of a request may have at most {MAX_HEAD_BYTES} bytes.")
+
+    def send_400_response(self, msg: str) -> None:
+        """In the shape of every other error: uvicorn would send plain text."""
+        body = msgspec.json.encode({"message": msg, "code": "bad_http"})
+        head = (
+            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n" % len(body)
+        )
+        self.transport.write(head + body)
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         self._in_head, self._head_bytes = True, 0

@@ -45,6 +45,11 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def prompt_digest(session_id: str, prompt: str, attachments: Sequence[Attachment], options: object) -> str:
+    """What makes two posts the same (R14). How it waits is not part of that: the default depends on who made the id."""
+    return digest_of(msgspec.json.encode((session_id, prompt, attachments, options)))
+
+
 class RunExists(Exception):
     """A run with this id is in the store already."""
 
@@ -236,8 +241,12 @@ class Store(Protocol):
     def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
         """Events with after < seq <= upto; of one session (and of none) if `session_id` is given.
 
-        At most `limit`, and fewer if they are large; none only if there are no more.
+        At most `limit`, and fewer if they are large: a very large one comes alone. None only if there are no more.
         """
+        ...
+
+    def next_size(self, workspace_id: str, after: int, upto: int, session_id: str) -> int:
+        """How many bytes the first of those events has, 0 if there is none: known without reading it."""
         ...
 
     def newest_id(self, workspace_id: str) -> str:

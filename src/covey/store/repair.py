@@ -6,7 +6,6 @@ What a workspace should hold is worked out by `oracle_mend`; here the difference
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from covey.store.base import UndoRow
+from covey.store.base import UndoRow, prompt_digest
 from covey.store.oracle import Examination, examine, judge
 from covey.store.oracle_file import BUSY_MS, NAME, NoStore, back_up, lost_version, salvage, version_of_tables
 from covey.store.oracle_findings import Finding
@@ -239,6 +238,5 @@ def _session_of(event: LogEvent) -> str:
 
 
 def _digest(run: Any) -> str:
-    """As the engine makes it when a prompt is posted: the same prompt, posted again, is still this run (R14)."""
-    content = _encode((run["session_id"], run["prompt"], (), run["mode"], run.get("options")))
-    return hashlib.sha256(content).hexdigest()
+    """The same prompt, posted again, is still this run. What was attached to it is lost."""
+    return prompt_digest(run["session_id"], run["prompt"], (), run.get("options"))

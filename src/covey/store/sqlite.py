@@ -50,8 +50,8 @@ WAL_RESET_FIXED = (3, 51, 3)
 """Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
 RECENT_EVENTS = 1000
 """How far back to look for sessions that were deleted: nobody sets a clock back further by accident."""
-EVENTS_BYTES = 4 * 1024 * 1024
-"""Events are given out up to the one that reaches this: whoever comes back costs no more, however large they are."""
+EVENTS_BYTES = 1024 * 1024
+"""Events are given out together up to this; a larger one comes alone."""
 
 _encode = msgspec.json.Encoder().encode
 _session = msgspec.json.Decoder(Session).decode
@@ -234,22 +234,21 @@ class SqliteStore:
         return LogBounds(*next(iter(self._read(query, workspace_id))))
 
     def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
-        query = "SELECT seq, encoded FROM events WHERE workspace_id = ? AND seq > ? AND seq <= ?"
-        values: list[Any] = [workspace_id, after, upto]
-        if session_id:
-            query += " AND session_id IN ('', ?)"
-            values.append(session_id)
         page: list[StoredEvent] = []
         size = 0
         with _failures("cannot read"):
             cursor = self._reader().cursor()
-            for seq, encoded in cursor.execute(query + " ORDER BY seq LIMIT ?", (*values, limit)):
-                page.append(StoredEvent(seq, encoded))
+            for seq, encoded in cursor.execute(*_events("seq, encoded", workspace_id, after, upto, session_id, limit)):
                 size += len(encoded)
-                if size >= EVENTS_BYTES:
+                if page and size > EVENTS_BYTES:
                     break
+                page.append(StoredEvent(seq, encoded))
             cursor.close()
         return page
+
+    def next_size(self, workspace_id: str, after: int, upto: int, session_id: str) -> int:
+        query, values = _events("length(encoded)", workspace_id, after, upto, session_id, 1)
+        return next((size for (size,) in self._read(query, *values)), 0)
 
     def newest_id(self, workspace_id: str) -> str:
         query = (
@@ -370,3 +369,13 @@ def _failures(what: str) -> Iterator[None]:
         yield
     except (apsw.Error, OSError) as error:
         raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error
+
+
+def _events(
+    columns: str, workspace_id: str, after: int, upto: int, session_id: str, limit: int
+) -> tuple[str, tuple[Any, ...]]:
+    """A query for the next events of a log, and its values."""
+    mine, values = (" AND session_id IN ('', ?)", (session_id,)) if session_id else ("", ())
+    where = f"workspace_id = ? AND seq > ? AND seq <= ?{mine}"
+    query = f"SELECT {columns} FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608 - all of it is ours
+    return query, (workspace_id, after, upto, *values, limit)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from covey.protocol.errors import BadRequest
+from covey.engine.dispatcher import Dispatcher
+from covey.engine.workspace import Workspace
+from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
 from covey.server.endpoint import Call, Endpoint
@@ -21,7 +23,7 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
     workspace = await call.workspace()
     if body.run_id and not RUN_ID.fullmatch(body.run_id):
-        raise BadRequest("run_id may have letters, digits and . _ : - and at most 128 of them")
+        raise BadRequest("run_id begins with a letter or digit; it may have those and . _ : - and at most 128 of them")
     receipt = await workspace.post_prompt(body)
     workspace.shared.counts["prompts_accepted"] += 1
     return receipt
@@ -62,16 +64,24 @@ async def edit_prompt(call: Call, body: EditPrompt) -> Run:
     workspace = await call.workspace()
     if not body.prompt.strip():
         raise BadRequest("the prompt is empty", "empty_prompt")
-    dispatcher = workspace.dispatcher(call.path["sid"])
-    await workspace.run(call.path["run_id"])  # 404 for an id that was never seen
+    dispatcher = await _lane_of_run(call, workspace)
     return await dispatcher.edit(call.path["run_id"], body.prompt)
 
 
 async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    dispatcher = workspace.dispatcher(call.path["sid"])
-    await workspace.run(call.path["run_id"])
+    dispatcher = await _lane_of_run(call, workspace)
     return await dispatcher.remove(call.path["run_id"])
+
+
+async def _lane_of_run(call: Call, workspace: Workspace) -> Dispatcher:
+    """The lane of the session in the path; 404 for an id that was never seen in it."""
+    session_id, run_id = call.path["sid"], call.path["run_id"]
+    workspace.sessions.get(session_id)
+    run = await workspace.run(run_id)
+    if run.session_id != session_id:
+        raise NotFound(f"run {run_id!r} is of another session, {run.session_id!r}", "run_not_found")
+    return workspace.dispatcher(session_id)
 
 
 async def list_runs(call: Call, _body: None) -> list[Run]:

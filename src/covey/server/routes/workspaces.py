@@ -56,10 +56,12 @@ def _environment(env: Mapping[str, str] | list[str] | None) -> Mapping[str, str]
 
 
 async def get_workspace(call: Call, _body: None) -> Workspace:
+    call.workspaces.check_not_released(call.path["id"])
     return _value(await call.workspace())
 
 
 async def release_workspace(call: Call, _body: None) -> None:
+    call.workspaces.check_not_released(call.path["id"])
     call.workspaces.release(await call.workspace(), client_id_of(call.query.get("client_id", "")))
 
 
