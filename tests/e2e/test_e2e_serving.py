@@ -159,3 +159,19 @@ def test_r17_two_paths_to_one_directory_are_one_workspace(server: Server, tmp_pa
     other.request("GET", f"/runs/{run_id}").refused(404, "run_not_found")
     other.prompt(other.session(), "hello", run_id="r1")
     assert other.ended("r1")["state"] == "completed"
+
+
+def test_the_token_stays_with_its_owner(tmp_path: Path, model: FakeModel) -> None:
+    with running(tmp_path, provider_config(model.url)) as server:
+        kept = server.data_dir / "token"
+        server.stop()
+        kept.chmod(0o644)
+        server.start()
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        server.stop()
+        named = tmp_path / "named"
+        named.write_text(server.token)
+        named.chmod(0o644)
+        server.options = ("--token-file", str(named))
+        server.start()
+        assert f"others on this machine may use the token file {named}" in server.log()

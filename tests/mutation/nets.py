@@ -18,6 +18,9 @@ _SHELL: tuple[Net, ...] = (
 )
 """What decides about command lines is one thing in many files: a table of command lines, with what becomes of them."""
 
+_ENGINE: Net = (*_PYTEST, "tests/engine")
+_REFUSED: Net = (*_PYTEST, "tests/engine/test_refused_rulings.py", "tests/engine/test_turn.py")
+
 NETS: dict[str, tuple[Net, ...]] = {
     "lifecycle/runs.py": (
         (
@@ -52,8 +55,12 @@ NETS: dict[str, tuple[Net, ...]] = {
         ("tests.sim.hunt", "shell"),
         ("tests.sim.hunt", "crash"),
         (*_PYTEST, "tests/engine/test_dispatcher_details.py", "tests/engine/test_dispatcher_cancels.py"),
-        (*_PYTEST, "tests/engine"),
+        _ENGINE,
     ),
+    "engine/lane_writer.py": (_REFUSED, _ENGINE),
+    "engine/closing.py": (_REFUSED, _ENGINE),
+    "engine/open_runs.py": (("tests.sim.hunt", "shell"), _ENGINE),
+    "engine/lanes.py": ((*_PYTEST, "tests/engine/test_lanes.py", "tests/engine/test_dispatcher_details.py"), _ENGINE),
     "store/journal.py": (
         (*_PYTEST, "tests/store/test_journal.py", "tests/store/test_journal_details.py"),
         ("tests.sim.hunt", "shell"),

@@ -190,12 +190,16 @@ def _token(options: Options) -> str:
             raise CannotServe(f"cannot read the token file {options.token_file}: {error.strerror}") from None
         if not token:
             raise CannotServe(f"the token file {options.token_file} is empty")
+        if options.token_file.stat().st_mode & 0o077:
+            log.warning("others on this machine may use the token file %s: chmod 600 prevents it", options.token_file)
         return token
     if token := os.environ.get("COVEY_TOKEN", "").strip():
         return token
     path = token_file(options.data_dir)
     with contextlib.suppress(FileNotFoundError):
         if token := path.read_text().strip():
+            with contextlib.suppress(PermissionError):
+                path.chmod(0o600)  # a copy or a backup may have opened it to others
             return token
     token = secrets.token_urlsafe(32)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
