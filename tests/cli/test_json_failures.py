@@ -79,7 +79,7 @@ def test_ctrl_c_while_stdin_is_read_is_an_object(home: Home) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"the beginning of a prompt")
     run = subprocess.Popen(
-        home.command("run", "--json"),
+        ["env", "--default-signal=INT", *home.command("run", "--json")],  # we may run where it is ignored
         cwd=home.project,
         env=home.env,
         stdin=reading,

@@ -149,14 +149,14 @@ def test_no_server_exits_3() -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("args", [["--version"], ["run", "--help"], ["trust", "--list"], ["models", "get", "--yes"]])
+@pytest.mark.parametrize("args", [["--version"], ["run", "--help"], ["trust", "--list"]])
 @pytest.mark.parametrize("buffered", [True, False])
 def test_a_stdout_that_takes_nothing_is_no_traceback(args: list[str], buffered: bool, tmp_path: Path) -> None:
     """Written at once or at the end: a pipe that nobody reads ends it quietly, a full disk with a sentence."""
     (tmp_path / "covey").mkdir()
     (tmp_path / "covey" / "trusted.toml").write_text(f'directories = ["{tmp_path}"]\n')
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    env |= {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PIP_NO_INDEX": "1"}
+    env |= {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     env |= {} if buffered else {"PYTHONUNBUFFERED": "1"}
     reading, writing = os.pipe()
     os.close(reading)

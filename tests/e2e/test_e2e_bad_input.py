@@ -74,7 +74,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", AGENT, {**PROMPT, "session_id": "nowhere"}, 404, "session_not_found"),
     ("POST", AGENT, {**PROMPT, "session_id": "\0"}, 404, "session_not_found"),
     ("POST", AGENT, {**PROMPT, "session_id": 7}, 400, "invalid_request"),
-    ("POST", AGENT, {**PROMPT, "prompt": None}, 400, "invalid_request"),
+    ("POST", AGENT, {**PROMPT, "prompt": None}, 400, "empty_prompt"),
     ("POST", AGENT, {**PROMPT, "prompt": ["hello"]}, 400, "invalid_request"),
     ("POST", AGENT, {**PROMPT, "mode": "later"}, 400, "invalid_request"),
     ("POST", AGENT, {**PROMPT, "attachments": "x"}, 400, "invalid_request"),

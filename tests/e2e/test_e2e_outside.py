@@ -36,6 +36,7 @@ def test_null_is_as_good_as_nothing(server: Server, workspace: Workspace) -> Non
     receipt = workspace.prompt(session, "hello", run_id=None, attachments=None, mode=None)
     assert workspace.ended(receipt["run_id"])["state"] == "completed"
     workspace.request("POST", "/agent", {"session_id": None, "prompt": "hello"}).refused(400, "invalid_request")
+    workspace.request("POST", "/agent", {"session_id": session, "prompt": None}).refused(400, "empty_prompt")
     workspace.request("POST", "/agent", {"session_id": session, "prompt": 3, "mode": None}).refused(
         400, "invalid_request"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import oracle
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Server, Workspace, until
+from tests.support.server import Server, Workspace, provider_config, running, until
 
 STUBBORN = Call(name="bash", input={"command": "trap '' TERM; echo > started; while :; do sleep 0.1; done"})
 
@@ -40,7 +40,7 @@ def rows(server: Server) -> dict[str, tuple[str, str]]:
     return {run_id: (run["state"], run.get("cancelled_by", "")) for run_id, run in record.runs.items()}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_r13_a_signal_ends_everything_in_order(
     server: Server, workspace: Workspace, model: FakeModel, number: signal.Signals
 ) -> None:
@@ -156,3 +156,19 @@ def test_r13_two_servers_never_share_a_data_directory(server: Server, tmp_path: 
         second.start()
     second.close()
     assert server.request("GET", "/v1/health").ok() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("wrapper", [("env", "--default-signal=HUP"), ("env", "--ignore-signal=HUP")])
+def test_r13_a_terminal_that_is_closed_ends_it_in_order_unless_it_was_told_to_stay(
+    tmp_path: Path, model: FakeModel, wrapper: tuple[str, ...]
+) -> None:
+    with running(tmp_path, provider_config(model.url)) as server:
+        server.stop()
+        server.wrapper = wrapper
+        server.start()
+        for _ in range(2):
+            server.signal(signal.SIGHUP)
+        if "default" in wrapper[1]:
+            assert server.wait() == 0
+        else:
+            assert server.request("GET", "/v1/health").ok() == {"status": "ok"}

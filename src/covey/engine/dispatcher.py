@@ -37,7 +37,7 @@ from covey.lifecycle.runs import (
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
-from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
+from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import InsertRun, RunRow, SetMark
 
 QUEUE_RETRY_S = 5.0
@@ -47,8 +47,8 @@ QUEUE_RETRY_S = 5.0
 class Dispatcher:
     """The runs of one session."""
 
-    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], *, last_seq: int = 0) -> None:
-        self.lane = Lane(last_seq=last_seq)
+    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], lane: Lane) -> None:
+        self.lane = lane
         self._session_id = session_id
         self._parts = parts
         self._on_quiet = on_quiet
@@ -93,11 +93,14 @@ class Dispatcher:
     def queued_prompts(self) -> list[str]:
         return [self._open.run(run.run_id).prompt for run in self.lane.queued]
 
-    async def post(self, row: RunRow, *, cancelled: bool, limit: int) -> PromptReceipt:
-        """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2)."""
+    async def post(self, row: RunRow, *, mode: Mode | None, cancelled: bool, limit: int) -> PromptReceipt:
+        """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2).
+
+        `mode`: how it is to wait, if the post said so.
+        """
         run = row.run
         if known := self._open.find(run.run_id):
-            return await self._same(known, row.digest)
+            return await self._same(known, row.digest, mode)
         if self.lane.waiting >= limit:
             message = f"{limit} prompts wait in this session already; try again when one has run"
             raise QueueFull(message, retry_after=QUEUE_RETRY_S)
@@ -116,11 +119,11 @@ class Dispatcher:
         await asyncio.shield(recorded)
         return self._receipt(run)
 
-    async def _same(self, known: Entry, digest: str) -> PromptReceipt:
+    async def _same(self, known: Entry, digest: str, mode: Mode | None) -> PromptReceipt:
         """The run id was posted again while its run is open (R14), or may have ended long ago: the store knows."""
         if known.recorded:
             await asyncio.shield(known.recorded)
-        check_same_content(known.row, digest)
+        check_same_content(known.row, digest, mode)
         return self._receipt(known.row.run)
 
     def _receipt(self, run: Run) -> PromptReceipt:
@@ -368,8 +371,8 @@ def _reopened(row: RunRow) -> OpenRun:
     )
 
 
-def check_same_content(known: RunRow, digest: str) -> None:
-    if known.digest != digest:
+def check_same_content(known: RunRow, digest: str, mode: Mode | None) -> None:
+    if known.digest != digest or mode not in (None, known.run.mode):
         raise Conflict(f"run id {known.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
 
 

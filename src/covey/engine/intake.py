@@ -9,7 +9,7 @@ from covey.engine.world import World
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
-from covey.protocol.runs import Run, RunOptions
+from covey.protocol.runs import Mode, Run, RunOptions
 from covey.store.base import RunRow, prompt_digest
 from covey.tools.threads import in_thread
 
@@ -33,6 +33,11 @@ def digest(request: PostPrompt, options: RunOptions) -> str:
     return prompt_digest(request.session_id, request.prompt, request.attachments, _wished(options))
 
 
+def mode_of(request: PostPrompt, options: RunOptions) -> Mode | None:
+    """How it is to wait, as far as the post says so."""
+    return "own_turn" if _wished(options) else request.mode  # what it wishes for cannot hold in the turn of another
+
+
 def _wished(options: RunOptions) -> RunOptions | None:
     return None if options == RunOptions() else options
 
@@ -40,15 +45,12 @@ def _wished(options: RunOptions) -> RunOptions | None:
 def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
     wished = _wished(options)
-    mode = request.mode or ("own_turn" if request.run_id else "fold")
-    if wished:
-        mode = "own_turn"  # what it wishes for cannot hold in the turn of another
     run = Run(
         run_id=request.run_id or world.new_id(),
         session_id=request.session_id,
         seq=seq,
         state="accepted",
-        mode=mode,
+        mode=mode_of(request, options) or ("own_turn" if request.run_id else "fold"),
         prompt=request.prompt,
         accepted_at=world.now(),
         options=wished,

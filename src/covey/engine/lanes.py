@@ -1,4 +1,4 @@
-"""The dispatchers of one workspace: one for each session in which something is open. An idle session costs nothing."""
+"""The dispatchers of one workspace: one for each session in which something is open."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from covey.engine.dispatcher import Dispatcher
 from covey.engine.turn import Turn, TurnParts
+from covey.lifecycle.runs import Lane
 from covey.protocol.runs import CancelledBy, Run
 
 
@@ -18,6 +19,8 @@ class Lanes:
         self._parts = parts
         self._on_quiet = on_quiet
         self._busy: dict[str, Dispatcher] = {}
+        self._idle: dict[str, Lane] = {}
+        """The lanes of sessions that were busy: what is left of them is the newest seq and the cancel mark."""
 
     @property
     def is_busy(self) -> bool:
@@ -36,13 +39,18 @@ class Lanes:
         return dispatcher
 
     def _new(self, session_id: str) -> Dispatcher:
-        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), last_seq=self.newest_seq)
+        lane = self._idle.get(session_id, Lane())
+        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), lane)
 
     def _quiet(self, session_id: str) -> None:
         dispatcher = self._busy.get(session_id)
         if dispatcher and dispatcher.is_idle:
-            del self._busy[session_id]
+            self._idle[session_id] = self._busy.pop(session_id).lane
             self._on_quiet()
+
+    def forget(self, session_id: str) -> None:
+        """The session is gone."""
+        self._idle.pop(session_id, None)
 
     def of_run(self, run_id: str) -> Dispatcher | None:
         """Where a run is open."""

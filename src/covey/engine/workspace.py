@@ -147,6 +147,7 @@ class Workspace:
         await asyncio.gather(*(self.agent.jobs.end_session(each) for each in leaving))
         for each in leaving:
             self.sessions.forget(each)
+            self.lanes.forget(each)
         batch = Batch([DropSession(each) for each in leaving], [deleted(session) for session in removed])
         await confirmed(self._recorder.write(batch))
         for each in leaving:
@@ -178,7 +179,7 @@ class Workspace:
             mentioned = await intake.mentioned(request.prompt, self.agent.root)
             return await self._accept(request, request.options, mentioned)
         except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
-            if posted := await self._posted_before(request.run_id, intake.digest(request, request.options)):
+            if posted := await self._posted_before(request, request.options):
                 return posted
             raise
 
@@ -212,9 +213,10 @@ class Workspace:
             row = msgspec.structs.replace(row, run=run, cancelled=True)
         try:
             limit = self.agent.config.limits.queue_per_session
-            return await dispatcher.post(row, cancelled=cancelled, limit=limit)
+            mode = intake.mode_of(request, options)
+            return await dispatcher.post(row, mode=mode, cancelled=cancelled, limit=limit)
         except RunExists:
-            posted = await self._posted_before(row.run.run_id, row.digest)
+            posted = await self._posted_before(request, options)
             assert posted is not None
             return posted
 
@@ -224,12 +226,12 @@ class Workspace:
         except ConfigError:
             return False  # the run will fail with what is wrong, and everybody sees it
 
-    async def _posted_before(self, run_id: str, digest: str) -> PromptReceipt | None:
+    async def _posted_before(self, request: PostPrompt, options: RunOptions) -> PromptReceipt | None:
         """The answer for a run id whose run is in the store, if the content is the same (R14); None: there is none."""
-        known = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
+        known = await self.shared.journal.read(self.shared.store.run, self.id, request.run_id)
         if known is None:
             return None
-        check_same_content(known, digest)
+        check_same_content(known, intake.digest(request, options), intake.mode_of(request, options))
         run = known.run
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
 

@@ -5,7 +5,8 @@
     ├── BadRequest 400        invalid_answer, no_rule
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin
-    ├── NotFound 404          not_found, workspace_not_found, session_not_found, run_not_found, message_not_found
+    ├── NotFound 404          not_found, session_not_found, run_not_found, message_not_found
+    ├── NotFound 404          workspace_not_found, workspace_released
     ├── MethodNotAllowed 405  method_not_allowed
     ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
     ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict

@@ -84,9 +84,9 @@ class _Uvicorn(uvicorn.Server):
 async def _serve(options: Options, listener: socket.socket, token: str, open_store: OpenStore) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
-            loop.add_signal_handler(number, _on_signal, stopping, number)
+    hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup asks for that
+    for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
+        loop.add_signal_handler(number, _on_signal, stopping, number)
     loaded = load(None, options.config_file, os.environ)
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)

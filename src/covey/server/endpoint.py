@@ -107,9 +107,9 @@ class Endpoint:
 
     def _without_nulls(self, data: bytes, error: msgspec.ValidationError) -> Any:
         """A field that is null counts as one that is not given: many clients write it that way."""
-        fields = msgspec.json.decode(data)
-        if isinstance(fields, dict) and None in fields.values():
-            with suppress(msgspec.ValidationError):
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            fields = msgspec.json.decode(data)
+            if isinstance(fields, dict) and None in fields.values():
                 return msgspec.convert({name: value for name, value in fields.items() if value is not None}, self.body)
         raise BadRequest(f"the body is not valid: {error}")
 

@@ -46,7 +46,7 @@ def digest_of(content: bytes) -> str:
 
 
 def prompt_digest(session_id: str, prompt: str, attachments: Sequence[Attachment], options: object) -> str:
-    """What makes two posts the same (R14). How it waits is not part of that: the default depends on who made the id."""
+    """What makes two posts the same (R14), but for how they wait: the default of that depends on who made the id."""
     return digest_of(msgspec.json.encode((session_id, prompt, attachments, options)))
 
 
