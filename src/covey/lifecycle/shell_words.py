@@ -290,6 +290,8 @@ class Scanner:
         if found is None:
             raise CannotRead("an open backquote")
         self._no_line_end(found[1])
+        if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is told by no manual
+            raise CannotRead("a line that goes on between backquotes")
         self.at = found.end()
         self.commands_of(re.sub(r"\\([\\`$\"])" if in_quotes else r"\\([\\`$])", r"\1", found[1]))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from covey.lifecycle.shell_words import UNKNOWN, Word
+from covey.lifecycle.shell_words import UNKNOWN, Kind, Word
 
 Words = tuple[Word, ...]
 
@@ -209,10 +209,15 @@ def _after_option(words: Words, *options: str) -> Iterator[Inner]:
 
 def _find(words: Words) -> Iterator[Inner]:
     for at, word in enumerate(words):
-        if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
+        if _may_be_option(word) or word.text in ("-exec", "-execdir", "-ok", "-okdir"):
             end = _end_of_exec(words, at + 1)
             if words[at + 1 : end]:
                 yield Inner(words[at + 1 : end])
+
+
+def _may_be_option(word: Word) -> bool:
+    """As `$x-exec` may be; `*.py` cannot."""
+    return word.head[:1] == "-" if word.kind is Kind.GLOB else not word.known and "-" in word.text
 
 
 def _end_of_exec(words: Sequence[Word], start: int) -> int:
