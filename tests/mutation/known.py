@@ -211,4 +211,14 @@ KNOWN: dict[str, dict[str, str]] = {
         "if turn:  →  always": "without a turn there is nothing to let go of",
         "host=run.folded_into or \"\",  →  without ''": "no run has the id None, as none has an empty one",
     },
+    "engine/lane_writer.py": {
+        "ruling.done.exception()  # whoever awaits it still gets it; nobody has to  →  left out": (
+            "asyncio would complain in the log that nobody has asked"
+        ),
+        "ruling.done.exception()  →  left out": "asyncio would complain in the log that nobody has asked",
+        "for wait_s in chain(WAITS_S, repeat(WAITS_S[-1])):  →  2": "half a minute or five seconds between attempts",
+    },
+    "engine/lanes.py": {
+        "self.newest_seq = 0  →  1": "what the store says replaces it before anybody posts",
+    },
 }

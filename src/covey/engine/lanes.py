@@ -56,14 +56,6 @@ class Lanes:
         """Where a run is open."""
         return next((dispatcher for dispatcher in self._busy.values() if dispatcher.lane.find(run_id)), None)
 
-    def run(self, run_id: str) -> Run | None:
-        dispatcher = self.of_run(run_id)
-        return dispatcher.run(run_id) if dispatcher else None
-
-    def is_new(self, run_id: str) -> bool:
-        dispatcher = self.of_run(run_id)
-        return dispatcher is not None and dispatcher.is_new(run_id)
-
     def turn_of(self, run_id: str) -> Turn | None:
         """The turn of an active run."""
         dispatcher = self.of_run(run_id)

@@ -259,15 +259,15 @@ class Workspace:
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
-        run = self.lanes.run(run_id)
-        if run and not self.lanes.is_new(run_id):
-            return run
+        dispatcher = self.lanes.of_run(run_id)
+        now = dispatcher.run(run_id) if dispatcher else None
+        if dispatcher and now and not dispatcher.is_new(run_id):
+            return now
         row = await self.shared.journal.read(self.shared.store.run, self.id, run_id)
-        if row is None and run:
+        run = row.run if row else now
+        if run:
             return run
-        if row is None:
-            raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
-        return row.run
+        raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
 
     async def runs(self, session_id: str, state: str, limit: int) -> list[Run]:
         stored = await self.shared.journal.read(self.shared.store.runs, self.id, session_id, state, limit)
