@@ -39,7 +39,7 @@ async def test_what_cannot_be_accepted_is_refused_before_anything_is_recorded(
         with pytest.raises(NotFound) as unknown:
             await post(PostPrompt(session_id="nobody", prompt="x"))
         assert unknown.value.code == "session_not_found"
-        monkeypatch.setattr(engine.workspace.agent, "choice", lambda: None)
+        monkeypatch.setattr(engine.workspace.agent, "choice", lambda reference="": None)
         monkeypatch.setattr(engine.workspace, "reload", AsyncMock())
         with pytest.raises(BadRequest) as no_model:
             await engine.post("x")
@@ -54,7 +54,7 @@ async def test_a_model_that_is_looked_for_once_more_does_not_open_a_back_door(
     """Reading the configuration takes a while: what was checked before it has to be checked again."""
     async with running(tmp_path) as engine:
         works = engine.workspace.agent.choice
-        monkeypatch.setattr(engine.workspace.agent, "choice", lambda: None)
+        monkeypatch.setattr(engine.workspace.agent, "choice", lambda reference="": None)
         reading = Gate()
 
         async def reload() -> None:
