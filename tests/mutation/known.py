@@ -129,6 +129,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "if self.depth > MAX_DEPTH:  →  GtE": "a bound, by one",
     },
     "lifecycle/shell_wrappers.py": {
+        'if word.text[:1] != "-":  →  never': "what has no dash is among no options; it only takes longer",
         'elif name in _RUNNERS and len(words) > 2 and words[1].text == "run":  →  GtE': "then there is nothing to run",
         'if name in _WRAPPERS and not (name == "command" and words[1:] and words[1].text in ("-v", "-V")):  →  2': (
             "then there is nothing to run"
