@@ -287,3 +287,43 @@ async def test_a_run_cancelled_on_entry_needs_no_turn_to_end(tmp_path: Path) -> 
         run = await engine.ended("a")
         assert (run.state, run.error) == ("cancelled", None)
         assert engine.transcript() == [("user", "a", ""), ("assistant", "", "canceled")]
+
+
+async def test_who_looks_while_an_id_is_posted_again_sees_the_run_that_there_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("a", "a")
+        before = await engine.ended("a")
+        await engine.is_quiet()
+        engine.disk.hold()
+        again = await engine.soon(engine.post("a", "a"))
+        other = await engine.soon(engine.post("b", "b"))
+        assert await engine.workspace.run("a") == before
+        assert await engine.workspace.runs(engine.session_id, "", 10) == [before]
+        assert (await engine.workspace.run("b")).state == "accepted"
+        engine.disk.release()
+        assert (await within(again)).state == "completed"
+        await within(other)
+        assert (await engine.ended("b")).state == "completed"
+
+
+async def test_another_way_to_wait_is_another_content_if_it_is_asked_for(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await active(engine, gate := Gate())
+        await queued(engine, "b")
+        for run_id in "ab":
+            assert (await engine.post(run_id, run_id)).run_id == run_id
+            assert (await engine.post(run_id, run_id, "own_turn")).run_id == run_id
+            with pytest.raises(Conflict, match="was used for another prompt"):
+                await engine.post(run_id, run_id, "fold")
+        gate.open()
+
+
+async def test_a_session_with_a_run_that_waits_for_its_model_is_not_let_go_of(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await active(engine, gate := Gate())
+        await within(engine.workspace._recorder.write(Batch()))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert engine.workspace.is_busy
+        assert engine.workspace.turn_of("a") is not None
+        gate.open()

@@ -210,6 +210,9 @@ KNOWN: dict[str, dict[str, str]] = {
             "a name for people who debug"
         ),
         "if turn:  →  always": "without a turn there is nothing to let go of",
+        "if turn:  →  never": "an idle dispatcher is dropped whole, and a busy one has the next turn in its place",
+        "elif isinstance(decision, StopTurn) and self._turn and self._turn.run_id == decision.run_id:"
+        "  →  without self._turn.run_id == decision.run_id": "only the active run is told to stop",
         "host=run.folded_into or \"\",  →  without ''": "no run has the id None, as none has an empty one",
     },
     "engine/lane_writer.py": {

@@ -68,8 +68,8 @@ class Dispatcher:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is open, and nothing under way: all there is to know of it is in the store."""
-        return not self.lane.runs and not self._under_way() and self._writer.is_idle
+        """Nothing is open, and all that was said of it is written."""
+        return not self.lane.runs and self._writer.is_idle
 
     def run(self, run_id: str) -> Run | None:
         """An open run, with what it is doing right now."""
@@ -84,8 +84,7 @@ class Dispatcher:
 
     def is_new(self, run_id: str) -> bool:
         """It is not recorded yet: perhaps the id is that of a run which ended long ago."""
-        entry = self._open.find(run_id)
-        return entry is not None and entry.recorded is not None
+        return self._open[run_id].recorded is not None
 
     def open_runs(self) -> list[Run]:
         return [run for open_run in self.lane.runs if (run := self.run(open_run.run_id))]
@@ -136,7 +135,7 @@ class Dispatcher:
         if error:
             self.lane = self.lane.retract(run_id)
             self._open.forget(run_id)
-            self._quiet()
+            self._on_quiet()
             return
         entry = self._open[run_id]
         entry.recorded = None
@@ -193,11 +192,8 @@ class Dispatcher:
 
     async def drained(self) -> None:
         """Wait until no turn is under way, and nothing that was accepted still waits to be recorded."""
-        while waits := self._under_way():
+        while waits := {*self._drivers, *self._writer.mending, *self._open.unrecorded()}:
             await asyncio.wait(waits)
-
-    def _under_way(self) -> set[asyncio.Future[None]]:
-        return {*self._drivers, *self._writer.mending, *self._open.unrecorded()}
 
     # ── carrying out ──
 
@@ -267,7 +263,7 @@ class Dispatcher:
                 self._drive(decision.run_id, done)
             elif isinstance(decision, StopTurn) and self._turn and self._turn.run_id == decision.run_id:
                 self._turn.stop()
-        done.add_done_callback(lambda _: self._quiet())
+        done.add_done_callback(lambda _: self._on_quiet())
         return done
 
     def _begin(self, run_id: str, batch: Batch) -> None:
@@ -292,11 +288,7 @@ class Dispatcher:
         assert turn is not None and turn.run_id == run_id
         driver = asyncio.create_task(self._run_turn(turn, begun), name=f"run {run_id}")
         self._drivers.add(driver)
-        driver.add_done_callback(self._driven)
-
-    def _driven(self, driver: asyncio.Task[None]) -> None:
-        self._drivers.discard(driver)
-        self._quiet()
+        driver.add_done_callback(self._drivers.discard)
 
     async def _run_turn(self, turn: Turn, begun: asyncio.Future[None]) -> None:
         outcome = await turn.run(begun)
@@ -335,10 +327,6 @@ class Dispatcher:
     def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
         batch.end_run(*last)
         self._ended.append(self._open.end(run_id, *last))
-
-    def _quiet(self) -> None:
-        if not self.lane.runs:
-            self._on_quiet()
 
     # ── after a crash ──
 
