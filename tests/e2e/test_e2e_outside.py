@@ -56,9 +56,8 @@ def test_an_agent_whose_model_nobody_knows_can_be_looked_at(
     workspace.request("POST", "/agent/update").ok()
     found = workspace.get("/agent")
     assert (found["is_ready"], found["model"]) == (False, None)
-    refused = workspace.request("POST", "/agent", {"session_id": workspace.session(), "prompt": "hello"})
-    refused.refused(400, "no_model")
-    assert 'no model is known as "zz/none"' in refused.body["message"]
+    run = workspace.prompt(workspace.session(), "hello")
+    assert 'no model is known as "zz/none"' in workspace.ended(run["run_id"])["error"]
     server.config.write_text(provider_config(model.url))
 
 

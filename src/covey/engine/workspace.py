@@ -198,10 +198,10 @@ class Workspace:
     async def _accept(
         self, request: PostPrompt, options: RunOptions, mentioned: tuple[Attachment, ...] = ()
     ) -> PromptReceipt:
-        if self._no_model(request) or self.agent.key_refused:
+        if self._model_missing() or self.agent.key_refused:
             await self.reload()  # perhaps somebody has followed the advice below, or has a new key
-            if told := self._no_model(request):
-                raise BadRequest(told, "no_model")
+            if self._model_missing():
+                raise BadRequest(self.agent.no_model, "no_model")
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
         self.undos.check_free(request.session_id)
@@ -220,14 +220,11 @@ class Workspace:
             assert posted is not None
             return posted
 
-    def _no_model(self, request: PostPrompt) -> str:
-        """Why no model can be asked, and what to do about it; '' if one can."""
-        session = self.sessions.find(request.session_id)
+    def _model_missing(self) -> bool:
         try:
-            found = self.agent.choice(request.model or (session and session.model) or "")
-        except ConfigError as error:
-            return str(error)
-        return "" if found else self.agent.no_model
+            return self.agent.choice() is None
+        except ConfigError:
+            return False  # one is named, and cannot be built: the run fails with what is wrong, and everybody sees it
 
     async def _posted_before(self, request: PostPrompt, options: RunOptions) -> PromptReceipt | None:
         """The answer for a run id whose run is in the store, if the content is the same (R14); None: there is none."""
