@@ -29,7 +29,8 @@ async def test_an_idle_session_is_not_kept(tmp_path: Path) -> None:
 
 async def test_asking_an_idle_session_keeps_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        assert engine.workspace.dispatcher(engine.session_id).queued_prompts() == []
+        assert engine.workspace.queued(engine.session_id) == []
+        assert engine.workspace.lanes._busy == {}
         assert (await engine.cancel()).covered == ()
         assert engine.workspace.lanes._busy == {}
 
@@ -39,5 +40,6 @@ async def test_r4_the_mark_of_a_cancel_does_not_fall_when_the_session_was_idle(t
         seq = (await engine.post("a", "a")).seq
         await engine.ended("a")
         assert (await engine.cancel()).mark == seq
+        assert (await engine.workspace.dispatcher(engine.session_id).clear_queue()).mark == seq
         assert (await engine.post("b", "b")).seq == seq + 1
         assert (await engine.ended("b")).state == "completed"

@@ -30,11 +30,11 @@ class Lanes:
         return session_id in self._busy and self._busy[session_id].is_busy
 
     def look(self, session_id: str) -> Dispatcher:
-        """The lane of a session, to ask or to cancel: of an idle one it is empty, and not kept."""
+        """The lane of a session, to ask: of an idle one it is empty, and not kept."""
         return self._busy.get(session_id) or self._new(session_id)
 
     def open(self, session_id: str) -> Dispatcher:
-        """The lane of a session, for a run to enter at once."""
+        """The lane of a session, for a run to enter or a cancel to be noted at once: kept until that is written."""
         dispatcher = self._busy[session_id] = self.look(session_id)
         return dispatcher
 

@@ -236,9 +236,14 @@ class Workspace:
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
 
     def dispatcher(self, session_id: str) -> Dispatcher:
-        """The lane of an existing session, to ask or to cancel."""
+        """The lane of an existing session, to cancel in it."""
         self.sessions.get(session_id)
-        return self.lanes.look(session_id)
+        return self.lanes.open(session_id)
+
+    def queued(self, session_id: str) -> list[str]:
+        """The prompts that wait in a session."""
+        self.sessions.get(session_id)
+        return self.lanes.look(session_id).queued_prompts()
 
     async def cancel_run(self, run_id: str) -> CancelReceipt:
         """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""

@@ -47,12 +47,12 @@ async def summarize(call: Call, _body: None) -> PromptReceipt:
 
 async def count_queued(call: Call, _body: None) -> int:
     workspace = await call.workspace()
-    return len(workspace.dispatcher(call.path["sid"]).lane.queued)
+    return len(workspace.queued(call.path["sid"]))
 
 
 async def list_queued(call: Call, _body: None) -> list[str]:
     workspace = await call.workspace()
-    return workspace.dispatcher(call.path["sid"]).queued_prompts()
+    return workspace.queued(call.path["sid"])
 
 
 async def clear_queue(call: Call, _body: None) -> CancelReceipt:
@@ -81,7 +81,7 @@ async def _lane_of_run(call: Call, workspace: Workspace) -> Dispatcher:
     run = await workspace.run(run_id)
     if run.session_id != session_id:
         raise NotFound(f"run {run_id!r} is of another session, {run.session_id!r}", "run_not_found")
-    return workspace.dispatcher(session_id)
+    return workspace.lanes.look(session_id)
 
 
 async def list_runs(call: Call, _body: None) -> list[Run]:
