@@ -33,8 +33,11 @@ def commands(text: str) -> list[list[str]]:
         ('a $(b `c`) "${d:-$(e)}"', [["c"], ["b", "`c`"], ["e"], ["a", "$(b `c`)", "${d:-$(e)}"]]),
         ("if a; then b; elif c; then d; else e; fi", [["a"], ["b"], ["c"], ["d"], ["e"]]),
         ("while a; do b; done; until c; do d; done", [["a"], ["b"], ["c"], ["d"]]),
-        ("for x in $(a) b; do c; done", [["a"], ["c"]]),
-        ("case $(a) in b|c) d;; (e) f;& *) g; esac", [["a"], ["d"], ["f"], ["g"]]),
+        ("for x in $(a) b; do c; done", [["a"], ["for", "x", "in", "$(a)", "b"], ["c"]]),
+        (
+            "case $(a) in b|c) d;; (e) f;& *) g; esac",
+            [["a"], ["case", "$(a)", "in"], ["case", "b", "c"], ["d"], ["case", "e"], ["f"], ["case", "*"], ["g"]],
+        ),
         ("cat <<A <<'B'\n$(a)\nA\n$(b)\nB\nc", [["cat"], ["a"], ["c"]]),
         ("cat <<-E\n\tx\n\tE\na", [["cat"], ["a"]]),
         ("cat <<E\nx\\\nE\nE\na", [["cat"], ["a"]]),

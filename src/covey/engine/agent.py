@@ -18,6 +18,7 @@ from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
+from covey.tools.git_guard import guarded
 from covey.tools.jobs import Jobs, workspace_tag
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
@@ -79,7 +80,8 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
-        self.env = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
+        inherited = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
+        self.env = guarded(inherited)
         processes = LocalProcesses()
         self.jobs = Jobs(processes, workspace_tag(workspace_id))
         self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from covey.lifecycle import safe_paths
@@ -52,6 +52,9 @@ def _spellings(line: Line) -> Iterator[str]:
     for command in line.commands:
         if command.words and not command.words[0].known:
             yield from _guessed(command.words[0].text)
+        if command.is_compound:
+            # The values of a loop are run where its variable is, and a shell may evaluate them once more.
+            yield from (guess for word in command.words for guess in _guessed(word.text))
         plain = " ".join(" ".join(word.text for word in command.words).split())
         for spelled in (plain, spell(command.words), plain[plain.find(command.name) :] if command.name else plain):
             yield spelled
@@ -100,7 +103,7 @@ def _guessed(text: str) -> Iterator[str]:
 # ── allow ──
 
 
-def doubt(text: str, line: Line | Unparsed, rules: Rules, cwd: str) -> Doubt | None:
+def doubt(text: str, line: Line | Unparsed, rules: Rules, cwd: str, *, trusts_git: bool = True) -> Doubt | None:
     """The first thing that is neither harmless nor allowed by a rule; None: all of the line is."""
     if "" in patterns(rules.allow, "bash"):
         return None
@@ -113,7 +116,7 @@ def doubt(text: str, line: Line | Unparsed, rules: Rules, cwd: str) -> Doubt | N
     place = safe_paths.place(rules.root, cwd)
     if place is None:
         return Doubt("outside", cwd)
-    return _Judge(line, rules, place).first_doubt()
+    return _Judge(line, rules, replace(place, trusts_git=trusts_git)).first_doubt()
 
 
 class _Judge:
@@ -132,14 +135,15 @@ class _Judge:
             self._ruled.append(parent or self._has_rule(command))
             tag = self._surroundings(command)
             if not tag and command.words:
-                tag = self._moves(command) if command.name == "cd" else self._runs(command)
+                # Bare: `./cd` is a program.
+                tag = self._moves(command) if command.words[0].text == "cd" else self._runs(command)
             if tag:
                 return Doubt(tag, spell(command.words))
         return None
 
     def _has_rule(self, command: Command) -> bool:
         """A rule covers a command that says all by itself: what it reads may be a program."""
-        if not command.words or command.fed or not command.words[0].known:
+        if not command.words or command.fed or command.is_compound or not command.words[0].known:
             return False
         if any(word.kind not in (Kind.LITERAL, Kind.GLOB) for word in command.words):
             return False

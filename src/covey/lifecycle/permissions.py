@@ -7,7 +7,7 @@ is, while a deny rule hits a command wherever it stands. This is no sandbox: a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from covey.lifecycle.permission_rules import Rules, escape, path_allowed, path_hit
@@ -36,6 +36,8 @@ class Wish:
     harmless: bool = False
     cwd: str = ""
     """For a command: the directory it runs in, if that is not the workspace's own."""
+    in_bare_repository: bool = False
+    """For a command: git would use a repository that lies in the workspace as plain files, as a clone may bring it."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -97,7 +99,7 @@ def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool 
 def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
     """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
-        return doubt(wish.subject, line, rules, wish.cwd)
+        return doubt(wish.subject, line, rules, wish.cwd, trusts_git=not wish.in_bare_repository)
     if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
         return None
     return Doubt("no-rule", wish.subject)
@@ -117,11 +119,13 @@ _SENTENCES = {
     "background": "It leaves a command running in the background.",
     "coproc": "It leaves a command running in the background.",
     "environment": "It sets a variable that may change what {about} does.",
+    "sets": "{about} sets a variable that other commands may depend on.",
     "writes": "{about} writes into a file.",
     "outside": "{about} reaches outside of the workspace.",
     "secret": "{about} may show secrets.",
     "unknown": "What {about} works on is only known when it runs.",
     "directory": "{about} depends on a change of the directory.",
+    "repository": "{about} may run programs: here lies a repository that a clone can have brought along.",
     "option": "{about} has an option that is not known to be harmless.",
     "argument": "{about} has an argument that is not known to be harmless.",
     "not-listed": "No rule allows {about}.",
@@ -164,10 +168,10 @@ def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
         dict.fromkeys(
             f"bash:{escape(command)}"
             for command in commands
-            if doubt(command, parse(command), Rules(root=rules.root), wish.cwd)
+            if _worry(replace(wish, subject=command), parse(command), Rules(root=rules.root))
         )
     )
     for offered in (each, (f"bash:{escape(wish.subject.strip())}",)):
-        if doubt(wish.subject, line, Rules(offered, root=rules.root), wish.cwd) is None:
+        if _worry(wish, line, Rules(offered, root=rules.root)) is None:
             return offered
     return ()

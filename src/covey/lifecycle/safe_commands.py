@@ -23,9 +23,7 @@ ANY = Spec()
 NO_PATHS = Spec(paths=False)
 _SPECS: dict[str, Spec] = {
     **dict.fromkeys(("ls", "cat", "head", "tail", "wc", "stat", "du", "df", "realpath"), ANY),
-    **dict.fromkeys(
-        ("readlink", "tac", "rev", "nl", "fold", "expand", "comm", "cmp", "cksum", "md5sum", "strings"), ANY
-    ),
+    **dict.fromkeys(("readlink", "tac", "rev", "nl", "fold", "expand", "comm", "cmp", "cksum", "md5sum"), ANY),
     **dict.fromkeys(("sha1sum", "sha256sum", "sha512sum", "b2sum", "od", "base64", "dir", "vdir"), ANY),
     **dict.fromkeys(
         ("true", "false", ":", "pwd", "whoami", "uname", "arch", "nproc", "seq", "expr", "tr", "id"), NO_PATHS
@@ -109,8 +107,9 @@ def complaint(words: Words, place: Place) -> str:
     name = re.sub(r"^/(?:usr/)?bin/", "", words[0].text)
     if any(ord(char) < 0x20 and char not in "\t\n" for word in words for char in word.text):
         return ARGUMENT
-    if name == "[[" and not words[0].bare:
-        return NOT_LISTED  # in quotes it is no keyword, but a program
+    if keyword := _KEYWORDS.get(words[0].text):
+        # In quotes, or behind `timeout`, it is no keyword, but a program.
+        return keyword(words[1:], place) if words[0].bare else NOT_LISTED
     if judge := _JUDGES.get(name):
         return judge(words[1:], place)
     if (spec := _SPECS.get(name)) is None:
@@ -129,6 +128,9 @@ def _printf(words: Words, place: Place) -> str:
     if words and (not words[0].known or words[0].text.startswith("-")):
         return OPTION  # -v runs what stands in the name of a variable
     return _echo(words, place)
+
+
+SETS = "sets"
 
 
 def _env(words: Words, place: Place) -> str:
@@ -175,7 +177,7 @@ _TEST_OPERATORS = words_of("-e -f -d -r -w -x -s -L -h -n -z = == != -eq -ne -lt
 def _test(words: Words, place: Place) -> str:
     """Some tests look up a variable whose name may hold a command: those are not among the operators."""
     for word in words:
-        if not word.known and word.kind is not Kind.NUMBER:
+        if not word.known and word.kind is not Kind.NUMBER and not word.is_one_path:
             return VARIABLE
         if word.text.startswith("-") and word.text not in _TEST_OPERATORS and not re.fullmatch(r"-\d+", word.text):
             return OPTION
@@ -186,10 +188,47 @@ def _test(words: Words, place: Place) -> str:
     return ""
 
 
+_NUMBER = re.compile(r"-?\d+")
+_CALCULATES = words_of("-eq -ne -lt -le -gt -ge")
+
+
 def _condition(words: Words, place: Place) -> str:
-    """`[[ ]]` compares numbers by calculating, and calculating can run commands: only plain words."""
-    plain = all(word.known and re.fullmatch(r"[\w./!=&|()-]+|\]\]", word.text) for word in words)
-    return _test(words[:-1], place) if plain else ARGUMENT
+    """`[[ ]]` compares numbers by calculating, and what looks like a name is calculated, too, with whatever is in it.
+
+    So only plain words, and only digits where it calculates. (`[ ]` takes nothing but digits.)
+    """
+    if not all(word.known and re.fullmatch(r"[\w./!=&|()-]+|\]\]", word.text) for word in words):
+        return ARGUMENT
+    for at, word in enumerate(words):
+        beside = (*words[max(at - 1, 0) : at], *words[at + 1 : at + 2])
+        if word.text in _CALCULATES and not all(_NUMBER.fullmatch(other.text) for other in beside):
+            return ARGUMENT
+    return _test(words[:-1], place)
+
+
+_LOOP_NAMES = re.compile(r"[a-z]+\d*|[A-Z]|_")
+"""Names that no program asks for, as far as one can know: those of the environment are longer."""
+_KNOWN_TO_SHELLS = words_of("histchars")
+
+
+def _for(words: Words, place: Place) -> str:
+    """A loop gives each value to its variable, and `set -x` shows them."""
+    name = words[0].text
+    if not _LOOP_NAMES.fullmatch(name) or name in _KNOWN_TO_SHELLS:
+        return SETS
+    return _echo(words[2:], place)
+
+
+def _case(words: Words, place: Place) -> str:
+    """Which way it goes tells what was compared."""
+    return unknown(words)
+
+
+def _strings(words: Words, place: Place) -> str:
+    """To binutils `@file` is a file of further arguments, and what is in it comes back in an error."""
+    if any(word.text[:1] == "@" or (word.kind is Kind.GLOB and not word.head) for word in words):
+        return ARGUMENT
+    return by_spec(words, ANY, place)
 
 
 _SED = re.compile(
@@ -238,6 +277,8 @@ def _jq(words: Words, place: Place) -> str:
     spec = Spec(short="rcesnSMajC", long="raw-output compact-output exit-status slurp null-input sort-keys tab", skip=1)
     if any(re.search(r"env|ENV|import|include|input_filename|modulemeta|\$__", word.text) for word in words):
         return ARGUMENT
+    if not next((word for word in words if word.text[:1] != "-"), Word("")).known:
+        return ARGUMENT  # the name of a file would be the program
     return by_spec(words, spec, place)
 
 
@@ -302,7 +343,7 @@ _JUDGES: dict[str, Callable[[Words, Place], str]] = {
     "time": _wrapper("time"),
     "test": _test,
     "[": _test,
-    "[[": _condition,
+    "strings": _strings,
     "sed": _sed,
     "awk": _awk,
     "gawk": _awk,
@@ -310,4 +351,9 @@ _JUDGES: dict[str, Callable[[Words, Place], str]] = {
     "jq": _jq,
     "find": _find,
     "git": git,
+}
+_KEYWORDS: dict[str, Callable[[Words, Place], str]] = {
+    "[[": _condition,
+    "for": _for,
+    "case": _case,
 }

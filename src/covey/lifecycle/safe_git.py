@@ -1,7 +1,8 @@
 """Git, as far as it only looks. Options that write (`--output`) or run programs (`--ext-diff`, `-O`) are not listed.
 
 Git also runs what the repository's own configuration names. That is the owner's business, but only in the workspace's
-root: another directory may hold a repository that somebody put there to be stepped into.
+root: another directory may hold a repository that somebody put there to be stepped into. So may the root itself, where
+it is part of a clone (`tools/git_guard.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from covey.lifecycle.safe_options import ARGUMENT, NOT_LISTED, OPTION, VARIABLE,
 from covey.lifecycle.safe_paths import SECRET, Place, is_secret
 
 DIRECTORY = "directory"
+REPOSITORY = "repository"
 
 _SHOW = (
     "oneline stat shortstat numstat name-only name-status patch no-patch graph all branches tags remotes decorate "
@@ -90,6 +92,8 @@ def git(words: Words, place: Place) -> str:
     """Why somebody should be asked about `git` with these arguments; empty if it only looks."""
     if place.directories != frozenset({()}):
         return DIRECTORY
+    if not place.trusts_git:
+        return REPOSITORY
     rest = list(words)
     while rest and rest[0].text in ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "-P"):
         rest.pop(0)

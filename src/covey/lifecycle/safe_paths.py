@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from covey.lifecycle.shell_words import Kind, Word
@@ -36,6 +36,8 @@ class Place:
     """The workspace's directory; empty: not known, so every absolute path is outside."""
     directories: frozenset[tuple[str, ...]] = frozenset({()})
     """Each as seen from the root."""
+    trusts_git: bool = True
+    """Whether the repository that git would use is the user's own."""
 
     def problem(self, word: Word) -> str:
         """Why this path should not be used without asking; empty if nothing speaks against it."""
@@ -55,7 +57,7 @@ class Place:
             return None
         new = {parts for directory in self.directories if (parts := self._from(directory, word.text)) is not None}
         directories = self.directories | new
-        return Place(self.root, directories) if len(directories) <= 8 else None
+        return replace(self, directories=directories) if len(directories) <= 8 else None
 
     def absolute(self, text: str) -> list[str]:
         """Every path that this one may mean; empty if it leads outside."""

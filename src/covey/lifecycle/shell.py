@@ -59,6 +59,8 @@ class _Parser(Grammar):
         super().whole()
 
     def note(self, command: Command) -> None:
+        targets = (redirect.target for redirect in command.redirects)
+        self.hand_over((*command.words, *(value for _, value in command.assigns), *targets))
         self._append(replace(command, fed=self._fed or _has_input(command), looped=self._looped))
         if any(redirect.op in ("<<", "<<-") for redirect in command.redirects):
             self._waiting.append(len(self.commands) - 1)
@@ -77,6 +79,7 @@ class _Parser(Grammar):
     def _expanded(self, body: str) -> Word:
         inner = _Parser(body, self.depth + 1)
         word = inner.body()
+        inner.expect_all_judged()
         self._adopt(inner, -1)
         return word
 
@@ -101,10 +104,12 @@ class _Parser(Grammar):
     def _see_through(self, index: int) -> None:
         command = self.commands[index]
         self.deeper()
-        fed_text = _input_text(command) or (_output_text(self.commands[index - 1]) if command.fed and index else None)
+        fed_text = _input_text(command) or (self._printed_before(index) if command.fed else None)
         for inner in unwrap(command.words, fed_text, fed=command.fed):
             if inner.words:
-                self._append(replace(command, words=inner.words, assigns=(), redirects=(), parent=index))
+                program, *arguments = inner.words
+                words = (replace(program, bare=False), *arguments)  # only a shell knows keywords
+                self._append(replace(command, words=words, assigns=(), redirects=(), parent=index))
                 self._see_through(len(self.commands) - 1)
             else:
                 self._read_text(inner, index)
@@ -112,11 +117,19 @@ class _Parser(Grammar):
                     self._append(replace(command, words=(UNKNOWN,), assigns=(), redirects=(), parent=index))
         self.depth -= 1
 
+    def _printed_before(self, index: int) -> str | None:
+        """What the command before a pipe prints, if it says so."""
+        before = (command for command in reversed(self.commands[:index]) if not command.is_compound)
+        return _output_text(next(before, _NOTHING))
+
     def _read_text(self, inner: Inner, index: int) -> None:
         try:
             self._adopt(self._inside(inner.text), index)
         except CannotRead:
             self._append(replace(self.commands[index], words=(Word(inner.text, Kind.UNKNOWN),), parent=index))
+
+
+_NOTHING = Command(())
 
 
 def _has_input(command: Command) -> bool:
@@ -129,5 +142,4 @@ def _input_text(command: Command) -> str | None:
 
 
 def _output_text(command: Command) -> str | None:
-    """What a command before a pipe prints, if it says so."""
     return " ".join(word.text for word in command.words[1:]) if command.name in ("echo", "printf") else None

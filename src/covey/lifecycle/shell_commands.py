@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from covey.lifecycle.shell_words import UNKNOWN, Word
 
+_COMPOUND = frozenset({"for", "select", "case", "function"})
+"""Such a word without quotes is never the name of a program."""
+
 
 @dataclass(slots=True)
 class Redirect:
@@ -35,7 +38,10 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One simple command, or only redirections (of a group), or only assignments."""
+    """One simple command, or only redirections (of a group), or only assignments.
+
+    Or what a compound command expands and sets by itself: then its first word is the keyword.
+    """
 
     words: tuple[Word, ...]
     assigns: tuple[tuple[str, Word], ...] = ()
@@ -46,6 +52,11 @@ class Command:
     """It reads from a pipe, a file or a here-document, so what it does need not be told by its words."""
     looped: bool = False
     """It may run more than once, or later: inside of a loop or a function."""
+
+    @property
+    def is_compound(self) -> bool:
+        """A loop, a `case` or a function: no program, so no rule for programs is about it."""
+        return bool(self.words) and self.words[0].bare and self.words[0].text in _COMPOUND
 
     @property
     def name(self) -> str:

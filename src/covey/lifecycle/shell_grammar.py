@@ -1,4 +1,8 @@
-"""The grammar of a shell: lists, pipelines, compound commands, here-documents. It follows bash; see `shell_words`."""
+"""The grammar of a shell: lists, pipelines, compound commands, here-documents. It follows bash; see `shell_words`.
+
+Every word that is read becomes part of a command, and so reaches the judge. What a compound command itself expands or
+assigns is noted as a command named by its keyword: `for x in a b`, `case $y in`.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ class Grammar(Redirections):
     def whole(self) -> None:
         if closer := self._list():
             raise CannotRead(f"a {closer!r} without its beginning")
+        self.expect_all_judged()
 
     # ── lists and pipelines ──
 
@@ -115,8 +120,8 @@ class Grammar(Redirections):
             "if": self._if,
             "while": self._while,
             "until": self._while,
-            "for": self._for,
-            "select": self._for,
+            "for": lambda: self._for("for"),
+            "select": lambda: self._for("select"),
             "case": self._case,
             "function": self._function,
             "coproc": self._coproc,
@@ -154,16 +159,17 @@ class Grammar(Redirections):
         self.expect("done")
         self._looped = looped
 
-    def _for(self) -> None:
+    def _for(self, keyword: str) -> None:
         self.skip_blanks()
         if self.looking_at("(("):
             raise CannotRead("a loop that counts")
-        self._plain_name()
+        words = [literal(keyword), self._plain_name()]
         self.skip_lines()
         if self.take(re.compile(r"in(?=[\s;]|\Z)")):
-            self._words_until_separator()
+            words += [literal("in"), *self._words_until_separator()]
         elif self.looking_at(";"):
             self.at += 1
+        self.note(Command(tuple(words)))
         looped, self._looped = self._looped, True
         if (opener := self._next_keyword("do", "{")) == "do":
             self.expect("done")
@@ -171,18 +177,21 @@ class Grammar(Redirections):
             self.expect("}")
         self._looped = looped
 
-    def _words_until_separator(self) -> None:
+    def _words_until_separator(self) -> list[Word]:
+        words: list[Word] = []
         while True:
             self.skip_blanks()
             if self.text[self.at : self.at + 1] in (";", "\n"):
                 self.at += self.looking_at(";")
-                return
-            self._word()
+                return words
+            words.append(self._word())
 
-    def _plain_name(self) -> None:
+    def _plain_name(self) -> Word:
+        """A name that is set, not a word that is expanded."""
         self.skip_blanks()
-        if not self.take(re.compile(r"[A-Za-z_]\w*(?=[\s;()])")):
-            raise CannotRead("an unusual name")
+        if name := self.take(re.compile(r"[A-Za-z_]\w*(?=[\s;()])")):
+            return literal(name)
+        raise CannotRead("an unusual name")
 
     def _next_keyword(self, *wanted: str) -> str:
         self.skip_lines()
@@ -193,39 +202,42 @@ class Grammar(Redirections):
 
     def _case(self) -> None:
         self.skip_blanks()
-        self._word()
+        subject = self._word()
         self.skip_lines()
         if not self.take(re.compile(r"in(?=\s)")):
             raise CannotRead("a case without 'in'")
+        self.note(Command((literal("case"), subject, literal("in"))))
         while True:
             self.skip_lines()
             if self.take(re.compile(r"esac(?=[\s;&|<>()]|\Z)")):
                 return
-            self._patterns()
+            self.note(Command((literal("case"), *self._patterns())))
             if self.expect(";;", ";&", ";;&", "esac") == "esac":
                 return
 
-    def _patterns(self) -> None:
+    def _patterns(self) -> list[Word]:
+        patterns: list[Word] = []
         self.at += self.looking_at("(")
         while True:
             self.skip_blanks()
-            self._word()
+            patterns.append(self._word())
             self.skip_blanks()
             if self.looking_at(")"):
                 self.at += 1
-                return
+                return patterns
             if not self.looking_at("|"):
                 raise CannotRead("an unusual pattern")
             self.at += 1
 
     def _function(self) -> None:
-        self._plain_name()
+        name = self._plain_name()
         self.skip_blanks()
         self.take(re.compile(r"\([ \t]*\)"))
-        self._function_body()
+        self._function_body(name)
 
-    def _function_body(self) -> None:
+    def _function_body(self, name: Word) -> None:
         self.oddities.add("function")
+        self.note(Command((literal("function"), name)))
         looped, self._looped = self._looped, True
         self.skip_lines()
         self.command()
@@ -288,7 +300,7 @@ class Grammar(Redirections):
     def _function_or_not(self, words: list[Word], assigns: list[tuple[str, Word]], redirects: list[Redirect]) -> None:
         if len(words) != 1 or assigns or redirects or not self.take(re.compile(r"\([ \t]*\)")):
             raise CannotRead("an unexpected '('")
-        self._function_body()
+        self._function_body(words[0])
 
     def _assignment(self, assigns: list[tuple[str, Word]]) -> bool:
         found = _ASSIGNMENT.match(self.text, self.at)

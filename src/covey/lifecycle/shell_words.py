@@ -7,6 +7,7 @@ differ), it raises `CannotRead` instead of guessing: what cannot be read is aske
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -26,7 +27,7 @@ class Kind(IntEnum):
     NUMBER = 1
     """Some digits are not known: an exit code, or a sum."""
     GLOB = 2
-    """Names of files that fit the text, or the text itself."""
+    """Names of files that fit the text, or the text itself; or a file that was found."""
     OUTPUT = 3
     """Holds what other commands print. Those are commands of the line themselves."""
     UNKNOWN = 4
@@ -42,10 +43,17 @@ class Word:
     """Written without any quotes: only such a word is a keyword."""
     head: str = ""
     """The literal beginning: all of `text` if it is literal."""
+    at: int = field(default=-1, compare=False)
+    """Where it was read; -1: it stands in no text."""
 
     @property
     def known(self) -> bool:
         return self.kind is Kind.LITERAL
+
+    @property
+    def is_one_path(self) -> bool:
+        """A file that `find` found: which one is not known, but it stays one word. A pattern may become several."""
+        return self.kind is Kind.GLOB and self.head == self.text
 
 
 def literal(text: str) -> Word:
@@ -76,14 +84,14 @@ class _Growing:
         self.kind = max(self.kind, kind)
         self.bare = self.bare and bare
 
-    def word(self) -> Word:
+    def word(self, at: int = -1) -> Word:
         if self.bracket:
             raise CannotRead("an open bracket")
         text = "".join(self.pieces)
         if self.bare and text == "[":
-            return literal(text)  # the command
+            return Word(text, head=text, at=at)  # the command
         head = text if self.head < 0 else "".join(self.pieces[: self.head])
-        return Word(text, self.kind, self.bare, head)
+        return Word(text, self.kind, self.bare, head, at)
 
 
 _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`*?\[\]{}~]+")
@@ -111,6 +119,8 @@ class Scanner:
         self.depth = depth
         self.awaiting_bodies = False
         """A here-document was announced: the next line end is where it begins."""
+        self._unjudged: set[int] = set()
+        """Where words were read that are not yet part of a command, so that no judge gets to see them."""
 
     def commands_until(self, closer: str) -> None:
         raise NotImplementedError
@@ -129,8 +139,18 @@ class Scanner:
         self.at = found.end()
         return found[0]
 
+    def hand_over(self, words: Iterable[Word]) -> None:
+        """These words are part of a command now: whoever judges it sees them."""
+        self._unjudged.difference_update(word.at for word in words)
+
+    def expect_all_judged(self) -> None:
+        """No word may be read and then forgotten: the shell would expand it, and nobody would have looked at it."""
+        if self._unjudged:
+            raise CannotRead("a word in an unusual place")
+
     def word(self) -> Word:
         """The word that begins here. Empty only if none does."""
+        start = self.at
         growing = _Growing()
         while self.at < len(self.text):
             if plain := self.take(_PLAIN):
@@ -147,7 +167,9 @@ class Scanner:
                 self._quoted(growing, char)
             else:
                 self._special(growing, char)
-        return growing.word()
+        if self.at > start:
+            self._unjudged.add(start)
+        return growing.word(start)
 
     def _special(self, growing: _Growing, char: str) -> None:
         """An unquoted character that may mean something, or a blank that is not ASCII."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covey.lifecycle.shell_words import UNKNOWN, Kind, Word
 
@@ -212,7 +212,20 @@ def _find(words: Words) -> Iterator[Inner]:
         if _may_be_option(word) or word.text in ("-exec", "-execdir", "-ok", "-okdir"):
             end = _end_of_exec(words, at + 1)
             if words[at + 1 : end]:
-                yield Inner(words[at + 1 : end])
+                yield Inner(tuple(_filled_in(word) for word in words[at + 1 : end]))
+
+
+def _filled_in(word: Word) -> Word:
+    """A word of `-exec`, in which `{}` is the path of a file that was found: any name that somebody gave to a file.
+
+    That path does not lead out of where `find` looks, and neither does one below it; the text around it may.
+    """
+    if "{}" not in word.text or not word.known:
+        return word
+    is_path = word.text == "{}" or (
+        word.text.startswith("{}/") and not re.search(r"\{\}.*\{\}|/\.\.(?:/|$)", word.text)
+    )
+    return replace(word, kind=Kind.GLOB if is_path else Kind.UNKNOWN)
 
 
 def _may_be_option(word: Word) -> bool:
