@@ -66,10 +66,9 @@ async def crashed_in_a_tool(directory: Path) -> Disk:
     assert last is not None
     for number, run_id in enumerate(("accepted", "cancelled"), last.run.seq + 1):
         run = structs.replace(last.run, run_id=run_id, seq=number, state="accepted", prompt=run_id)
-        cancelled = run_id == "cancelled"
-        if cancelled:
+        if run_id == "cancelled":
             run = structs.replace(run, cancelled_by="session_cancel")
-        copy.commit([change(InsertRun(RunRow(run, "digest", cancelled=cancelled)), events=(created(run),))])
+        copy.commit([change(InsertRun(RunRow(run, "digest")), events=(created(run),))])
     return copy
 
 
@@ -157,7 +156,7 @@ async def test_a_cancel_that_was_recorded_before_the_crash_still_counts(tmp_path
         assert row is not None
         copy = engine.disk.copy()
         gate.open()
-    copy._write("w", UpdateRun(structs.replace(row.run, cancelled_by="session_cancel"), cancelled=True))
+    copy._write("w", UpdateRun(structs.replace(row.run, cancelled_by="session_cancel")))
     async with running(tmp_path, store=copy) as healed:
         run = await healed.ended("a")
         assert (run.state, run.error) == ("cancelled", None)

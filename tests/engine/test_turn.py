@@ -15,6 +15,7 @@ from covey.engine import turn as turn_module
 from covey.engine.dispatcher import Dispatcher
 from covey.engine.last_words import Ending
 from covey.engine.recorder import Batch
+from covey.engine.speaker import Speaker
 from covey.lifecycle import history
 from covey.lifecycle.reply import ReasoningDelta, Stopped, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, Retry
@@ -87,8 +88,8 @@ async def test_facts_that_make_no_sense_fail_the_run_and_nothing_else(tmp_path: 
 BREAKAGES: dict[str, Callable[[Engine], tuple[object, str]]] = {
     "system prompt": lambda engine: (engine.workspace.agent, "system_prompt"),
     "model": lambda engine: (engine.workspace.agent, "model"),
-    "step": lambda engine: (Dispatcher, "begin_step"),
-    "answer": lambda engine: (turn_module.Turn, "open_answer"),
+    "step": lambda engine: (Dispatcher, "fold_into"),
+    "answer": lambda engine: (Speaker, "open_answer"),
     "history": lambda engine: (history, "for_model"),
     "tool calls": lambda engine: (engine.workspace.tool_calls, "run"),
 }

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from covey.engine import restore, undo
+from covey.engine.file_versions import record_files
 from covey.engine.recorder import Batch
-from covey.engine.undo import record_files
 from covey.lifecycle.undo import CHANGED, DELETED, IN_BETWEEN, NOT_KEPT
 from covey.protocol.errors import Conflict, CoveyError, NotFound
 from covey.protocol.events import File
 from covey.protocol.messages import Message, Session
-from covey.protocol.requests import UndoTurns
+from covey.protocol.requests import ForkSession, UndoTurns
 from covey.store import base
 from covey.store.base import PutFileVersion
 from covey.store.sqlite import SqliteStore
@@ -367,10 +367,12 @@ async def test_a_busy_session_is_not_undone_and_one_that_is_being_undone_takes_n
         task = await engine.soon(at.undo())
         await refused(at.undo(), "session_busy")
         with pytest.raises(Conflict, match="being undone"):
-            at.undos.check_free(engine.session_id)
+            await engine.post("too early")
+        with pytest.raises(Conflict, match="being undone"):
+            await at.undos.fork(engine.session_id, ForkSession())
         engine.disk.release()
         await within(task)
-        at.undos.check_free(engine.session_id)
+        await at.undos.fork(engine.session_id, ForkSession())
 
 
 async def test_whoever_asked_may_leave_and_it_is_done_all_the_same(tmp_path: Path) -> None:

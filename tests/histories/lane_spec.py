@@ -216,7 +216,7 @@ def post(given_id: str, prompt: Prompt, *, same: bool = True) -> Step:
             return []
         try:
             folds, early = prompt.mode == "fold", run_id in world.early
-            lane = world.lane.accept(run_id, answer.body["seq"], folds=folds, cancelled=early)
+            lane = world.lane.accept(OpenRun(run_id, answer.body["seq"], folds, cancelled=early))
         except (LaneClosing, DuplicateRun):
             return []
         return [replace(world, lane=lane)]

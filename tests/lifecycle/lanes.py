@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from covey.lifecycle.runs import CancelRuling, Decisions, Lane, Outcome, Phase, Ruling
+from covey.lifecycle.runs import CancelRuling, Decisions, Lane, OpenRun, Outcome, Phase, Ruling
 
 
 class Told:
@@ -20,18 +20,32 @@ class Told:
         """Each open run, in order: its phase, and whether a cancel covers it."""
         return {run.run_id: run.phase + (" cancelled" if run.cancelled else "") for run in self.lane.runs}
 
-    def accept(self, *run_ids: str, folds: bool = False, cancelled: bool = False) -> None:
+    def accept(
+        self,
+        *run_ids: str,
+        folds: bool = False,
+        cancelled: bool = False,
+        hosts: bool = True,
+        delegate: bool = False,
+        limit: int | None = None,
+    ) -> None:
         for run_id in run_ids:
-            self.lane = self.lane.accept(run_id, self.lane.last_seq + 1, folds=folds, cancelled=cancelled)
+            seq = self.lane.last_seq + 1
+            run = OpenRun(run_id, seq, folds, cancelled=cancelled, hosts=hosts, delegate=delegate)
+            self.lane = self.lane.accept(run, limit)
 
     def enter(self, run_id: str) -> Decisions:
         return self._ruled(self.lane.enter(run_id))
 
-    def post(self, *run_ids: str, folds: bool = False) -> Decisions:
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether a cancel covers this open run."""
+        return self.lane.find(run_id) in [run for run in self.lane.runs if run.cancelled]
+
+    def post(self, *run_ids: str, folds: bool = False, hosts: bool = True, delegate: bool = False) -> Decisions:
         """Accept and enter at once, one after the other."""
         decisions: Decisions = ()
         for run_id in run_ids:
-            self.accept(run_id, folds=folds)
+            self.accept(run_id, folds=folds, hosts=hosts, delegate=delegate)
             decisions += self.enter(run_id)
         return decisions
 
@@ -59,7 +73,7 @@ class Told:
     def crash(self) -> Decisions:
         """Everything was on disk; memory is gone. That an accepted run had entered is not recorded."""
         runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
-        return self._ruled(Lane(runs, last_seq=self.lane.last_seq, mark=self.lane.mark).recover())
+        return self._cancelled(Lane(runs, last_seq=self.lane.last_seq, mark=self.lane.mark).recover())
 
     def _ruled(self, ruling: Ruling) -> Decisions:
         self.lane = ruling.lane

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.runs import Lane, Outcome
+from covey.lifecycle.runs import Lane, OpenRun, Outcome
 
 
 def accepted(*run_ids: str) -> Lane:
     lane = Lane()
     for seq, run_id in enumerate(run_ids, 1):
-        lane = lane.accept(run_id, seq, folds=False)
+        lane = lane.accept(OpenRun(run_id, seq, folds=False))
     return lane
 
 
 def entered_but_cancelled() -> Lane:
     """`a` is active; `b` has entered and waits to be recorded as cancelled: it is still `accepted`."""
-    lane = accepted("a").enter("a").lane.accept("b", 2, folds=False).cancel_run("b").lane
+    lane = accepted("a").enter("a").lane.accept(OpenRun("b", 2, folds=False)).cancel_run("b").lane
     return lane.enter("b").lane
 
 
@@ -50,4 +50,4 @@ def test_only_the_active_run_makes_steps_and_finishes() -> None:
 
 def test_a_seq_is_given_out_once() -> None:
     with pytest.raises(AssertionError):
-        accepted("a").accept("b", 1, folds=False)
+        accepted("a").accept(OpenRun("b", 1, folds=False))

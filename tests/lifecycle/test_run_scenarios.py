@@ -51,7 +51,7 @@ def test_scenario_03_cancel_while_idle_then_prompt() -> None:
     assert told.covered == {}
     assert told.post("a") == (Start("a"),)
     assert told.step("a") == ()
-    assert not told.lane.is_cancelled("a")
+    assert not told.is_cancelled("a")
     assert told.finish("a") == (End("a", COMPLETED, ACTIVE),)
 
 
@@ -59,7 +59,7 @@ def test_scenario_04_cancel_after_active_before_the_first_step() -> None:
     told = Told()
     told.post("a")
     told.cancel()
-    assert told.lane.is_cancelled("a"), "the turn asks before its first step"
+    assert told.is_cancelled("a"), "the turn asks before its first step"
     assert told.finish("a") == (End("a", CANCELLED, ACTIVE),)
 
 

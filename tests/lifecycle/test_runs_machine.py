@@ -17,6 +17,7 @@ from covey.lifecycle.runs import (
     End,
     Fold,
     Lane,
+    OpenRun,
     Outcome,
     Phase,
     Queue,
@@ -52,7 +53,7 @@ class Lives(RuleBasedStateMachine):
         if self.lane.closing:
             return
         run_id = f"r{len(self.expected) + 1}"
-        self.lane = self.lane.accept(run_id, self.lane.last_seq + 2, folds=folds, cancelled=overtaken)
+        self.lane = self.lane.accept(OpenRun(run_id, self.lane.last_seq + 2, folds, cancelled=overtaken))
         self.expected[run_id] = "accepted"
         self.folds[run_id] = folds
         if overtaken:

@@ -9,8 +9,9 @@ that a violation comes with a shortest way to it.
     python -m tests.sim.core_exploration --prompts 4 --crashes 1
 
 Bounded are the prompts, the crashes, the resends of a prompt that was refused or lost, and how far the disk may be
-behind. Cancels, clears, removals, steps and closings are not: there may be any number of them, at any moment. This is
-not a test of the real shell.
+behind. Cancels, clears, removals, steps and closings are not: there may be any number of them, at any moment. Options
+of a run, work for another run, a short queue and undos can be added, each or in pairs. This is not a test of the real
+shell.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ from covey.lifecycle.runs import (
     EarlyCancels,
     End,
     Lane,
+    LaneBusy,
     LaneClosing,
+    LaneFull,
+    LaneHeld,
     OpenRun,
     Outcome,
     Phase,
     StopTurn,
     TooLate,
+    waits_as,
 )
 from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
 
@@ -56,6 +61,14 @@ class Bounds(NamedTuple):
     resends: int = 1
     backlog: int = 3
     """How many entries may wait to be written while further inputs arrive."""
+    options: int = 0
+    """1: runs may have options of their own."""
+    delegates: int = 0
+    """1: runs may work for another run."""
+    undos: int = 0
+    """1: the conversation may be held by an undo."""
+    queue: int = 99
+    """How many runs may wait."""
 
 
 class Input(NamedTuple):
@@ -84,6 +97,8 @@ def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
         yield Input("cancel session up to", run.run_id)
         yield Input("remove", run.run_id)
     yield from (Input("cancel session"), Input("clear queue"), Input("close"))
+    if bounds.undos:
+        yield Input("release" if world.lane.held else "hold")
     if (active := world.disk.active) and active == world.live.active:
         yield Input("step", active.run_id)
     yield from progress(world)
@@ -95,8 +110,9 @@ def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
     fresh = unknown if world.resends < bounds.resends else []
     if world.posted < bounds.prompts:
         fresh = [*fresh, f"r{world.posted + 1}"]
+    kinds = ["fold", "own_turn", *["options"] * bounds.options, *["delegate"] * bounds.delegates]
     for run_id in fresh:
-        for how in ("fold", "own_turn", "fold, cancelled early", "own_turn, cancelled early"):
+        for how in (*kinds, *(f"{kind}, cancelled early" for kind in kinds)):
             yield Input("post", run_id, how)
     for run in world.live.runs:
         yield Input("post again", run.run_id)
@@ -121,12 +137,16 @@ def remaining(world: World) -> tuple[int, int, int]:
     return len(world.live.runs), entering, len(world.pending)
 
 
-def step(world: World, given: Input) -> World:
+def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
     """The world after one input."""
     lane, live = world.lane, world.live
     match given:
         case Input("post" | "post again", run_id):
-            return _post(world, given)
+            return _post(world, given, queue)
+        case Input("hold"):
+            return _hold(world)
+        case Input("release"):
+            return world._replace(lane=lane.release())
         case Input("write"):
             return world._replace(disk=written(world.disk, world.pending[0]), pending=world.pending[1:])
         case Input("refuse to write", run_id):
@@ -159,29 +179,63 @@ def step(world: World, given: Input) -> World:
             check(world.lane.closing, "a closing lane says so")
             return world
         case Input("crash and restart"):
-            restarted = Lane(runs=world.disk.runs, last_seq=world.disk.last_seq)
-            world = world._replace(live=world.disk, pending=(), crashes=world.crashes + 1)
-            return _decided(world, *restarted.recover())
+            return _restarted(world)
     raise AssertionError(given)
 
 
-def _post(world: World, given: Input) -> World:
+def _restarted(world: World) -> World:
+    """Memory is gone, and with it whoever held the conversation: an undo is gone on with before anything else."""
+    before = world.disk
+    lane, decisions, covered = Lane(runs=before.runs, last_seq=before.last_seq).recover()
+    waiting = (run for run in before.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED) and not run.cancelled)
+    abandoned = [run.run_id for run in waiting if run.delegate]
+    check([run.run_id for run in covered] == abandoned, f"the restart cancelled {covered} and not {abandoned}")
+    world = world._replace(live=before, pending=(), crashes=world.crashes + 1)
+    return _decided(world, lane, [*([Covered(frozenset(abandoned))] if abandoned else []), *decisions])
+
+
+def _hold(world: World) -> World:
+    """An undo may begin if and only if nothing is open and nothing closes."""
+    free = not world.live.runs and not world.lane.closing
+    try:
+        lane = world.lane.hold()
+    except (LaneBusy, LaneClosing):
+        check(not free, "an undo was refused although the session is idle")
+        return world
+    check(free, "an undo began beside a run, or while closing")
+    return world._replace(lane=lane)
+
+
+def _post(world: World, given: Input, queue: int) -> World:
     is_new = given.run_id == f"r{world.posted + 1}"
-    folds = given.how.startswith("fold")
+    kind = given.how.partition(",")[0]
+    has_options = kind in ("options", "delegate")
     overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
     early = overtaken.covers(given.run_id, now=59.0)
     seq = world.lane.last_seq + 1
+    mode = waits_as(None, is_named=kind == "own_turn", has_options=has_options)
+    run = OpenRun(
+        given.run_id, seq, mode == "fold", cancelled=early, hosts=not has_options, delegate=kind == "delegate"
+    )
+    waiting = sum(other.phase in (Phase.ACCEPTED, Phase.QUEUED) for other in world.live.runs)
     try:
-        lane = world.lane.accept(given.run_id, seq, folds=folds, cancelled=early)
+        lane = world.lane.accept(run, queue)
     except LaneClosing:
         check(world.lane.closing, f"{given.run_id} was refused although nothing closes")
+        return world
+    except LaneHeld:
+        check(world.lane.held and not world.live.runs, f"{given.run_id} was refused although nobody undoes anything")
+        return world
+    except LaneFull:
+        check(waiting >= queue, f"{given.run_id} was refused although there is room")
         return world
     except DuplicateRun:
         check(given.what == "post again", f"{given.run_id} was taken for another")
         return world
-    check(given.what == "post" and not world.lane.closing, f"{given.run_id} was accepted and must not be")
+    refused = world.lane.closing or world.lane.held or waiting >= queue
+    check(given.what == "post" and not refused, f"{given.run_id} was accepted and must not be")
     world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new))
-    return _decided(world, lane, [Accepted(OpenRun(given.run_id, seq, folds, cancelled=early))])
+    return _decided(world, lane, [Accepted(run)])
 
 
 def _remove(world: World, run: OpenRun) -> World:
@@ -223,6 +277,7 @@ def agree(world: World) -> None:
     """The lane and the records tell the same story. That a run has entered is not recorded until it leads somewhere."""
     lane = tuple(replace(run, entered=False) if run.phase is Phase.ACCEPTED else run for run in world.lane.runs)
     check(lane == world.live.runs, f"the lane says {lane}, the records say {world.live.runs}")
+    check(not (world.lane.held and world.lane.runs), "a run is open while the conversation is held")
 
 
 # ── the search ──
@@ -276,7 +331,7 @@ def explore(bounds: Bounds) -> Exploration:
 
 def _after(world: World, given: Input, bounds: Bounds) -> World:
     """One step, judged. Once no crash can come, it only matters when a prompt is written: the rest is at once."""
-    after = step(world, given)
+    after = step(world, given, bounds.queue)
     agree(after)
     while after.crashes == bounds.crashes and after.pending and not isinstance(after.pending[0], Accepted):
         after = step(after, Input("write"))

@@ -93,6 +93,7 @@ def written(records: Records, entry: Entry) -> Records:
             run, host_run = records.open(run_id), records.open(into)
             check(run.phase is Phase.QUEUED and run.folds, f"{run} is folded")
             check(host_run.phase is Phase.ACTIVE and not host_run.cancelled, f"{run_id} is folded into {host_run}")
+            check(host_run.hosts, f"{run_id} is folded into {host_run}, which has options of its own")
             return records.changed(replace(run, phase=Phase.FOLDED, host=into))
         case Start():
             return _started(records, entry)

@@ -26,8 +26,10 @@ from tests.sim.core_exploration import Bounds, Exploration, explore
 # The real methods, for defects that are nearly right.
 accept = Lane.accept
 cancel_all = Lane._cancel
+begin_step = Lane.begin_step
 finish = Lane.finish
 next_run = Lane._next
+recover = Lane.recover
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,25 @@ def test_every_promise_holds_in_every_reachable_state(bounds: Bounds) -> None:
     print(bounds, exploration)
     assert not exploration.violation, str(exploration)
     assert exploration.states > 5_000, "the search hardly moved"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(2, 1, 0, 1, options=1, delegates=1),
+        Bounds(2, 1, 1, 1, options=1, queue=1),
+        Bounds(2, 1, 0, 1, options=1, undos=1),
+        Bounds(2, 1, 1, 1, delegates=1, queue=1),
+        Bounds(2, 1, 0, 1, delegates=1, undos=1),
+        Bounds(2, 1, 1, 1, undos=1, queue=1),
+    ],
+    ids=str,
+)
+def test_what_else_runs_and_sessions_may_be_breaks_no_promise_each_with_each(bounds: Bounds) -> None:
+    exploration = explore(bounds)
+    print(bounds, exploration)
+    assert not exploration.violation, str(exploration)
+    assert exploration.states > 1_000, "the search hardly moved"
 
 
 def test_the_search_is_complete_and_repeatable() -> None:
@@ -82,7 +103,8 @@ def cancel_wins_nothing(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
 
 
 def queue_is_stranded(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
-    return self._end(self._open(run_id), Outcome.CANCELLED if self.is_cancelled(run_id) else outcome)
+    run = self._open(run_id)
+    return self._end(run, Outcome.CANCELLED if run.cancelled else outcome)
 
 
 def queue_is_stranded_by_failures(self: Lane, run_id: str, outcome: Outcome) -> Ruling:
@@ -119,9 +141,9 @@ def folds_into_a_stopping_turn(self: Lane, run_id: str) -> Ruling:
     return Ruling(lane, tuple(decisions))
 
 
-def idle_cancel_poisons_the_next(self: Lane, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
-    poisoned = cancelled or (not self.runs and 0 < self.mark == self.last_seq)
-    return accept(self, run_id, seq, folds=folds, cancelled=poisoned)
+def idle_cancel_poisons_the_next(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
+    poisoned = run.cancelled or (not self.runs and 0 < self.mark == self.last_seq)
+    return accept(self, replace(run, cancelled=poisoned), limit)
 
 
 def starts_the_newest(self: Lane) -> Ruling:
@@ -147,22 +169,42 @@ def records_in_the_middle_of_a_turn(self: Lane, run_id: str) -> Ruling:
     return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run_id),))
 
 
-def recovers_without_looking(self: Lane) -> Ruling:
+def recovers_without_looking(self: Lane) -> CancelRuling:
     """Knows only of the active run: neither of dropped runs nor of those whose host has already ended."""
     decisions: Decisions = ()
     lane = self
     if run := self.active:
         lane, decisions = self._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
     lane, started = lane._next()
-    return Ruling(lane, decisions + started)
+    return CancelRuling(lane, decisions + started, ())
 
 
-def runs_again_after_a_crash(self: Lane) -> Ruling:
-    return Ruling(self, tuple(Start(run.run_id) for run in self.runs if run.phase is Phase.ACTIVE))
+def runs_again_after_a_crash(self: Lane) -> CancelRuling:
+    return CancelRuling(self, tuple(Start(run.run_id) for run in self.runs if run.phase is Phase.ACTIVE), ())
 
 
-def accepts_while_closing(self: Lane, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
-    return accept(replace(self, closing=False), run_id, seq, folds=folds, cancelled=cancelled)
+def accepts_while_closing(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
+    return accept(replace(self, closing=False), run, limit)
+
+
+def accepts_while_held(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
+    return replace(accept(replace(self, held=False), run, limit), held=self.held)
+
+
+def accepts_one_too_many(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
+    return accept(self, run, None if limit is None else limit + 1)
+
+
+def holds_beside_runs(self: Lane) -> Lane:
+    return replace(self, held=True)
+
+
+def folds_into_a_turn_with_options(self: Lane, run_id: str) -> Ruling:
+    return begin_step(self._with(replace(self._open(run_id), hosts=True)), run_id)
+
+
+def delegates_outlive_a_crash(self: Lane) -> CancelRuling:
+    return recover(replace(self, runs=tuple(replace(run, delegate=False) for run in self.runs)))
 
 
 DEFECTS: list[tuple[str, Callable[..., object]]] = [
@@ -187,6 +229,13 @@ DEFECTS: list[tuple[str, Callable[..., object]]] = [
     ("recover", recovers_without_looking),
     ("recover", runs_again_after_a_crash),
 ]
+FURTHER_DEFECTS: list[tuple[str, Callable[..., object], Bounds]] = [
+    ("accept", accepts_while_held, Bounds(1, 0, 0, 1, undos=1)),
+    ("accept", accepts_one_too_many, Bounds(3, 0, 0, 1, queue=1)),
+    ("hold", holds_beside_runs, Bounds(1, 0, 0, 1, undos=1)),
+    ("begin_step", folds_into_a_turn_with_options, Bounds(2, 0, 0, 1, options=1)),
+    ("recover", delegates_outlive_a_crash, Bounds(1, 1, 0, 1, delegates=1)),
+]
 
 
 @pytest.mark.parametrize(("method", "defect"), DEFECTS, ids=[defect.__name__ for _, defect in DEFECTS])
@@ -198,6 +247,17 @@ def test_a_deliberate_defect_is_caught(
     print(exploration)
     assert exploration.violation
     assert exploration.path, "a violation comes with the way to it"
+
+
+@pytest.mark.parametrize(
+    ("method", "defect", "bounds"), FURTHER_DEFECTS, ids=[defect.__name__ for _, defect, _ in FURTHER_DEFECTS]
+)
+def test_a_deliberate_defect_of_a_further_fact_is_caught(
+    monkeypatch: pytest.MonkeyPatch, method: str, defect: Callable[..., object], bounds: Bounds
+) -> None:
+    assert not explore(bounds).violation
+    monkeypatch.setattr(Lane, method, defect)
+    assert explore(bounds).violation
 
 
 def test_the_way_to_a_violation_is_a_shortest_one(monkeypatch: pytest.MonkeyPatch) -> None:

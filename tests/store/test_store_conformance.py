@@ -131,9 +131,9 @@ def test_a_run_is_inserted_once_and_nothing_is_written_beside_a_second_one(store
 def test_a_run_changes_and_ends(store: Store) -> None:
     store.commit([change(InsertRun(RunRow(run(), "d"))), change(InsertRun(RunRow(run("r2", 2), "d")))])
     assert [row.run.run_id for row in store.open_runs("w")] == ["r", "r2"]
-    queued = structs.replace(run(), state="queued")
-    store.commit([change(UpdateRun(queued, cancelled=True))])
-    assert store.run("w", "r") == RunRow(queued, "d", (), cancelled=True)
+    queued = structs.replace(run(), state="queued", cancelled_by="session_cancel")
+    store.commit([change(UpdateRun(queued))])
+    assert store.run("w", "r") == RunRow(queued, "d", ())
     ended = structs.replace(run(), state="cancelled", ended_at=2.5)
     store.commit([change(UpdateRun(ended))])
     assert [row.run.run_id for row in store.open_runs("w")] == ["r2"]

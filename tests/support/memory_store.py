@@ -99,9 +99,9 @@ class MemoryStore:
                     self._undos[workspace_id, undo.id] = undo
             case InsertRun(run_row):
                 self._runs[workspace_id, run_row.run.run_id] = run_row
-            case UpdateRun(run, cancelled):
+            case UpdateRun(run):
                 if known_run := self._runs.get((workspace_id, run.run_id)):
-                    changed = RunRow(run, known_run.digest, known_run.attachments, cancelled)
+                    changed = RunRow(run, known_run.digest, known_run.attachments)
                     self._runs[workspace_id, run.run_id] = changed
             case PutMessage(message):
                 self._messages[message.id] = (workspace_id, message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
 
 from msgspec import structs
 
@@ -20,11 +21,13 @@ from covey.engine.turn import Turn, TurnParts
 from covey.lifecycle.runs import (
     CancelRuling,
     Decision,
-    DuplicateRun,
     End,
     Fold,
     Lane,
+    LaneBusy,
     LaneClosing,
+    LaneFull,
+    LaneHeld,
     OpenRun,
     Outcome,
     Phase,
@@ -55,10 +58,7 @@ class Dispatcher:
         self._open = OpenRuns()
         self._turn: Turn | None = None
         self._drivers: set[asyncio.Task[None]] = set()
-        self._leftover: Sequence[Message] = ()
         self._writer = LaneWriter(parts)
-        self._ended: list[Ended] = []
-        """By the change that is being composed."""
 
     # ── what is asked from outside ──
 
@@ -68,8 +68,8 @@ class Dispatcher:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is open, and all that was said of it is written."""
-        return not self.lane.runs and self._writer.is_idle
+        """Nothing goes on, and all that was said of it is written."""
+        return self.lane.is_empty and self._writer.is_idle
 
     def run(self, run_id: str) -> Run | None:
         """An open run, with what it is doing right now."""
@@ -92,7 +92,7 @@ class Dispatcher:
     def queued_prompts(self) -> list[str]:
         return [self._open.run(run.run_id).prompt for run in self.lane.queued]
 
-    async def post(self, row: RunRow, *, mode: Mode | None, cancelled: bool, limit: int) -> PromptReceipt:
+    async def post(self, row: RunRow, *, mode: Mode | None, limit: int) -> PromptReceipt:
         """Accept a prompt: record it, then let it enter. Whoever asked may leave at any moment (R2).
 
         `mode`: how it is to wait, if the post said so.
@@ -100,20 +100,17 @@ class Dispatcher:
         run = row.run
         if known := self._open.find(run.run_id):
             return await self._same(known, row.digest, mode)
-        if self.lane.waiting >= limit:
-            message = f"{limit} prompts wait in this session already; try again when one has run"
-            raise QueueFull(message, retry_after=QUEUE_RETRY_S)
         try:
-            folds = run.mode == "fold"
-            self.lane = self.lane.accept(run.run_id, run.seq, folds=folds, cancelled=cancelled)
+            self.lane = self.lane.accept(_open_run(row), limit)
+        except LaneFull:
+            message = f"{limit} prompts wait in this session already; try again when one has run"
+            raise QueueFull(message, retry_after=QUEUE_RETRY_S) from None
+        except LaneHeld:
+            raise _being_undone() from None
         except LaneClosing:
             raise Conflict("the workspace is closing", "workspace_closing") from None
-        except DuplicateRun:  # pragma: no cover - an open run is in _open
-            raise AssertionError(run.run_id) from None
         batch = Batch([InsertRun(row)], [created(run)])
-        recorded = self._parts.recorder.write(
-            batch, patient=False, then=lambda error: self._recorded(run.run_id, error)
-        )
+        recorded = self._parts.recorder.write(batch, patient=False, then=lambda error: self._recorded(run, error))
         self._open.add(row, recorded)
         await asyncio.shield(recorded)
         return self._receipt(run)
@@ -130,8 +127,9 @@ class Dispatcher:
         state = now.state if (now := self.run(run.run_id)) else run.state
         return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=state)
 
-    def _recorded(self, run_id: str, error: Exception | None) -> None:
+    def _recorded(self, posted: Run, error: Exception | None) -> None:
         """The journal is done with an accepted run: from here on nothing of it depends on who posted it."""
+        run_id = posted.run_id
         if error:
             self.lane = self.lane.retract(run_id)
             self._open.forget(run_id)
@@ -140,8 +138,8 @@ class Dispatcher:
         entry = self._open[run_id]
         entry.recorded = None
         batch = Batch()
-        if entry.is_noted:
-            batch.update_run(entry.row.run, cancelled=True)
+        if entry.row.run != posted:  # a cancel has reached it meanwhile
+            batch.update_run(entry.row.run)
         self.lane, decisions = self.lane.enter(run_id)
         self._carry_out(decisions, batch)
 
@@ -179,11 +177,26 @@ class Dispatcher:
     def turn_of(self, run_id: str) -> Turn | None:
         return self._turn if self._turn and self._turn.run_id == run_id else None
 
-    def drop_delegates(self) -> None:
-        """After a crash: cancel what a model has asked for. Whoever waited for it was interrupted."""
-        for run in self.open_runs():
-            if run.wished.delegate:
-                self._apply_cancel(self.lane.cancel_run(run.run_id), "shutdown")
+    def hold(self) -> None:
+        """Keep runs out while something else changes the conversation, until `release`."""
+        try:
+            self.lane = self.lane.hold()
+        except LaneBusy:
+            message = "the session is busy: wait for its run to end, or cancel it, then undo"
+            raise Conflict(message, "session_busy") from None
+        except LaneHeld:
+            raise _being_undone() from None
+        except LaneClosing:
+            raise Conflict("the workspace is closing", "workspace_closing") from None
+
+    def release(self) -> None:
+        self.lane = self.lane.release()
+        self._on_quiet()
+
+    def check_not_held(self) -> None:
+        """Raise Conflict while the conversation is being changed: whoever read it would see it half way."""
+        if self.lane.held:
+            raise _being_undone()
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
@@ -210,32 +223,35 @@ class Dispatcher:
         )
         return CancelReceipt(covered=covered, mark=ruling.lane.mark)
 
-    def _apply_cancel(self, ruling: CancelRuling, by: CancelledBy) -> asyncio.Future[None]:
-        """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was."""
+    def _apply_cancel(
+        self, ruling: CancelRuling, by: CancelledBy, leftover: Sequence[Message] = ()
+    ) -> asyncio.Future[None]:
+        """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was.
+
+        `leftover`: after a crash, the messages of the run that was active.
+        """
         batch = Batch()
         if ruling.lane.mark != self.lane.mark:
             batch.writes.append(SetMark(self._session_id, ruling.lane.mark))
         self.lane = ruling.lane
         for found in ruling.covered:
             self._note_cancel(found, by, batch)
-        return self._carry_out(ruling.decisions, batch)
+        return self._carry_out(ruling.decisions, batch, leftover)
 
     def _note_cancel(self, found: OpenRun, by: CancelledBy, batch: Batch) -> None:
         if found.phase is Phase.FOLDED or found.cancelled:
             return
         run = self._open.change(found.run_id, cancelled_by=by)
-        if found.phase is Phase.QUEUED:
-            return  # its end follows in this very change
-        entry = self._open[run.run_id]
-        entry.row = structs.replace(entry.row, cancelled=True)
-        if entry.recorded:
-            entry.is_noted = True
-        else:
-            batch.update_run(run, cancelled=True)
+        if found.phase is Phase.QUEUED or self._open[run.run_id].recorded:
+            return  # its end follows in this very change; or it is written as soon as the run is recorded
+        batch.update_run(run)
 
-    def _carry_out(self, decisions: Sequence[Decision], batch: Batch | None = None) -> asyncio.Future[None]:
+    def _carry_out(
+        self, decisions: Sequence[Decision], batch: Batch | None = None, leftover: Sequence[Message] = ()
+    ) -> asyncio.Future[None]:
         """Write a ruling as one change; then start and stop what it says."""
         batch = batch or Batch()
+        ends: list[Ended] = []
         host: RunComplete | None = None
         for decision in decisions:
             match decision:
@@ -245,17 +261,20 @@ class Dispatcher:
                     self._begin(run_id, batch)
                 case RecordCancelled(run_id):
                     self._open_turn(run_id, batch)
-                    self._end(run_id, self._close(run_id, Outcome.CANCELLED, batch), batch)
+                    ends.append(self._end(run_id, self._close(run_id, Outcome.CANCELLED, batch, ()), batch))
                 case End(run_id, outcome, Phase.ACTIVE):
-                    ended, host = self._close(run_id, outcome, batch)
-                    self._end(run_id, (ended, host), batch)
+                    ended, host = self._close(run_id, outcome, batch, leftover)
+                    ends.append(self._end(run_id, (ended, host), batch))
                 case End(run_id, _, Phase.FOLDED):
-                    self._end(run_id, last_words.end_folded(self._open.run(run_id), host, self._parts.world), batch)
+                    last = last_words.end_folded(self._open.run(run_id), host, self._parts.world)
+                    ends.append(self._end(run_id, last, batch))
                 case End(run_id):
-                    self._end(run_id, last_words.drop(self._open.run(run_id), self._parts.world), batch)
+                    last = last_words.drop(self._open.run(run_id), self._parts.world)
+                    ends.append(self._end(run_id, last, batch))
                 case StopTurn() | Fold():
-                    pass  # acted upon below; folding is written by `begin_step`
-        ends, self._ended = self._ended, []
+                    pass  # acted upon below; folding is written by whoever begins the step
+                case _:
+                    assert_never(decision)
         begun = next((decision.run_id for decision in decisions if isinstance(decision, Start)), "")
         done = self._writer.write(batch, ends, begun)
         for decision in decisions:
@@ -269,7 +288,7 @@ class Dispatcher:
     def _begin(self, run_id: str, batch: Batch) -> None:
         """The run is active and its prompt is in the conversation: both, or after a crash neither."""
         run = self._open.change(run_id, state="active", started_at=self._parts.world.now())
-        self._turn = Turn(run, self._parts, self)
+        self._turn = Turn(run, self._parts, self.fold_into)
         batch.update_run(run)
         self._open_turn(run_id, batch)
         if session := self._parts.sessions.change(self._session_id):
@@ -296,37 +315,29 @@ class Dispatcher:
         self.lane, decisions = self.lane.finish(turn.run_id, outcome)
         self._carry_out(decisions)
 
-    async def begin_step(self, turn: Turn) -> list[Message]:
-        """A step begins: fold what may be folded, then open the answer behind it. One change.
-
-        The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
-        """
-        decisions: Sequence[Decision] = ()
-        if turn.wished == RunOptions():  # else its model, its freedom or its bounds are not those of the others
-            self.lane, decisions = self.lane.begin_step(turn.run_id)
-        batch = Batch()
+    def fold_into(self, run_id: str, batch: Batch) -> list[Message]:
+        """A step of the active run begins: add what joins it to the change that opens the step; gives the prompts."""
+        self.lane, decisions = self.lane.begin_step(run_id)
         folded = []
         for decision in decisions:
             assert isinstance(decision, Fold)
             batch.update_run(self._open.change(decision.run_id, state="folded", folded_into=decision.into))
             folded.append(self._open_turn(decision.run_id, batch))
-        turn.open_answer(batch)
-        written = self._parts.recorder.write(batch)
-        if folded:
-            await written
         return folded
 
-    def _close(self, run_id: str, outcome: Outcome, batch: Batch) -> tuple[Run, RunComplete]:
+    def _close(
+        self, run_id: str, outcome: Outcome, batch: Batch, leftover: Sequence[Message]
+    ) -> tuple[Run, RunComplete]:
         turn = self.turn_of(run_id)
         if turn:
             self._turn = None
         if self._open[run_id].is_unsaid:
             self._open_turn(run_id, batch)
-        return closing.close(self._open.run(run_id), outcome, turn, self._leftover, batch, self._parts)
+        return closing.close(self._open.run(run_id), outcome, turn, leftover, batch, self._parts)
 
-    def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> None:
+    def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> Ended:
         batch.end_run(*last)
-        self._ended.append(self._open.end(run_id, *last))
+        return self._open.end(run_id, *last)
 
     # ── after a crash ──
 
@@ -334,18 +345,16 @@ class Dispatcher:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        self.lane = Lane(tuple(_reopened(row) for row in rows), last_seq=last_seq, mark=mark)
-        self._leftover = messages
-        self.lane, decisions = self.lane.recover()
-        self._carry_out(decisions)
+        self.lane = Lane(tuple(_open_run(row) for row in rows), last_seq=last_seq, mark=mark)
+        self._apply_cancel(self.lane.recover(), "shutdown", messages)
         for row in rows:
             if row.run.state == "accepted":
                 self.lane, decisions = self.lane.enter(row.run.run_id)
                 self._carry_out(decisions)
-        self._leftover = ()
 
 
-def _reopened(row: RunRow) -> OpenRun:
+def _open_run(row: RunRow) -> OpenRun:
+    """A run as far as the rules care about it: one that was just posted, or that the store says is open."""
     run = row.run
     phase = Phase(run.state)
     return OpenRun(
@@ -353,15 +362,21 @@ def _reopened(row: RunRow) -> OpenRun:
         run.seq,
         run.mode == "fold",
         phase,
-        cancelled=row.cancelled,
+        cancelled=run.is_being_cancelled,
         entered=phase is not Phase.ACCEPTED,
         host=run.folded_into or "",
+        hosts=run.wished == RunOptions(),
+        delegate=run.wished.delegate,
     )
 
 
 def check_same_content(known: RunRow, digest: str, mode: Mode | None) -> None:
     if known.digest != digest or mode not in (None, known.run.mode):
         raise Conflict(f"run id {known.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
+
+
+def _being_undone() -> Conflict:
+    return Conflict("a turn of this session is being undone; try again at once", "session_busy")
 
 
 def _too_late(run_id: str) -> Conflict:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
+from covey.lifecycle.runs import waits_as
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
@@ -34,8 +35,12 @@ def digest(request: PostPrompt, options: RunOptions) -> str:
 
 
 def mode_of(request: PostPrompt, options: RunOptions) -> Mode | None:
-    """How it is to wait, as far as the post says so."""
-    return "own_turn" if _wished(options) else request.mode  # what it wishes for cannot hold in the turn of another
+    """How the prompt is to wait, as far as the post says so."""
+    return _mode(request, options) if request.mode else None
+
+
+def _mode(request: PostPrompt, options: RunOptions) -> Mode:
+    return waits_as(request.mode, is_named=bool(request.run_id), has_options=options != RunOptions())
 
 
 def _wished(options: RunOptions) -> RunOptions | None:
@@ -50,7 +55,7 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
         session_id=request.session_id,
         seq=seq,
         state="accepted",
-        mode=mode_of(request, options) or ("own_turn" if request.run_id else "fold"),
+        mode=_mode(request, options),
         prompt=request.prompt,
         accepted_at=world.now(),
         options=wished,

@@ -48,6 +48,13 @@ class Lanes:
             self._idle[session_id] = self._busy.pop(session_id).lane
             self._on_quiet()
 
+    def hold(self, session_id: str) -> Dispatcher:
+        """Keep runs out of a session until its lane is released. Raises Conflict if that is busy."""
+        dispatcher = self.look(session_id)
+        dispatcher.hold()
+        self._busy[session_id] = dispatcher
+        return dispatcher
+
     def forget(self, session_id: str) -> None:
         """The session is gone."""
         self._idle.pop(session_id, None)

@@ -21,8 +21,6 @@ class Entry:
     row: RunRow
     recorded: asyncio.Future[None] | None = None
     """Until it is done nothing may be written about the run: the id may belong to one that ended long ago."""
-    is_noted: bool = False
-    """A cancel reached it before it was recorded: that is written as soon as it is."""
     is_unsaid: bool = False
     """The change with its prompt was refused: the prompt is written together with the end."""
 

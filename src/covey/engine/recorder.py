@@ -38,8 +38,8 @@ class Batch:
         self.writes.append(PutSession(session))
         self.events.append(updated(session))
 
-    def update_run(self, run: Run, *, cancelled: bool = False) -> None:
-        self.writes.append(UpdateRun(run, cancelled))
+    def update_run(self, run: Run) -> None:
+        self.writes.append(UpdateRun(run))
         self.events.append(updated(run))
 
     def end_run(self, run: Run, terminal: RunComplete) -> None:

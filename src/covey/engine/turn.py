@@ -10,10 +10,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from covey.config.schema import ConfigError, LimitSettings
 from covey.engine.agent import Agent
+from covey.engine.file_versions import record_files
 from covey.engine.last_words import Ending
 from covey.engine.messages import tool_message
 from covey.engine.recorder import Batch, Recorder
@@ -22,7 +22,6 @@ from covey.engine.speaker import Speaker
 from covey.engine.summary import only_words, summary_request, with_requests
 from covey.engine.title import titled
 from covey.engine.tool_calls import ToolCalls
-from covey.engine.undo import record_files
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, is_too_long
@@ -41,12 +40,8 @@ class TurnFailed(Exception):
     """The turn cannot go on; the text is for people."""
 
 
-class StepOpener(Protocol):
-    """The dispatcher, as a turn sees it."""
-
-    async def begin_step(self, turn: Turn) -> list[Message]:
-        """Fold what may be folded, write it together with the new answer, and give the folded prompts."""
-        ...
+FoldInto = Callable[[str, Batch], list[Message]]
+"""Adds what joins the turn of a run at this step to a change; gives the prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class TurnParts:
 class Turn:
     """The turn of one run. Its public state is what the dispatcher needs to close it, at any moment."""
 
-    def __init__(self, run: Run, parts: TurnParts, opener: StepOpener) -> None:
+    def __init__(self, run: Run, parts: TurnParts, fold_into: FoldInto) -> None:
         self.run_id = run.run_id
         self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent)
         self.open_calls: list[ToolCall] = []
@@ -76,7 +71,7 @@ class Turn:
         self.auth_failed = False
         self._run = run
         self._parts = parts
-        self._opener = opener
+        self._fold_into = fold_into
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._written: asyncio.Future[None] | None = None
         self._requests: list[Message] = []
@@ -188,7 +183,7 @@ class Turn:
             if not fresh and _has_past(visible) and self._is_too_long(visible):
                 messages = await self._summarise(visible)
                 visible = self._visible(messages)
-            folded = await self._opener.begin_step(self)
+            folded = await self._begin_step()
             self._requests += folded
             messages += folded
             visible += folded
@@ -207,8 +202,18 @@ class Turn:
             messages += await self._run_tools(answer, guard)
         raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run)")
 
-    def open_answer(self, batch: Batch) -> None:
+    async def _begin_step(self) -> list[Message]:
+        """Take in what is folded, then open the answer to it: one change.
+
+        The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
+        """
+        batch = Batch()
+        folded = self._fold_into(self.run_id, batch)
         self.speaker.open_answer(batch)
+        written = self._parts.recorder.write(batch)
+        if folded:
+            await written
+        return folded
 
     async def _step(self, visible: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""

@@ -17,21 +17,22 @@ from typing import Any
 
 from msgspec import structs
 
+from covey.engine.dispatcher import Dispatcher
+from covey.engine.file_versions import change_kind, file_event, printable
+from covey.engine.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.restore import CannotRestore, Staged, look
 from covey.engine.sessions import SessionBook
 from covey.engine.shared import Shared
-from covey.engine.world import World
 from covey.lifecycle import undo as rules
 from covey.lifecycle.undo import FileStep, Obstacle, Plan, Restore
 from covey.protocol.errors import Conflict, NotFound, Unavailable
-from covey.protocol.events import ChangeKind, Event, File, created, deleted, updated
+from covey.protocol.events import created, deleted, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import FileConflict, ForkSession, UndoneTurn, UndoReceipt, UndoTurns
 from covey.protocol.runs import Run
 from covey.store.base import (
     DropMessages,
-    PutFileVersion,
     PutSession,
     PutUndo,
     StoreFailed,
@@ -39,7 +40,6 @@ from covey.store.base import (
     UndoRow,
     unknown_message,
 )
-from covey.tools.base import FileVersion
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -48,21 +48,6 @@ RUNS_READ = 100_000
 """Runs of a session that are looked at: more than anybody has."""
 NAMED = 20
 """Conflicts that an error names; `dry_run` tells them all."""
-
-
-def record_files(batch: Batch, files: Sequence[FileVersion], message: Message, world: World) -> None:
-    """Add what a call has changed to the change that holds its result (`message`): both are kept, or neither."""
-    for number, file in enumerate(files):
-        path = os.fspath(file.path)
-        batch.writes.append(
-            PutFileVersion(
-                message.session_id, message.run_id or "", path, file.before, file.after, message_id=message.id
-            )
-        )
-        kind = _change(None if file.before is None else "", None if file.after is None else "")
-        batch.events.append(
-            _file_event(kind, f"{message.id}.{number}", message.session_id, path, message.run_id, world)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +72,7 @@ class Undos:
         recorder: Recorder,
         sessions: SessionBook,
         view: Callable[[Session], Session],
+        lanes: Lanes,
         check_open: Callable[[], None],
     ) -> None:
         self._workspace_id = workspace_id
@@ -97,14 +83,9 @@ class Undos:
         self._recorder = recorder
         self._sessions = sessions
         self._view = view
+        self._lanes = lanes
         self._check_open = check_open
-        self._under_way: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    def check_free(self, session_id: str) -> None:
-        """Raise Conflict while the session is being undone: a prompt would see it half way."""
-        if session_id in self._under_way:
-            raise Conflict("a turn of this session is being undone; try again at once", "session_busy")
 
     async def drained(self) -> None:
         """Wait until nothing is under way."""
@@ -116,18 +97,15 @@ class Undos:
     async def undo(self, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take back the newest turn, or all from that of `request.run_id` on. Whoever asked may leave meanwhile."""
         self._check_open()
-        session = self._sessions.get(session_id)
-        self.check_free(session_id)
-        if self._view(session).is_busy:
-            raise Conflict("the session is busy: wait for its run to end, or cancel it, then undo", "session_busy")
-        self._under_way.add(session_id)
+        self._sessions.get(session_id)
+        held = self._lanes.hold(session_id)
         task = asyncio.ensure_future(self._undo(session_id, request))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._ended(session_id, done))
+        task.add_done_callback(lambda done: self._ended(held, done))
         return await asyncio.shield(task)
 
-    def _ended(self, session_id: str, task: asyncio.Task[UndoReceipt]) -> None:
-        self._under_way.discard(session_id)
+    def _ended(self, held: Dispatcher, task: asyncio.Task[UndoReceipt]) -> None:
+        held.release()
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # whoever asked may have left
@@ -137,9 +115,9 @@ class Undos:
         plan = await self._plan(turns, request)
         receipt = UndoReceipt(
             undone=tuple(UndoneTurn(run_id=run.run_id, prompt=run.prompt) for run in turns.runs),
-            restored=tuple(_printable(restore.path) for restore in plan.restore),
+            restored=tuple(printable(restore.path) for restore in plan.restore),
             removed_messages=len(turns.cut),
-            removed=tuple(_printable(restore.path) for restore in plan.restore if restore.target is None),
+            removed=tuple(printable(restore.path) for restore in plan.restore if restore.target is None),
             untracked=rules.may_have_more_effects(turns.cut, turns.steps),
             conflicts=tuple(map(_told, plan.conflicts)),
         )
@@ -163,7 +141,7 @@ class Undos:
             raise
         skipped = await self._put(row, staged) if staged else []
         left = {obstacle.path for obstacle in skipped}
-        restored = tuple(_printable(r.path) for r in plan.restore if r.path not in left)
+        restored = tuple(printable(r.path) for r in plan.restore if r.path not in left)
         removed = tuple(path for path in receipt.removed if path in restored)
         return structs.replace(receipt, restored=restored, removed=removed, skipped=tuple(map(_told, skipped)))
 
@@ -191,7 +169,7 @@ class Undos:
         paths = dict.fromkeys(step.path for step in turns.steps)
         found = await in_thread(lambda: {path: look(path) for path in paths})
         wanted = {self._absolute(path) for path in request.force_files}
-        return rules.plan(turns.steps, found, [path for path in paths if _printable(path) in wanted])
+        return rules.plan(turns.steps, found, [path for path in paths if printable(path) in wanted])
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._root, path))
@@ -248,9 +226,9 @@ class Undos:
         for number, one in enumerate(staged):
             restore = one.restore
             if restore.path not in left:
-                kind = _change(restore.found, restore.target)
+                kind = change_kind(restore.found, restore.target)
                 batch.events.append(
-                    _file_event(kind, f"{row.id}.{number}", row.session_id, restore.path, None, self._world)
+                    file_event(kind, f"{row.id}.{number}", row.session_id, restore.path, None, self._world)
                 )
         with contextlib.suppress(Unavailable):  # the files are restored; that it is noted again can only repeat it
             await confirmed(self._recorder.write(batch))
@@ -271,7 +249,7 @@ class Undos:
         """A new session with copies of the messages up to one of them. Files and the session itself are not touched."""
         self._check_open()
         source = self._sessions.get(session_id)
-        self.check_free(session_id)
+        self._lanes.look(session_id).check_not_held()
         await asyncio.shield(self._recorder.write(Batch(), patient=False))
         messages = await self._read(self._store.messages, self._workspace_id, session_id, "", 0)
         if request.message_id and request.message_id not in {message.id for message in messages}:
@@ -342,7 +320,7 @@ def _clear(staged: Sequence[Staged]) -> None:
 
 
 def _refusal(obstacles: Sequence[Obstacle]) -> Conflict:
-    named = [f"{_printable(obstacle.path)}: {obstacle.why}" for obstacle in obstacles[:NAMED]]
+    named = [f"{printable(obstacle.path)}: {obstacle.why}" for obstacle in obstacles[:NAMED]]
     if len(obstacles) > NAMED:
         named.append(f"and {len(obstacles) - NAMED} more")
     listing = "\n".join(f"  {line}" for line in named)
@@ -355,21 +333,4 @@ def _refusal(obstacles: Sequence[Obstacle]) -> Conflict:
 
 
 def _told(obstacle: Obstacle) -> FileConflict:
-    return FileConflict(path=_printable(obstacle.path), reason=obstacle.why)
-
-
-def _change(before: str | None, after: str | None) -> ChangeKind:
-    if after is None:
-        return "deleted"
-    return "created" if before is None else "updated"
-
-
-def _file_event(kind: ChangeKind, file_id: str, session_id: str, path: str, run_id: str | None, world: World) -> Event:
-    now = world.now_s()
-    file = File(id=file_id, session_id=session_id, path=_printable(path), created_at=now, updated_at=now, run_id=run_id)
-    return Event(kind, file, session_id)
-
-
-def _printable(path: str) -> str:
-    """A name that is no UTF-8 holds half characters, which no JSON can."""
-    return path.encode("utf-8", "replace").decode()
+    return FileConflict(path=printable(obstacle.path), reason=obstacle.why)

@@ -95,7 +95,7 @@ class Workspace:
             read_messages=lambda session_id: self._read_messages(session_id, "", 0),
         )
         self.lanes = Lanes(self._parts, on_quiet)
-        self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self._check_open)
+        self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self.lanes, self._check_open)
         feed.on_event = self._on_event
 
     # ── sessions ──
@@ -204,17 +204,16 @@ class Workspace:
                 raise BadRequest(self.agent.no_model, "no_model")
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
-        self.undos.check_free(request.session_id)
         dispatcher = self.lanes.open(request.session_id)
         self.lanes.newest_seq += 1
         row = intake.accepted(request, options, mentioned, self.lanes.newest_seq, self._world)
-        if cancelled := self._early.covers(row.run.run_id, self._world.now()):
+        if self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
-            row = msgspec.structs.replace(row, run=run, cancelled=True)
+            row = msgspec.structs.replace(row, run=run)
         try:
             limit = self.agent.config.limits.queue_per_session
             mode = intake.mode_of(request, options)
-            return await dispatcher.post(row, mode=mode, cancelled=cancelled, limit=limit)
+            return await dispatcher.post(row, mode=mode, limit=limit)
         except RunExists:
             posted = await self._posted_before(request, options)
             assert posted is not None
@@ -364,7 +363,6 @@ class Workspace:
             leftover = [message for message in messages if message.run_id == active]
             dispatcher = self.lanes.open(session_id)
             dispatcher.recover(mine, marks.get(session_id, 0), self.lanes.newest_seq, leftover)
-            dispatcher.drop_delegates()
 
 
 async def open_workspace(

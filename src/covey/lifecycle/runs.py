@@ -25,6 +25,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from covey.protocol.runs import Mode
+
 
 class Phase(StrEnum):
     """Where an open run is. A run that ended is no longer in its lane."""
@@ -46,6 +48,18 @@ class Outcome(StrEnum):
 
 class LaneClosing(Exception):
     """The workspace is closing: nothing more is accepted."""
+
+
+class LaneFull(Exception):
+    """As many runs wait as may wait."""
+
+
+class LaneHeld(Exception):
+    """Something that is not a run, such as an undo, changes the conversation."""
+
+
+class LaneBusy(Exception):
+    """Runs are open, so the conversation cannot be held."""
 
 
 class DuplicateRun(Exception):
@@ -71,6 +85,10 @@ class OpenRun:
     """It has reached the lane. Only of interest while it is accepted and cancelled: then it waits to be recorded."""
     host: str = ""
     """The run whose turn it was folded into."""
+    hosts: bool = True
+    """Other runs may join its turn. Not if it has options of its own: those are not what the others asked for."""
+    delegate: bool = False
+    """It works for another run, which waits for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +165,8 @@ class Lane:
     last_seq: int = 0
     mark: int = 0
     closing: bool = False
+    held: bool = False
+    """Something other than a run changes the conversation. Runs and this exclude each other."""
 
     @property
     def active(self) -> OpenRun | None:
@@ -157,34 +177,37 @@ class Lane:
         return tuple(run for run in self.runs if run.phase is Phase.QUEUED)
 
     @property
-    def waiting(self) -> int:
-        """How many runs wait for their turn: what a bound on the queue counts."""
-        return sum(run.phase in (Phase.ACCEPTED, Phase.QUEUED) for run in self.runs)
+    def is_empty(self) -> bool:
+        """Nothing goes on in the session."""
+        return not self.runs and not self.held
+
+    @property
+    def waiting(self) -> tuple[OpenRun, ...]:
+        """Those that wait for their turn: what a bound on the queue counts."""
+        return tuple(run for run in self.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED))
 
     def find(self, run_id: str) -> OpenRun | None:
         return next((run for run in self.runs if run.run_id == run_id), None)
 
-    def is_cancelled(self, run_id: str) -> bool:
-        """Whether a cancel covers this open run: asked by its turn whenever it is about to go on."""
-        run = self.find(run_id)
-        return run is None or run.cancelled
-
     # ── accepting ──
 
-    def accept(self, run_id: str, seq: int, *, folds: bool, cancelled: bool = False) -> Lane:
-        """A prompt arrived. `cancelled`: a cancel for its id overtook it. It may not enter before it is recorded."""
+    def accept(self, run: OpenRun, limit: int | None = None) -> Lane:
+        """A prompt arrived, which a cancel may have overtaken; it enters once it is recorded. At most `limit` wait."""
+        assert run.phase is Phase.ACCEPTED and not run.entered, f"accept of {run}"
         if self.closing:
-            raise LaneClosing(run_id)
-        if self.find(run_id):
-            raise DuplicateRun(run_id)
-        assert seq > self.last_seq, f"seq {seq} given out after {self.last_seq}"
-        run = OpenRun(run_id, seq, folds, cancelled=cancelled)
-        return replace(self, runs=(*self.runs, run), last_seq=seq)
+            raise LaneClosing(run.run_id)
+        if self.find(run.run_id):
+            raise DuplicateRun(run.run_id)
+        if self.held:
+            raise LaneHeld(run.run_id)
+        if limit is not None and len(self.waiting) >= limit:
+            raise LaneFull(run.run_id)
+        assert run.seq > self.last_seq, f"seq {run.seq} given out after {self.last_seq}"
+        return replace(self, runs=(*self.runs, run), last_seq=run.seq)
 
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
-        run = self._open(run_id)
-        assert not run.entered, f"retract of {run}"
+        assert not self._open(run_id).entered, f"retract of {run_id}"
         return self._without(run_id)
 
     def enter(self, run_id: str) -> Ruling:
@@ -206,7 +229,7 @@ class Lane:
         """A step of the active turn begins: fold what may be folded (R7). Nothing joins a turn that is stopping."""
         host = self._open(run_id)
         assert host.phase is Phase.ACTIVE, f"step of {host}"
-        if host.cancelled:
+        if host.cancelled or not host.hosts:
             return Ruling(self, ())
         lane, decisions = self, []
         for run in self.queued:
@@ -255,26 +278,46 @@ class Lane:
         """The workspace is closing: refuse new runs and cancel every open one (R13)."""
         return replace(self, closing=True).cancel()
 
+    # ── what is not a run ──
+
+    def hold(self) -> Lane:
+        """Something is about to change the conversation: no run may be open, and none is accepted until `release`."""
+        if self.closing:
+            raise LaneClosing
+        if self.held:
+            raise LaneHeld
+        if self.runs:
+            raise LaneBusy
+        return replace(self, held=True)
+
+    def release(self) -> Lane:
+        assert self.held, "release of a lane that nobody holds"
+        return replace(self, held=False)
+
     # ── restarting ──
 
-    def recover(self) -> Ruling:
+    def recover(self) -> CancelRuling:
         """The server was killed, and this lane is what its records say (R15). May itself be interrupted and repeated.
 
         The run that was active cannot go on: its tools have had effects. It ends as interrupted, or as cancelled if
         that was asked. The crash may also have parted a cancel from the ends of the queued runs it covers, or the end
         of a turn from those of the runs folded into it: these ends are made up for. Runs that were queued wait again;
-        accepted ones enter again, by `enter`, as on their first day.
+        accepted ones enter again, by `enter`, as on their first day. Not so those that work for another run: nobody
+        waits for them any more, so this cancels them.
         """
         decisions: Decisions = ()
+        abandoned = tuple(run for run in self.waiting if run.delegate and not run.cancelled)
         lane = self
-        orphans = [run for run in self.runs if run.phase is Phase.FOLDED and self.find(run.host) is None]
-        active = [run for run in self.runs if run.phase is Phase.ACTIVE]
-        dropped = [run for run in self.queued if run.cancelled]
+        for run in abandoned:
+            lane = lane._with(replace(run, cancelled=True))
+        orphans = [run for run in lane.runs if run.phase is Phase.FOLDED and lane.find(run.host) is None]
+        active = [run for run in lane.runs if run.phase is Phase.ACTIVE]
+        dropped = [run for run in lane.queued if run.cancelled]
         for run in orphans + active + dropped:  # nothing may come between a host's end and those of its folded runs
             lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
             decisions += ended
         lane, started = lane._next()
-        return Ruling(lane, decisions + started)
+        return CancelRuling(lane, decisions + started, abandoned)
 
     # ── inside ──
 
@@ -330,6 +373,16 @@ class Lane:
 
     def _without(self, run_id: str) -> Lane:
         return replace(self, runs=tuple(run for run in self.runs if run.run_id != run_id))
+
+
+def waits_as(asked: Mode | None, *, is_named: bool, has_options: bool) -> Mode:
+    """How a prompt waits for an active run (R7): as it asked to, else by whether its caller gave it an id.
+
+    One with options of its own never joins the turn of another: they could not hold there.
+    """
+    if has_options:
+        return "own_turn"
+    return asked or ("own_turn" if is_named else "fold")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,11 @@ class Run(Wire, frozen=True):
     def ended(self) -> bool:
         return self.ended_at is not None
 
+    @property
+    def is_being_cancelled(self) -> bool:
+        """A cancel covers it, and it has not ended yet."""
+        return self.cancelled_by is not None and not self.ended
+
 
 class RunComplete(Wire, frozen=True):
     """The terminal event: exactly one for each accepted run."""

@@ -68,8 +68,6 @@ class RunRow(msgspec.Struct, frozen=True):
     digest: str
     """Tells whether a second post of the same run id has the same content (R14)."""
     attachments: tuple[Attachment, ...] = ()
-    cancelled: bool = False
-    """A cancel covers it: recorded with the cancel, so that it survives a crash."""
 
 
 class UndoFile(msgspec.Struct, frozen=True):
@@ -148,7 +146,6 @@ class UpdateRun(msgspec.Struct, frozen=True):
     """Everything of a run that may change; its attachments and digest never do."""
 
     run: Run
-    cancelled: bool = False
 
 
 class PutMessage(msgspec.Struct, frozen=True):

@@ -145,11 +145,11 @@ class SqliteStore:
                     )
             case InsertRun(row):
                 self._insert_run(workspace_id, row)
-            case UpdateRun(run, cancelled):
+            case UpdateRun(run):
                 execute(
                     "UPDATE runs SET state = ?, ended = ?, cancelled = ?, value = ?"
                     " WHERE workspace_id = ? AND run_id = ?",
-                    (run.state, run.ended, cancelled, _encode(run), workspace_id, run.run_id),
+                    (run.state, run.ended, run.is_being_cancelled, _encode(run), workspace_id, run.run_id),
                 )
             case PutSession(session):
                 execute(
@@ -201,7 +201,7 @@ class SqliteStore:
                 run.seq,
                 run.state,
                 run.ended,
-                row.cancelled,
+                run.is_being_cancelled,
                 row.digest,
                 _encode(run),
                 _encode(row.attachments),
@@ -299,10 +299,10 @@ class SqliteStore:
         return self._run_rows("workspace_id = ? AND ended = 0 ORDER BY seq", workspace_id)
 
     def _run_rows(self, where: str, *values: Any) -> list[RunRow]:
-        query = f"SELECT value, digest, attachments, cancelled FROM runs WHERE {where}"  # noqa: S608 ours alone
+        query = f"SELECT value, digest, attachments FROM runs WHERE {where}"  # noqa: S608 ours alone
         return [
-            RunRow(_run(value), digest, _attachments(attachments), bool(cancelled))
-            for value, digest, attachments, cancelled in self._read(query, *values)
+            RunRow(_run(value), digest, _attachments(attachments))
+            for value, digest, attachments in self._read(query, *values)
         ]
 
     def last_run_seq(self, workspace_id: str) -> int:
