@@ -20,8 +20,8 @@ from covey.protocol.messages import FinishReason
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A whole tool call can come on one line; a line without end must not fill the memory."""
 MAX_ITEMS = 65_536
-"""Calls, blocks and the like of one answer, of which a decoder remembers something: more than any answer has room for
-(`lifecycle.reply`), and some MiB."""
+"""Calls, blocks and the like of one answer, of which a decoder remembers something: many more than an answer may have
+parts (`lifecycle.reply`), and some MiB."""
 
 
 class SseLines:
