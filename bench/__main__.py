@@ -16,7 +16,7 @@ from bench.processes import COVEY
 from bench.report import Figure, core_share, header, line
 from bench.rig import Options
 
-PARTS = ("latency", "fanout", "sessions", "long_answer", "memory", "startup", "providers", "peers")
+PARTS = ("latency", "fanout", "sessions", "long_answer", "tool_calls", "memory", "startup", "providers", "peers")
 
 
 def main() -> int:

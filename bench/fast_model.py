@@ -5,8 +5,9 @@ The prompt says what it answers, in a form that survives JSON untouched:
     @bench chunks=2000 gap=0.02 stamp=1@
 
 `chunks` words, `gap` seconds apart and each in a write of its own (0: as fast as the loop turns). A word is `~` and
-four letters; with `stamp` it is `~` and the nanoseconds of the clock that all processes of a machine share. Not a fake
-for tests: it does nothing else, checks nothing, and does it fast.
+four letters; with `stamp` it is `~` and the nanoseconds of the clock that all processes of a machine share. With
+`calls` it first makes so many tool calls, as fast as it can, and says its words once it has the results. Not a fake for
+tests: it does nothing else, checks nothing, and does it fast.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import uvloop
 DIRECTIVE = re.compile(rb"@bench ([a-z0-9=. ]*)@")
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WORD = b"~word"
+RESULT = b'"role":"tool"'
 BEFORE = b'data: {"id":"b","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"'
 BEHIND = b'"},"finish_reason":null}]}\n\n'
 LAST = (
@@ -36,13 +38,20 @@ class Directive:
     chunks: int = 1
     gap: float = 0.0
     stamp: bool = False
+    calls: int = 0
 
 
 def directive_of(body: bytes) -> Directive:
     """The last one counts: the older ones are the history of the session."""
-    found = DIRECTIVE.findall(body)
-    fields = dict(pair.split(b"=") for pair in found[-1].split()) if found else {}
-    return Directive(int(fields.get(b"chunks", 1)), float(fields.get(b"gap", 0)), bool(int(fields.get(b"stamp", 0))))
+    found = list(DIRECTIVE.finditer(body))
+    fields = dict(pair.split(b"=") for pair in found[-1][1].split()) if found else {}
+    has_results = bool(found) and body.find(RESULT, found[-1].end()) > 0
+    return Directive(
+        int(fields.get(b"chunks", 1)),
+        float(fields.get(b"gap", 0)),
+        bool(int(fields.get(b"stamp", 0))),
+        0 if has_results else int(fields.get(b"calls", 0)),
+    )
 
 
 def piece(data: bytes) -> bytes:
@@ -50,6 +59,15 @@ def piece(data: bytes) -> bytes:
 
 
 PLAIN = piece(BEFORE + WORD + BEHIND)
+
+
+def tool_calls(count: int) -> bytes:
+    """An answer of calls that differ, of a tool that does not exist: they cost what a call costs, and nothing else."""
+    call = (
+        b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"call_%d","type":"function",'
+        b'"function":{"name":"nothing","arguments":"{\\"number\\":%d}"}}]}}]}\n\n'
+    )
+    return b"".join(piece(call % (number, number, number)) for number in range(count)) + piece(LAST) + b"0\r\n\r\n"
 
 
 class Model(asyncio.Protocol):
@@ -78,6 +96,9 @@ class Model(asyncio.Protocol):
     def _answer(self, directive: Directive) -> None:
         self._directive, self._left = directive, directive.chunks
         self._next_at = self._loop.time() + directive.gap
+        if directive.calls:
+            self._transport.write(HEAD + tool_calls(directive.calls))
+            return
         self._transport.write(HEAD + self._chunk())
         self._go_on()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from covey.config.schema import ConfigError
-from covey.engine import speaker as speaker_module
+from covey.engine import answer_writer
 from covey.engine import turn as turn_module
 from covey.engine.dispatcher import Dispatcher
 from covey.engine.last_words import Ending
@@ -291,7 +291,8 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
         turn.stop()
         with pytest.raises(asyncio.CancelledError):
             turn.speaker._on_retry(Retry(1, 1.0, "late"))
-        turn.speaker._save_growth()
+        assert turn.speaker._writer is not None
+        turn.speaker._writer._save_growth()
         await within(engine.workspace._recorder.write(Batch()))
         assert len(engine.events) == told
         assert list(engine.terminals()) == ["a"]
@@ -302,7 +303,7 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
 
 async def test_text_saved_on_the_way_is_not_kept_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checkpoint of a step may come due while its tools run: by then the answer has been written whole."""
-    monkeypatch.setattr(speaker_module, "CHECKPOINT_S", 0.0)
+    monkeypatch.setattr(answer_writer, "CHECKPOINT_S", 0.0)
     async with running(tmp_path) as engine:
         gate = Gate()
 
@@ -327,7 +328,7 @@ async def test_text_saved_on_the_way_is_not_kept_twice(tmp_path: Path, monkeypat
 async def test_a_crash_in_the_middle_of_an_answer_loses_at_most_the_last_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speaker_module, "CHECKPOINT_S", 0.0)
+    monkeypatch.setattr(answer_writer, "CHECKPOINT_S", 0.0)
     async with running(tmp_path) as engine:
         gates = [Gate(), Gate()]
         engine.model.answer("one ", gates[0], ReasoningDelta("hm"), "two ", gates[1])

@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from covey.lifecycle.pieces import JOIN_AT
 from covey.lifecycle.reply import (
     ModelFact,
     ReasoningDelta,
@@ -212,11 +213,11 @@ def test_no_fact_costs_more_because_the_message_is_long() -> None:
     copied = 0
     costs = []
     for _ in range(20):
-        costs.append(cost_of(1000))
+        costs.append(cost_of(JOIN_AT))
         copied += sum(len(piece.text) for piece in reply.unsaved())
     assert costs == costs[:1] * 20
-    assert costs[0]["append"] == 2000 and costs[0]["join"] == 0, "counted, and nobody needs the whole text yet"
-    assert copied == len(reply.message(now=101).text) == 20_001 * 10
+    assert costs[0]["join"] == 1, "counted: of the last pieces only, since nobody needs the whole text yet"
+    assert copied == len(reply.message(now=101).text) == (20 * JOIN_AT + 1) * 10
 
 
 FACTS: st.SearchStrategy[ModelFact] = st.one_of(

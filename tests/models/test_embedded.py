@@ -127,7 +127,7 @@ async def test_an_iterator_that_is_closed_is_a_cancelled_answer(make: Make) -> N
     pid = await pid_of(client)
     facts = client.stream(request("stubborn"))
     await anext(facts)
-    await facts.aclose()  # type: ignore[attr-defined]
+    await facts.aclose()
     await until(lambda: not is_alive(pid), "the process is killed")
 
 

@@ -217,7 +217,7 @@ async def test_closing_the_iterator_closes_the_connection(model: FakeModel) -> N
     async with client(model.url) as opened:
         facts = opened.stream(request("hello"))
         await anext(facts)
-        await facts.aclose()  # type: ignore[attr-defined]
+        await facts.aclose()
         await model.until(lambda: model.requests[0].closed_early_at is not None)
     assert model.requests[0].sent < 1000
 

@@ -9,8 +9,21 @@ KNOWN: dict[str, dict[str, str]] = {
         "IMAGE_CHARACTERS = 6_000  →  6001": "a constant, by one",
     },
     "lifecycle/reply.py": {
-        "if len(self.pieces) > 1:  →  always": "joining one piece gives that piece",
-        "if len(self.pieces) > 1:  →  GtE": "joining one piece gives that piece",
+        "PART_CHARACTERS = 64  →  65": "a constant, by one",
+        "if index is None:  →  never": "then the answer is cut off, and nothing is kept behind that",
+    },
+    "lifecycle/pieces.py": {
+        "JOIN_AT = 1024  →  1025": "a constant, by one",
+        "if self._recent or len(self._chunks) > 1:  →  GtE": "joining one chunk gives that chunk",
+    },
+    "engine/answer_writer.py": {
+        "WHOLE_FREE = 64 * 1024  →  1025": "a constant, by a little",
+        "WHOLE_SHARE = 3  →  4": "a constant, by one",
+        "WHOLE_PER_S = 1024 * 1024  →  1025": "a constant, by a little",
+        "WHOLE_PER_S = 1024 * 1024  →  1025 #2": "a constant, by a little",
+        "self._spent = 0  →  1": "one character",
+        "elif self._spent > WHOLE_FREE + WHOLE_SHARE * self._reply.size:  →  GtE": "one character",
+        "if self._checkpoint is None:  →  always": "the second timer finds nothing to save",
     },
     "lifecycle/budget.py": {"LOOP_REPEATS = 5  →  6": "a constant, by one"},
     "lifecycle/permissions.py": {

@@ -34,7 +34,11 @@ NETS: dict[str, tuple[Net, ...]] = {
     ),
     "lifecycle/claims.py": ((QUICK, "tests.lifecycle.test_claims"),),
     "lifecycle/history.py": ((QUICK, "tests.lifecycle.test_history", "tests.lifecycle.test_history_details"),),
-    "lifecycle/reply.py": ((QUICK, "tests.lifecycle.test_reply", "tests.lifecycle.test_reply_details"),),
+    "lifecycle/reply.py": (
+        (QUICK, "tests.lifecycle.test_reply", "tests.lifecycle.test_reply_details"),
+        (*_PYTEST, "tests/lifecycle/test_reply_bounds.py"),
+    ),
+    "lifecycle/pieces.py": ((QUICK, "tests.lifecycle.test_reply_bounds"),),
     "lifecycle/budget.py": ((QUICK, "tests.lifecycle.test_budget", "tests.lifecycle.test_budget_details"),),
     "lifecycle/permissions.py": _SHELL,
     "lifecycle/permission_rules.py": _SHELL,
@@ -51,6 +55,9 @@ NETS: dict[str, tuple[Net, ...]] = {
     "lifecycle/shell_wrappers.py": _SHELL,
     "lifecycle/undo.py": ((QUICK, "tests.lifecycle.test_undo_rules", "tests.lifecycle.test_undo_details"),),
     "engine/last_words.py": ((QUICK, "tests.engine.test_last_words_details"),),
+    "engine/answer_writer.py": (
+        (*_PYTEST, "tests/engine/test_answer_writer.py", "tests/engine/test_answer_bounds.py"),
+    ),
     "engine/dispatcher.py": (
         ("tests.sim.hunt", "shell"),
         ("tests.sim.hunt", "crash"),

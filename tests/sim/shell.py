@@ -7,7 +7,7 @@ schedule decides when a commit lands, when the model speaks and when a client's 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class SimModel:
         self.calls: list[str] = []
         self.open = 0
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         prompt = [message for message in request.messages if message.role == "user"][-1].text
         calls_made = sum(message.role == "assistant" for message in _since_last_user(request.messages))
         if calls_made == 0:

@@ -7,7 +7,7 @@ nothing runs, nobody waits, no host remembers anything, and every session has a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -91,7 +91,7 @@ CALLS = {
 class Scripted(SimModel):
     """Answers by the first word of the prompt. Each fact comes at a step of its own."""
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         prompt = next(message for message in reversed(request.messages) if message.role == "user").text
         said = sum(message.role == "assistant" for message in request.messages)
         is_first = prompt.partition(" ")[0] in (*CALLS, "busy", "plain") and not said

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -107,7 +107,7 @@ class Model:
         """For each call, the texts of the user messages that it showed the model."""
         return [[message.text for message in request.messages if message.role == "user"] for request in self.requests]
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         self.requests.append(request)
         self.open_streams += 1
         try:

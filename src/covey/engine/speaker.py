@@ -1,25 +1,26 @@
-"""The model calls of one turn: each fills one answer, which grows in front of everybody and is saved now and then.
+"""The model calls of one turn: each fills one answer, which grows in front of everybody.
 
-What is said to the model, and what follows from its answer, is the business of `Turn`.
+What is said to the model, and what follows from its answer, is the business of `Turn`; how the answer is written while
+it grows, that of `AnswerWriter`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from covey.engine.agent import Agent, ReadyModel
+from covey.engine.answer_writer import AnswerWriter
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.world import World
-from covey.lifecycle.reply import ModelFact, Reply, Structure, UsageReported
+from covey.lifecycle.reply import ModelFact, Reply, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
-from covey.protocol.events import AgentEvent, MessageDelta, created
+from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import FinishReason, Message
 from covey.protocol.runs import Run, Usage
-from covey.store.base import AppendText
 
-CHECKPOINT_S = 0.25
-"""How much of a streamed text a crash may cost."""
+TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
 
 
 class Speaker:
@@ -39,7 +40,7 @@ class Speaker:
         self._wanted = ""
         self._model: ReadyModel | None = None
         self._tried: list[str] = []
-        self._checkpoint: asyncio.TimerHandle | None = None
+        self._writer: AnswerWriter | None = None
         self._over = False
 
     @property
@@ -66,6 +67,7 @@ class Speaker:
             now=now,
             is_summary=is_summary,
         )
+        self._writer = AnswerWriter(self.reply, self._recorder, self._world)
         batch.add_message(self.reply.message(now))
 
     async def speak(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> Reply:
@@ -90,8 +92,8 @@ class Speaker:
 
     def write(self, answer: Message, batch: Batch | None = None) -> asyncio.Future[None]:
         """Write a whole answer, with all that belongs to it."""
-        assert self.reply is not None
-        self.reply.unsaved()  # the whole message is written now
+        assert self._writer is not None
+        self._writer.written()
         batch = batch or Batch()
         batch.update_message(answer)
         return self._recorder.write(batch)
@@ -99,8 +101,8 @@ class Speaker:
     def close(self) -> None:
         """Nothing that is said from now on counts: the run ends."""
         self._over = True
-        if self._checkpoint:
-            self._checkpoint.cancel()
+        if self._writer:
+            self._writer.close()
 
     def live(self) -> None:
         """Nothing that an abandoned body still does may be told: the run has ended."""
@@ -137,8 +139,9 @@ class Speaker:
         """Whatever ends it, what was used is paid for, at the price of whoever used it."""
         self.wait_on("model")
         try:
-            async for fact in self.model.client.stream(request):
-                self._take(fact, reply)
+            async with aclosing(self.model.client.stream(request)) as facts:  # closed at once, whatever ends it
+                async for fact in facts:
+                    self._take(fact, reply)
         finally:
             used = self.model.price.usage(reply.usage)
             self.usage += used
@@ -149,22 +152,10 @@ class Speaker:
     def _take(self, fact: ModelFact, reply: Reply) -> None:
         self.live()
         self.last_progress_at = self._world.now()
-        change = reply.take(fact)
-        if isinstance(change, MessageDelta):
-            self._recorder.grow(change)
-            if self._checkpoint is None:
-                loop = asyncio.get_running_loop()
-                self._checkpoint = loop.call_later(CHECKPOINT_S, self._save_growth)
-        elif change is Structure.CHANGED:
-            reply.unsaved()  # the whole message is written now
-            batch = Batch()
-            batch.update_message(reply.message(self._world.now_s()))
-            self._recorder.write(batch, durable=False)
-
-    def _save_growth(self) -> None:
-        self._checkpoint = None
-        if self.reply and not self._over and (pieces := self.reply.unsaved()):
-            self._recorder.write(Batch([AppendText(self.reply.message_id, tuple(pieces))]), durable=False)
+        assert self._writer is not None
+        self._writer.take(fact)
+        if reply.cut_off:
+            raise ModelFailed(f"{self.model.provider_id}: {reply.cut_off}. {TOO_MUCH}")
 
     def _change_model(self, failure: ModelFailed, reply: Reply) -> bool:
         """Go on with the next model of the fallback chain; False if there is none left."""

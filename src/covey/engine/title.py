@@ -78,7 +78,7 @@ async def _ask(model: ReadyModel, prompt: Message, spend: Callable[[Usage], None
     )
     text, used = "", UsageReported(0, 0)
     try:
-        async with aclosing(model.client.stream(request)) as facts:  # type: ignore[type-var] # each is a generator
+        async with aclosing(model.client.stream(request)) as facts:
             async for fact in facts:
                 match fact:
                     case TextDelta(piece):

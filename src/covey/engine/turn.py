@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from covey.config.schema import ConfigError, LimitSettings
 from covey.engine.agent import Agent
 from covey.engine.file_versions import record_files
@@ -28,7 +30,7 @@ from covey.lifecycle.budget import Bounds, LoopGuard, is_too_long
 from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
-from covey.protocol.messages import FinishReason, Message, ToolCall
+from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions, Usage
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,8 @@ class Turn:
     def __init__(self, run: Run, parts: TurnParts, fold_into: FoldInto) -> None:
         self.run_id = run.run_id
         self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent)
-        self.open_calls: list[ToolCall] = []
+        self.open_calls: dict[str, ToolCall] = {}
+        """The calls of the last answer that have no result yet, by their id."""
         self.error = ""
         self.auth_failed = False
         self._run = run
@@ -148,7 +151,7 @@ class Turn:
             error="" if ending.outcome is Outcome.CANCELLED else self.error,
             auth=self.auth_failed,
             answer=answer,
-            open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls),
+            open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls.values()),
             usage=self.speaker.usage,
         )
 
@@ -221,7 +224,7 @@ class Turn:
         reply = await speaker.speak(self._system, visible, self._tools)
         answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
         if answer.tool_calls:
-            self.open_calls = list(answer.tool_calls)
+            self.open_calls = {call.id: call for call in answer.tool_calls}
             self._written = speaker.write(answer)
         return answer
 
@@ -254,13 +257,21 @@ class Turn:
         speaker.wait_on(f"tool:{call.name}")
         done = await self._parts.tool_calls.run(call, self._run, speaker.wait_on, sees=speaker.model.sees_images)
         speaker.live()
-        message = tool_message(done.result, self._run, self._parts.world)
+        message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
         record_files(batch, done.files, message, self._parts.world)
         self._parts.recorder.write(batch)
-        self.open_calls.remove(call)
+        self.open_calls.pop(call.id, None)
         return message
+
+    def _with_note(self, result: ToolResult) -> ToolResult:
+        """The last result of a step tells the model of the calls that were dropped, if there were too many."""
+        reply = self.reply
+        if reply is None or not reply.dropped_calls or result.tool_call_id != reply.last_call_id:
+            return result
+        log.warning("run %s: %d tool calls beyond the bound were dropped", self.run_id, reply.dropped_calls)
+        return structs.replace(result, content=f"{result.content}\n\n{history.dropped_calls(reply.dropped_calls)}")
 
     # ── what it may use ──
 
@@ -334,7 +345,7 @@ class Turn:
         whole = speaker.finish(reply, _final(reply.stopped))
         answer = only_words(whole)
         if not answer.text.strip():
-            self.open_calls = list(whole.tool_calls)
+            self.open_calls = {call.id: call for call in whole.tool_calls}
             raise TurnFailed("the model was asked for a summary and gave none")
         if going_on:
             answer = with_requests(answer, self._requests)

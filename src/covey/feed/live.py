@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covey.lifecycle.pieces import Pieces
 from covey.lifecycle.reply import grown
 from covey.protocol.events import DeltaKind, MessageDelta
 from covey.protocol.messages import Message
@@ -14,7 +15,7 @@ class LiveMessage:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._growth: dict[tuple[int, DeltaKind], list[str]] = {}
+        self._growth: dict[tuple[int, DeltaKind], Pieces] = {}
 
     def begun(self, delta: MessageDelta) -> Message | None:
         """If a part begins with this growth: the message with that part, still empty. Then it may grow."""
@@ -27,14 +28,13 @@ class LiveMessage:
         key = (delta.part, delta.kind)
         pieces = self._growth.get(key)
         if pieces is None:
-            self._growth[key] = [delta.delta]
-        else:
-            pieces.append(delta.delta)
+            pieces = self._growth[key] = Pieces()
+        pieces.append(delta.delta)
 
     def message(self) -> Message:
         """The message as clients know it at this very moment."""
         if self._growth:
-            growth = ((part, kind, "".join(pieces)) for (part, kind), pieces in self._growth.items())
+            growth = ((part, kind, str(pieces)) for (part, kind), pieces in self._growth.items())
             self._message = grown(self._message, growth)
             self._growth = {}
         return self._message

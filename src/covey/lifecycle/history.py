@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from covey.lifecycle.reply import MAX_CALLS
 from covey.protocol.messages import (
     BinaryPart,
     Message,
@@ -32,6 +33,15 @@ IMAGE_CHARACTERS = 6_000
 CANCELLED = "The call was cancelled before it finished. It may have had effects."
 INTERRUPTED = "The server stopped before the call finished. It may have had effects."
 FAILED = "The call did not finish, because the run failed. It may have had effects."
+
+
+def dropped_calls(count: int) -> str:
+    """What the model is told when it made more calls in one answer than are run."""
+    return (
+        f"Only the first {MAX_CALLS} tool calls of an answer are run: {count:,} more came after this one, and were"
+        " dropped without any effect. Look at the results, and then make those calls again that are still needed,"
+        f" at most {MAX_CALLS} at a time."
+    )
 
 
 def open_calls(messages: Iterable[Message]) -> list[ToolCall]:

@@ -3,6 +3,9 @@
 What a provider streams is translated into the facts below by `models`; a `Reply` turns them into parts. It says of
 each fact whether the message only grew (then a delta is enough) or whether its structure changed (then clients need
 the whole message).
+
+An answer has bounds, whatever a provider sends: tool calls beyond `MAX_CALLS` are dropped as they come, and what is
+longer than `MAX_CHARACTERS` or has more than `MAX_PARTS` is cut there.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from covey.lifecycle.pieces import Pieces
 from covey.protocol.events import DeltaKind, MessageDelta
 from covey.protocol.messages import (
     Finish,
@@ -28,6 +32,16 @@ from covey.protocol.messages import (
     ToolCall,
     ToolCallPart,
 )
+
+MAX_CALLS = 128
+"""Tool calls of one answer. OpenAI refuses a history with more in one message, and no work needs more at once."""
+MAX_CHARACTERS = 8 * 1024 * 1024
+"""Of one answer: words, thoughts, signatures and tool calls. The longest that models write, 128,000 tokens, is 0.5 MiB,
+and the largest file that a tool writes has 5 MiB."""
+MAX_PARTS = 4096
+"""Of one answer. Thoughts, words and calls take turns some hundred times at most; signed pieces of text a bit more."""
+PART_CHARACTERS = 64
+"""What a part or a tool call counts for beside its text: about its JSON, and empty ones are not for nothing."""
 
 
 class TextDelta(Struct, frozen=True):
@@ -81,37 +95,32 @@ class Structure(Enum):
 
 @dataclass(slots=True)
 class _Growing:
-    """A part that is still being written; its text is kept in pieces until somebody needs it whole."""
+    """A part that is still being written."""
 
     kind: DeltaKind
-    pieces: list[str] = field(default_factory=list)
+    text: Pieces = field(default_factory=Pieces)
     length: int = 0
     call_id: str = ""
     name: str = ""
-    signature: str = ""
+    signature: Pieces = field(default_factory=Pieces)
     finished: bool = False
     unsaved: list[str] = field(default_factory=list)
 
     def grow(self, text: str) -> int:
         """Append, and say how long the part was before."""
         offset = self.length
-        self.pieces.append(text)
+        self.text.append(text)
         self.unsaved.append(text)
         self.length = offset + len(text)
         return offset
 
-    @property
-    def text(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
-
     def part(self) -> Part:
+        text = str(self.text)
         if self.kind == "text":
-            return TextPart(data=Text(text=self.text))
+            return TextPart(data=Text(text=text))
         if self.kind == "reasoning":
-            return ReasoningPart(data=Reasoning(thinking=self.text, signature=self.signature))
-        return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=self.text, finished=self.finished))
+            return ReasoningPart(data=Reasoning(thinking=text, signature=str(self.signature)))
+        return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=text, finished=self.finished))
 
 
 class TextPiece(Struct, frozen=True):
@@ -142,17 +151,30 @@ class Reply:
         self.run_id = run_id
         self._is_summary = is_summary
         self.stopped: FinishReason | None = None
+        self.size = 0
+        """How much has come, in characters. What was dropped counts too: a stream of it must have an end."""
+        self.dropped_calls = 0
+        """Tool calls beyond MAX_CALLS: they are not in the message."""
+        self.last_call_id = ""
+        self.cut_off = ""
+        """Why nothing more is taken, for people; empty while the answer is within its bounds."""
         self.usage = UsageReported(0, 0)
         self._model = model
         self._provider = provider
         self._created_at = now
         self._parts: list[_Growing] = []
         self._calls: dict[int, int] = {}
+        """For the index of each call, its part."""
+        self._call_count = 0
         self._finish: Finish | None = None
 
     @property
     def has_calls(self) -> bool:
-        return bool(self._calls)
+        return self._call_count > 0
+
+    @property
+    def part_count(self) -> int:
+        return len(self._parts)
 
     @property
     def is_empty(self) -> bool:
@@ -164,18 +186,22 @@ class Reply:
         self._model, self._provider = model, provider
 
     def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
-        """Add one fact. Returns the delta, that the structure changed, or None when clients need not know."""
+        """Add one fact. Returns the delta, that the structure changed, or None when clients need not know.
+
+        After that, `cut_off` tells whether it was too much. Text is then kept up to the bound, and nothing comes after.
+        """
+        if self.cut_off:
+            return None
         match fact:
             case TextDelta(text) if text:
                 return self._grow(self._last("text"), "text", text)
             case ReasoningDelta(text, signature) if text or signature:
                 return self._reason(text, signature)
             case ToolInputDelta(call, text) if text:
-                return self._grow(self._calls[call], "tool_input", text)
+                part = self._calls.get(call) if self.dropped_calls else self._calls[call]
+                return self._grow(part, "tool_input", text)
             case ToolCallBegun(call, call_id, name):
-                self._calls[call] = len(self._parts)
-                self._parts.append(_Growing("tool_input", call_id=call_id, name=name))
-                return Structure.CHANGED
+                return self._begin_call(call, call_id, name)
             case UsageReported():
                 self.usage = fact
             case Stopped(reason):
@@ -209,33 +235,78 @@ class Reply:
             run_id=self.run_id,
         )
 
-    def unsaved(self) -> list[TextPiece]:
-        """The text that came since the last call: the cost of saving all of it grows with the text, not its square."""
+    def unsaved(self, parts: int = MAX_PARTS) -> list[TextPiece]:
+        """The text by which the first `parts` parts have grown since the last call.
+
+        The cost of saving all of it grows with the text, not its square.
+        """
         pieces = []
-        for index, part in enumerate(self._parts):
+        for index, part in enumerate(self._parts[:parts]):
             if part.unsaved:
                 text = "".join(part.unsaved)
                 part.unsaved = []
                 pieces.append(TextPiece(index, part.kind, part.length - len(text), text))
         return pieces
 
+    def _begin_call(self, call: int, call_id: str, name: str) -> Structure | None:
+        self._calls.pop(call, None)  # whatever had this number, the input that follows is not its own
+        if self._call_count == MAX_CALLS:
+            self.dropped_calls += 1
+            self._has_room(PART_CHARACTERS + len(call_id) + len(name))
+            return None
+        part = _Growing("tool_input", call_id=call_id, name=name)
+        if not self._has_room(len(call_id) + len(name)) or not self._begin(part):
+            return None
+        self._call_count += 1
+        self.last_call_id = call_id
+        self._calls[call] = len(self._parts) - 1
+        return Structure.CHANGED
+
     def _reason(self, text: str, signature: str) -> MessageDelta | Structure | None:
         known = len(self._parts)
-        if text and known and self._parts[-1].signature:
-            self._parts.append(_Growing("reasoning"))  # a signature ends the thought that it signs
-        index = self._last("reasoning")
-        self._parts[index].signature += signature
+        index = self._last("reasoning", fresh=bool(text) and self._is_signed)
+        if index is None:
+            return None
+        if signature and self._has_room(len(signature)):  # half of a signature would be worth nothing
+            self._parts[index].signature.append(signature)
         if text:
             return self._grow(index, "reasoning", text)
         return Structure.CHANGED if len(self._parts) > known else None
 
-    def _last(self, kind: Literal["text", "reasoning"]) -> int:
-        """The part that text of this kind continues: the last one, or a new one."""
-        if not self._parts or self._parts[-1].kind != kind:
-            self._parts.append(_Growing(kind))
+    @property
+    def _is_signed(self) -> bool:
+        """A signature ends the thought that it signs."""
+        return bool(self._parts and self._parts[-1].signature)
+
+    def _last(self, kind: Literal["text", "reasoning"], *, fresh: bool = False) -> int | None:
+        """The part that text of this kind continues: the last one, or a new one. None: there is no room for it."""
+        fresh = fresh or not self._parts or self._parts[-1].kind != kind
+        if fresh and not self._begin(_Growing(kind)):
+            return None
         return len(self._parts) - 1
 
-    def _grow(self, index: int, kind: DeltaKind, text: str) -> MessageDelta:
+    def _begin(self, part: _Growing) -> bool:
+        """Add a part, if there is room for it and for some text."""
+        if len(self._parts) == MAX_PARTS:
+            self.cut_off = f"the answer was cut off at {MAX_PARTS:,} parts"
+        if not self._has_room(PART_CHARACTERS):
+            return False
+        self._parts.append(part)
+        return True
+
+    def _has_room(self, characters: int) -> bool:
+        """Count what has come, and say whether there is room for it and for more."""
+        self.size += characters
+        if self.size >= MAX_CHARACTERS:
+            self.cut_off = f"the answer was cut off at {MAX_CHARACTERS:,} characters"
+        return not self.cut_off
+
+    def _grow(self, index: int | None, kind: DeltaKind, text: str) -> MessageDelta | None:
+        """None as the index: there is no such part, so the text only counts."""
+        if not self._has_room(len(text)):
+            text = text[: max(0, len(text) - (self.size - MAX_CHARACTERS))]
+        if index is None or not text:
+            return None
         offset = self._parts[index].grow(text)
         return MessageDelta(
             message_id=self.message_id,

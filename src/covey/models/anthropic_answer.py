@@ -17,6 +17,8 @@ from covey.models.trouble import AnswerBroken, Trouble, error_text, judge, snipp
 from covey.protocol.messages import FinishReason
 
 SIGNED, REDACTED = "t:", "r:"
+MAX_BLOCK_BYTES = 16 * 1024 * 1024
+"""What the beginnings and signatures of all blocks may have: more than an answer may have at all."""
 
 _REASONS: dict[str, FinishReason] = {
     "end_turn": "end_turn",
@@ -128,6 +130,8 @@ class MessagesAnswer(SseAnswer):
         """Those that have begun and not ended, by their place in the message."""
         self._numbers: dict[int, int] = {}
         """For each tool call, by its place in the message: which one it is."""
+        self._block_bytes = 0
+        """Of all that was kept for a block."""
         self._spoke = False
         """A word, a thought or a call has come."""
         self._stop_reason = ""
@@ -143,6 +147,7 @@ class MessagesAnswer(SseAnswer):
             case _BlockDelta(index=index, delta=delta):
                 self._grow_block(index, delta)
             case _BlockStart(index=index, content_block=block):
+                self._remember(len(data))
                 self._begin_block(index, block)
             case _BlockStop(index=index):
                 self._end_block(index)
@@ -162,6 +167,13 @@ class MessagesAnswer(SseAnswer):
         """New kinds of events may come any day, and mean nothing to us; other things are no events."""
         if data and "type" not in self._strange(data):
             raise AnswerBroken(f"sent an event of an unknown form: {snippet(data)}")
+
+    def _remember(self, size: int) -> None:
+        """What a block begins with, and its signature, are kept until it ends: it may never end."""
+        self._count_item()
+        self._block_bytes += size
+        if self._block_bytes > MAX_BLOCK_BYTES:
+            raise AnswerBroken(f"sent more than {MAX_BLOCK_BYTES // 2**20} MiB of blocks")
 
     def _begin_block(self, index: int, block: _Block) -> None:
         self._blocks[index] = block
@@ -192,6 +204,7 @@ class MessagesAnswer(SseAnswer):
                 self._grow(ReasoningDelta, delta.thinking)
             case "signature_delta":
                 if block := self._blocks.get(index):
+                    self._remember(len(delta.signature))
                     block.signature = delta.signature
 
     def _end_block(self, index: int) -> None:

@@ -6,7 +6,7 @@ provider at once; so does closing the iterator.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -67,7 +67,7 @@ class ModelFailed(Exception):
 class ModelClient(Protocol):
     """One configured provider."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         """Stream one answer. Ends after a `Stopped` fact; raises ModelFailed if there is no usable answer."""
         ...
 

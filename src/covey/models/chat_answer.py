@@ -87,14 +87,15 @@ class ChatAnswer(SseAnswer):
     def __init__(self, used_call_ids: Iterable[str] = ()) -> None:
         super().__init__(used_call_ids)
         self._finish_reason = ""
-        self._calls: list[tuple[int | None, str]] = []
-        """For each tool call so far, the index and the id that the server gave it."""
+        self._call_count = 0
+        self._calls: dict[tuple[int | None, str], int] = {}
+        """The number of the last tool call with this index and id; `None` or '' stands for any."""
 
     def _reason(self) -> FinishReason:
         reason = _REASONS.get(self._finish_reason, "unknown")
         if reason in ("max_tokens", "content_filter"):
             return reason
-        if self._calls:
+        if self._call_count:
             return "tool_use"
         return "end_turn" if reason == "tool_use" else reason
 
@@ -145,11 +146,13 @@ class ChatAnswer(SseAnswer):
         self._flush()
         number = self._find_call(call, function.name)
         if number is None:
-            number = len(self._calls)
-            self._calls.append((call.index, call.id or ""))
             if not function.name:
                 raise AnswerBroken("sent a tool call without a name")
+            number = self._call_count
             self._facts.append(ToolCallBegun(number, self._call_id(call.id), function.name))
+            self._call_count += 1
+            call_id = call.id or ""
+            self._calls |= {(call.index, call_id): number, (call.index, ""): number, (None, call_id): number}
         text = function.arguments
         if isinstance(text, dict):
             text = msgspec.json.encode(text).decode()
@@ -158,16 +161,12 @@ class ChatAnswer(SseAnswer):
 
     def _find_call(self, call: _ToolCall, name: str | None) -> int | None:
         """The call that this fragment continues; None if it begins a new one."""
-        for number in reversed(range(len(self._calls))):
-            index, call_id = self._calls[number]
-            if call.index is None:
-                continues = not name if not call.id else call.id == call_id
-            else:
-                # Whole calls that all have index 0 differ in their id, and each has its name.
-                continues = call.index == index and not (name and call.id and call.id != call_id)
-            if continues:
-                return number
-        return None
+        if call.index is None:
+            if not call.id:
+                return None if name else self._calls.get((None, ""))
+            return self._calls.get((None, call.id))
+        # Whole calls that all have index 0 differ in their id, and each has its name.
+        return self._calls.get((call.index, call.id if name and call.id else ""))
 
 
 def _usage_fact(usage: _Usage) -> UsageReported:

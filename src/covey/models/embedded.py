@@ -7,11 +7,10 @@ OpenAI-compatible model like any other. The process is `embedded_child`'s busine
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -47,7 +46,7 @@ class Embedded:
         self._client: OpenAICompatible | None = None
         self._client_for: Address | None = None
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         if self.is_tiny:
             request = fit(request, self._spec.context_window)
         if self._child is None:
@@ -57,7 +56,7 @@ class Embedded:
             async with child.turn(self._settings.idle_timeout_s) as address:
                 try:
                     client = await self._client_at(address)
-                    async with aclosing(cast("AsyncGenerator[ModelFact, None]", client.stream(request))) as facts:
+                    async with aclosing(client.stream(request)) as facts:
                         async for fact in facts:
                             seen = True
                             yield fact

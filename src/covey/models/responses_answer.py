@@ -103,13 +103,11 @@ class ResponsesAnswer(SseAnswer):
             return
         kind = event.type
         if kind in _TEXT:
-            self._spoken.add(event.output_index)
-            self._grow(TextDelta, event.delta)
+            self._speak(event.output_index, TextDelta, event.delta)
         elif kind == "response.function_call_arguments.delta":
             self._input(event.output_index, event.delta)
         elif kind in _REASONING:
-            self._spoken.add(event.output_index)
-            self._grow(ReasoningDelta, event.delta)
+            self._speak(event.output_index, ReasoningDelta, event.delta)
         else:
             self._rare_event(kind, event, data)
         self._seen_events = True
@@ -155,6 +153,12 @@ class ResponsesAnswer(SseAnswer):
         for index, item in enumerate(response.output or ()):
             self._whole_item(index, item)
         self._end(response, response.status or "")
+
+    def _speak(self, index: int, kind: type[TextDelta] | type[ReasoningDelta], text: str) -> None:
+        if index not in self._spoken:
+            self._count_item()
+            self._spoken.add(index)
+        self._grow(kind, text)
 
     def _begin(self, index: int, item: _Item) -> list[int]:
         if not item.name:

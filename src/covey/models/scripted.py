@@ -32,7 +32,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ class Scripted:
         self._provider_id = provider_id
         self._script = _load(provider_id, settings.script)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         prompt, call_number = _position(request)
         step = self._step(prompt, call_number)
         calls = 0

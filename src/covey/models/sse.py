@@ -19,6 +19,9 @@ from covey.protocol.messages import FinishReason
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A whole tool call can come on one line; a line without end must not fill the memory."""
+MAX_ITEMS = 65_536
+"""Calls, blocks and the like of one answer, of which a decoder remembers something: many more than an answer may have
+parts (`lifecycle.reply`), and some MiB."""
 
 
 class SseLines:
@@ -59,6 +62,7 @@ class SseAnswer(ABC):
         self._usage: UsageReported | None = None
         """The newest report that no fact has told yet."""
         self._seen_events = False
+        self._items = 0
 
     @abstractmethod
     def _event(self, data: bytes) -> None:
@@ -138,7 +142,14 @@ class SseAnswer(ABC):
 
     def _call_id(self, given: str | None) -> str:
         """Results find their calls by id, so one that is missing or used before is replaced."""
+        self._count_item()
         if not given or given in self._call_ids:
             given = f"call_{secrets.token_hex(8)}"
         self._call_ids.add(given)
         return given
+
+    def _count_item(self) -> None:
+        """To be called before something is remembered until the answer ends."""
+        self._items += 1
+        if self._items > MAX_ITEMS:
+            raise AnswerBroken(f"sent an answer of more than {MAX_ITEMS:,} pieces")

@@ -12,7 +12,7 @@ import random
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -126,7 +126,7 @@ class WireClient(ABC):
 
     # What is the same for all.
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelFact]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         attempts = _Attempts(request, self._checked_path(request), self._body(request))
         seen = False
         while True:
