@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,14 +158,75 @@ def test_the_warning_can_be_followed_to_the_letter(files: Files) -> None:
 
 
 def test_without_trust_a_project_may_choose_models_and_forbid(files: Files) -> None:
-    files.environ["PLACE"] = "/srv"
     files.user.write_text('[permissions]\nallow = ["view"]\ndeny = ["bash:rm *"]')
-    files.project.write_text('[models]\nlarge = "mine/b"\n[permissions]\ndeny = ["bash:cat $PLACE*"]')
+    files.project.write_text('[models]\nlarge = "mine/b"\n[permissions]\ndeny = ["bash:cat /srv*"]')
     loaded = files.load()
     assert loaded.warnings == ()
     assert loaded.config.models.large == "mine/b"
     assert loaded.config.permissions.deny == ("bash:rm *", "bash:cat /srv*")
     assert loaded.config.permissions.allow == ("view",)
+
+
+class Watched(dict[str, str]):
+    """An environment that notes which of its secrets was looked up."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ)
+        self.seen: list[str] = []
+
+    def get(self, name: str, default: object = None) -> Any:
+        self.seen += [name] if name == "SECRET" else []
+        return super().get(name, default)
+
+
+UNEXPANDED = [
+    ('[permissions]\ndeny = ["bash:[$SECRET\\u0001-\\uffff]*"]', "bash:[$SECRET\u0001-\uffff]*"),
+    ('[permissions]\ndeny = ["bash:${SECRET}"]', "bash:${SECRET}"),
+    ('[permissions]\ndeny = ["bash:${SECRET:-x} $OTHER"]', "bash:${SECRET:-x} $OTHER"),
+    ('[permissions]\ndeny = ["bash:rm $$SECRET*"]', "bash:rm $SECRET*"),
+]
+
+
+@pytest.mark.parametrize(("text", "rule"), UNEXPANDED)
+def test_without_trust_no_variable_is_looked_up_and_a_rule_counts_as_it_is_written(
+    files: Files, text: str, rule: str
+) -> None:
+    files.environ = watched = Watched({**files.environ, "SECRET": "s3cret"})
+    files.project.write_text(text)
+    loaded = files.load()
+    assert loaded.config.permissions.deny == (rule,)
+    assert watched.seen == []
+    assert "s3cret" not in str(loaded)
+    has_variable = "$$" not in text
+    why = "permissions.deny: a variable in it counts as it is written, as this directory is not trusted"
+    assert loaded.warnings == ((f"{files.project}: {why}",) if has_variable else ())
+    files.trust()
+    assert files.load().config.permissions.deny != (rule,) or not has_variable
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LOCAL + 'api_key = "$SECRET"', None),
+        ('[providers.x]\ntype = "openai"\nbase_url = "http://$SECRET/v1"', None),
+        ('[providers.x]\ntype = "openai"\nbase_url = "${SECRET}"', None),
+        ('[providers.x]\ntype = "openai"\nname = "${"', "providers.x.name: expected ${NAME}"),
+        ('[providers.x]\ntype = "openai"\nbase_url = "no url"', "providers.x.base_url: expected a URL"),
+        ('[permissions]\ndeny = ["$SECRET", 3]', "permissions.deny: expected a list of strings"),
+        ('[models]\nlarge = ["$SECRET"]', "models.large: expected a string"),
+        ('[models]\nfallback = ["$SECRET", 3]', "models.fallback: expected a list of strings"),
+        ('providers = "$SECRET"', "providers: expected a table"),
+    ],
+)
+def test_without_trust_a_file_is_checked_without_its_variables(files: Files, text: str, expected: str | None) -> None:
+    """Its shape must be right, as far as that can be told."""
+    files.environ = watched = Watched({**files.environ, "SECRET": "s3cret / no host"})
+    files.project.write_text(text)
+    if expected:
+        assert files.refused().startswith(f"{files.project}: {expected}")
+    else:
+        assert "not trusted" in files.load().warnings[0]
+    assert watched.seen == []
 
 
 def test_without_trust_a_model_goes_with_the_provider_that_brings_it(files: Files) -> None:

@@ -2,7 +2,8 @@
 
 The user's own file and `--config FILE` are believed. A project's file comes with code that somebody else may have
 written: until the user has trusted its directory it may choose among the user's models and forbid things, and that is
-all. Else opening a stranger's project could send keys or code to a stranger's server.
+all. Else opening a stranger's project could send keys or code to a stranger's server. For the same reason no variable
+in it is looked up until then: a refusal tells the model which rule it broke, and with it what stood in the variable.
 """
 
 from __future__ import annotations
@@ -66,24 +67,59 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
         raw = _read(path) if path else None
         if path is None or raw is None:
             continue
-        with blaming(path):
-            # What is ignored below must be right as well, so that a mistake is found before the directory is trusted.
-            check(_merge(merged, expand(raw, environ, [])), Config)
         if path is project_file and project and not is_trusted(project, environ):
-            raw, ignored = _without_trust(raw)
-            if ignored:
-                warnings.append(_how_to_trust(path, project, ignored))
-        unset: list[str] = []
-        data = expand(raw, environ, unset)
-        warnings += [
-            f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset
-        ]
+            data, said = _untrusted(path, project, raw, merged)
+        else:
+            data, said = _believed(path, raw, merged, environ)
+        warnings += said
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
     if extra and extra not in files:
         raise ConfigError(f"{extra}: there is no such file")
     return Loaded(msgspec.convert(merged, Config), tuple(warnings), tuple(files))
+
+
+def _believed(
+    path: Path, raw: dict[str, Any], merged: dict[str, Any], environ: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """What a file says that counts in full, and what people should know about it."""
+    unset: list[str] = []
+    with blaming(path):
+        data: dict[str, Any] = expand(raw, environ, unset)
+        check(_merge(merged, data), Config)
+    return data, [f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset]
+
+
+def _untrusted(
+    path: Path, project: Path, raw: dict[str, Any], merged: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """What of a project's file counts before the directory is trusted. No variable is looked up.
+
+    What is ignored must be right as well, so that a mistake is found before the directory is trusted.
+    """
+    with blaming(path):
+        check(_merge(merged, expand(_without_open_providers(raw), None, [])), Config)
+    kept, ignored = _without_trust(raw)
+    warnings = [_how_to_trust(path, project, ignored)] if ignored else []
+    literal: list[str] = []
+    data: dict[str, Any] = expand(kept, None, literal)
+    why = "a variable in it counts as it is written, as this directory is not trusted"
+    return data, warnings + [f"{path}: {key}: {why}" for key in literal]
+
+
+def _without_open_providers(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` without providers that have a variable in them: whether a URL is one cannot be told without its value."""
+    providers = raw.get("providers")
+    if not isinstance(providers, dict):
+        return raw
+
+    def has_variable(name: str) -> bool:
+        found: list[str] = []
+        expand(providers[name], None, found, dotted("providers", name))
+        return bool(found)
+
+    return {**raw, "providers": {name: table for name, table in providers.items() if not has_variable(name)}}
 
 
 def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
