@@ -11,8 +11,6 @@ import sys
 import termios
 from contextlib import suppress
 
-import msgspec
-
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
 from covey.cli.request_text import visible
 from covey.cli.screen import Screen
@@ -113,11 +111,9 @@ class Asking:
             self._screen.warn(f"not answered, because nobody is here to be asked: {questions}")
             return
         request = ask.request
-        rules = msgspec.json.encode(request.rules).decode()
-        instead = f", or with permissions.allow = {visible(rules)} in your config.toml" if request.rules else ""
         self._screen.warn(
             f"denied, because nobody is here to be asked: {request.tool_name}: {visible(request.description)}\n"
-            f"Allow it {self._how_to_allow}{instead}."
+            f"Allow it {self._how_to_allow}{_as_rules(request)}"
         )
 
     def _resolved(self, request_id: str, how: str) -> None:
@@ -181,8 +177,18 @@ class Asking:
             case PermissionAnswer(action, reason):
                 await self._client.answer_permission(self._workspace_id, request_id, action, reason)
                 if action == "allow_always":
-                    self._screen.say("A rule for this is in your config.toml now.")
+                    self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(None):
                 await self._client.refuse_questions(self._workspace_id, request_id)
             case QuestionAnswers(tuple(responses)):
                 await self._client.answer_questions(self._workspace_id, request_id, responses)
+
+
+def _as_rules(request: PermissionRequest) -> str:
+    """The end of a sentence that tells how to allow it, with the lines that would do so in this directory."""
+    if not request.rules:
+        return "."
+    from covey.config.edit import rule_lines  # late: seldom needed
+
+    lines = rule_lines(request.path, "allow", request.rules).split("\n")
+    return "\n".join((", or in this directory with these lines in your config.toml:", *map(visible, lines)))

@@ -91,6 +91,9 @@ examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
 
+Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
+earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
+
 exit codes:
   0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
 """
