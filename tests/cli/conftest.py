@@ -26,6 +26,13 @@ WAIT_S = 30.0
 SCRIPT = {
     "replies": [
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
+        {
+            "when": "ask me",
+            "steps": [
+                [{"tool": "question", "input": {"questions": [{"type": "yes_no", "question": "Shall I?"}]}}],
+                [{"text": "Done."}],
+            ],
+        },
         {"when": "fail", "steps": [[{"text": "half an answer"}, {"error": "the model broke"}]]},
         {
             "when": "use two tools",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 
+import msgspec
 import pytest
 
 from covey.cli import asking as module
-from covey.cli.asking import Asking
+from covey.cli.asking import Asking, Unattended
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
-from covey.protocol.events import PermissionRequest, created
+from covey.protocol.events import PermissionNotification, PermissionRequest, Presence, created, updated
+from covey.protocol.messages import Session
 from covey.protocol.paths import Address
 from covey.protocol.requests import PermissionAction
+from covey.protocol.runs import RunState
+from tests.client.values import some_run, some_session
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +31,15 @@ class Answers(Client):
         super().__init__(Address(path="/nowhere"))
         self.given: list[tuple[str, str]] = []
         self.fails = False
+
+        self.looked_at: list[str] = []
+        self.others = 0
+
+    async def session(self, workspace_id: str, session_id: str) -> Session:
+        return msgspec.structs.replace(some_session(session_id), attached_clients=self.others)
+
+    async def look_at(self, workspace_id: str, session_id: str) -> None:
+        self.looked_at.append(session_id)
 
     async def answer_permission(
         self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
@@ -55,15 +69,20 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_terminal", lambda: None)
 
 
+def asking_for(client: Client, stream: io.StringIO, unattended: Unattended) -> Asking:
+    screen = Screen(stream, quiet=True, shares_terminal=False)
+    return Asking(client, "w1", "r1", screen, unattended=unattended, how_to_allow="by hand")
+
+
 async def settle() -> None:
-    for _ in range(3):
+    for _ in range(20):
         await asyncio.sleep(0)
 
 
 @pytest.mark.usefixtures("nobody")
 async def test_a_lost_no_is_given_again_and_told_once() -> None:
     stream, client = io.StringIO(), Answers()
-    asking = Asking(client, "w1", "r1", Screen(stream, quiet=True, shares_terminal=False), how_to_allow="by hand")
+    asking = asking_for(client, stream, Unattended.DENY)
     client.fails = True
     asking.event(created(request()))
     await settle()
@@ -79,10 +98,98 @@ async def test_a_lost_no_is_given_again_and_told_once() -> None:
 @pytest.mark.usefixtures("nobody")
 async def test_requests_of_other_runs_are_left_alone() -> None:
     stream, client = io.StringIO(), Answers()
-    screen = Screen(stream, quiet=True, shares_terminal=False)
-    asking = Asking(client, "w1", "r1", screen, how_to_allow="by hand")
+    asking = asking_for(client, stream, Unattended.DENY)
     asking.event(created(request(run_id="r0")))
     asking.close()
     await settle()
     assert client.given == []
     assert stream.getvalue() == ""
+
+
+@pytest.mark.usefixtures("nobody")
+async def test_who_only_watches_answers_nothing_and_says_so_once() -> None:
+    stream, client = io.StringIO(), Answers()
+    asking = asking_for(client, stream, Unattended.WATCH)
+    for _ in range(2):
+        asking.event(created(request()))
+    await settle()
+    assert (client.given, client.looked_at) == ([], [])
+    assert stream.getvalue().count("the run waits for an answer: bash: rm -rf \\x1b[2Kbuild") == 1
+    assert "`covey runs wait r1`" in stream.getvalue()
+
+
+@pytest.mark.usefixtures("nobody")
+async def test_a_request_is_denied_as_soon_as_nobody_else_looks() -> None:
+    """An event tells that somebody left; what it says is not believed, but looked up."""
+    stream, client = io.StringIO(), Answers()
+    client.others = 1
+    asking = asking_for(client, stream, Unattended.DENY_IF_ALONE)
+    asking.event(created(request()))
+    await settle()
+    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    await settle()
+    assert client.given == []
+    client.others = 0
+    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    await settle()
+    assert client.given == [("p1", "deny")]
+    waits, denied = stream.getvalue().index("waits for somebody else"), stream.getvalue().index("denied, because")
+    assert waits < denied
+
+
+@pytest.mark.usefixtures("nobody")
+async def test_what_somebody_else_answers_is_not_denied_any_more() -> None:
+    stream, client = io.StringIO(), Answers()
+    client.others = 1
+    asking = asking_for(client, stream, Unattended.DENY_IF_ALONE)
+    asking.event(created(request()))
+    await settle()
+    asking.event(created(PermissionNotification(tool_call_id="c1", granted=True, denied=False, permission_id="p1")))
+    client.others = 0
+    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    await settle()
+    assert client.given == []
+    asking.close()
+
+
+async def test_who_can_be_asked_is_present_while_the_run_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before: whoever waits for a queued run is not shown what the one before it asks."""
+    screen_end, terminal = os.openpty()
+    monkeypatch.setattr(module, "find_terminal", lambda: terminal)
+    client = Answers()
+    asking = asking_for(client, io.StringIO(), Unattended.WATCH)
+    asking.connection(True)
+    states: tuple[RunState, ...] = ("accepted", "queued")
+    for state in states:
+        asking.event(updated(some_run(state=state)))
+    await settle()
+    assert client.looked_at == []
+    for _ in range(2):
+        asking.event(updated(some_run(state="active")))
+    await settle()
+    assert client.looked_at == ["s1"]
+    asking.connection(False)
+    asking.connection(True)
+    await settle()
+    assert client.looked_at == ["s1", "s1"]
+    asking.close()
+    os.close(screen_end)
+    os.close(terminal)
+
+
+async def test_a_terminal_that_is_gone_has_answered_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading it gives the same nothing as Ctrl-D, which is a no."""
+    screen_end, terminal = os.openpty()
+    monkeypatch.setattr(module, "find_terminal", lambda: terminal)
+    stream, client = io.StringIO(), Answers()
+    asking = asking_for(client, stream, Unattended.WATCH)
+    asking.connection(True)
+    asking.event(created(request()))
+    os.close(screen_end)
+    async with asyncio.timeout(10):
+        while client.looked_at != ["s1", ""]:
+            await asyncio.sleep(0)
+    await settle()
+    assert client.given == []
+    assert "the run waits for an answer" in stream.getvalue()
+    os.close(terminal)

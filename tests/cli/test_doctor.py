@@ -8,14 +8,16 @@ import random
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from covey.cli import doctor, exits
+from covey.cli import doctor, doctor_rules, exits
 from covey.cli.main import main
+from covey.protocol.events import PermissionRequest, created, encode_event
 from covey.server.daemon import _owned
 from covey.server.listener import CannotServe
 from covey.store import repair
@@ -40,6 +42,15 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def data_dir(stores: Path, tmp_path: Path) -> Path:
     shutil.copy(stores / "ended" / "covey.db", tmp_path / "covey.db")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own file, which is not there yet."""
+    directory = tmp_path_factory.mktemp("config")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(directory))
+    (directory / "covey").mkdir()
+    return directory / "covey" / "config.toml"
 
 
 def run_doctor(data_dir: Path, *args: str) -> int:
@@ -279,3 +290,76 @@ def test_no_damage_to_the_bytes_makes_it_stumble(data_dir: Path, capsys: Said, p
             assert (run_doctor(data_dir, "--repair"), run_doctor(data_dir)) == (expected, expected), seed
         for leftover in data_dir.glob("covey.db?*"):
             leftover.unlink()
+
+
+# ── rules that hold everywhere ──
+
+GLOBAL = """
+[permissions]
+allow = [
+  "bash:make", "edit:src/a.py", "bash:echo $$HOME", "write:docs/[*].md",
+  "bash:git log*", "edit", "view", "write:docs/**", "write:/etc/x", "fetch:https://example.org/x",
+]
+deny = ["bash:rm"]
+[projects."/p".permissions]
+allow = ["bash:here"]
+"""
+LOOK_LIKE_ALWAYS = ["bash:make", "edit:src/a.py", "bash:echo $HOME", "write:docs/[*].md"]
+
+
+def test_rules_that_always_may_have_written_for_every_directory_are_shown_once(
+    data_dir: Path, config: Path, capsys: Said
+) -> None:
+    config.write_text(GLOBAL)
+    assert run_doctor(data_dir) == exits.OK
+    out = capsys.readouterr().out
+    healthy, _, told = out.partition("Healthy: every promise is kept.\n")
+    assert healthy and told.startswith(f"\nThese rules of {config} hold in every directory:\n  bash:make\n")
+    lines = told.partition("add instead:\n\n")[2].partition("\n\n")[0]
+    table = tomllib.loads(lines)["projects"][doctor_rules.UNKNOWN]["permissions"]
+    assert [rule.replace("$$", "$") for rule in table["allow"]] == LOOK_LIKE_ALWAYS
+    assert run_doctor(data_dir) == exits.OK
+    assert "every directory" not in capsys.readouterr().out
+    config.write_text(GLOBAL.replace('"bash:make", ', ""))
+    run_doctor(data_dir)
+    assert "every directory" not in capsys.readouterr().out, "one that goes is nothing new"
+    config.write_text(GLOBAL.replace('"bash:make"', '"bash:make", "bash:make all"'))
+    run_doctor(data_dir)
+    assert "  bash:make all\n" in capsys.readouterr().out, "and one that comes is"
+
+
+def test_the_lines_name_the_directory_where_the_log_knows_it(data_dir: Path, config: Path, capsys: Said) -> None:
+    config.write_text('[permissions]\nallow = ["bash:make", "edit:src/a.py"]\n')
+    request = PermissionRequest(
+        id="p", session_id="s", tool_call_id="c", tool_name="bash", description="", action="execute", params={},
+        path="/project", rules=("bash:make",),
+    )  # fmt: skip
+    with meddling(data_dir) as db:
+        encoded = encode_event(created(request))
+        db.do("UPDATE events SET encoded = ?, session_id = 's' WHERE seq = (SELECT max(seq) FROM events)", encoded)
+    run_doctor(data_dir)
+    out = capsys.readouterr().out
+    assert '[projects."/project".permissions]\nallow = ["bash:make"]\n' in out
+    assert f'[projects."{doctor_rules.UNKNOWN}".permissions]\nallow = ["edit:src/a.py"]\n' in out
+    _, found = as_json(data_dir, capsys)
+    assert found["global_rules"] == [
+        {"rule": "bash:make", "directories": ["/project"]},
+        {"rule": "edit:src/a.py", "directories": []},
+    ]
+
+
+def test_json_has_global_rules_always_and_shows_them_to_nobody(data_dir: Path, config: Path, capsys: Said) -> None:
+    assert as_json(data_dir, capsys)[1]["global_rules"] == []
+    config.write_text(GLOBAL)
+    for _ in range(2):
+        code, found = as_json(data_dir, capsys)
+        assert (code, found["healthy"]) == (exits.OK, True)
+        assert [entry["rule"] for entry in found["global_rules"]] == LOOK_LIKE_ALWAYS
+    run_doctor(data_dir)
+    assert "every directory" in capsys.readouterr().out
+
+
+def test_a_configuration_that_cannot_be_read_is_told_and_no_finding(data_dir: Path, config: Path, capsys: Said) -> None:
+    config.write_text("[permisions]\n")
+    assert run_doctor(data_dir) == exits.OK
+    assert 'permisions: unknown key; did you mean "permissions"?' in capsys.readouterr().err

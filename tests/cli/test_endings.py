@@ -121,9 +121,9 @@ def test_after_a_kill_it_is_said_what_comes_next_and_how_to_see_it(own_home: Hom
 
 
 def test_waiting_gives_a_hint_that_fits(home: Home) -> None:
-    said = home.covey("runs", "wait", detach_until_it_asks(home)).stderr
+    said = home.covey("runs", "wait", "--deny", detach_until_it_asks(home)).stderr
     assert "denied, because nobody is here to be asked" in said
-    assert "Allow it by waiting for such a run at a terminal" in said and "permissions.allow" in said
+    assert "Allow it by waiting for such a run at a terminal" in said and ".permissions]\n  allow = [" in said
     assert "--yolo" not in said
 
 

@@ -92,9 +92,9 @@ def test_ages_are_short(seconds: float, text: str) -> None:
 # ── wait ──
 
 
-def test_where_nobody_can_be_asked_waiting_denies_and_the_run_goes_on_to_its_end(home: Home) -> None:
+def test_with_deny_waiting_denies_where_nobody_can_be_asked_and_the_run_goes_on_to_its_end(home: Home) -> None:
     run_id = detach_until_it_asks(home)
-    done = home.covey("runs", "wait", run_id)
+    done = home.covey("runs", "wait", "--deny", run_id)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Done.\n")
     assert "denied, because nobody is here to be asked: bash: touch made" in done.stderr

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from copy import copy
 
 import pytest
 
@@ -20,7 +21,7 @@ from covey.client.client import Client
 from covey.protocol.paths import Address
 from tests.cli.conftest import WAIT_S, Home
 
-QUESTION = "Allow it? [y]es, [n]o or no and why, [a]lways this very command in this session, [r]ule: always (bash:"
+QUESTION = "Allow it? [y]es, [n]o or no and why, [a]lways this very command in this session, [r]ule: always in "
 
 
 class Terminal:
@@ -154,6 +155,24 @@ def test_always_is_for_the_session(terminals: Terminals, home: Home) -> None:
     assert (home.project / "made").exists()
 
 
+def test_a_rule_is_for_the_directory_that_the_question_names(own_home: Home) -> None:
+    elsewhere = copy(own_home)
+    elsewhere.project = own_home.project.with_name("elsewhere")
+    elsewhere.project.mkdir()
+    terminal = Terminal(own_home, *own_home.command("run", "use the tool"))
+    try:
+        terminal.wait_for(f"[r]ule: always in {own_home.project} (bash:touch made): ")
+        terminal.type("r\n")
+        assert terminal.finish() == 0
+    finally:
+        terminal.close()
+    assert "A rule for this is in your config.toml now. It holds in this directory only." in terminal.shown
+    again, denied = own_home.covey("run", "use the tool"), elsewhere.covey("run", "use the tool")
+    assert "denied" not in again.stderr
+    assert f'[projects."{elsewhere.project}".permissions]\n  allow = ["bash:touch made"]\n' in denied.stderr
+    assert [(home.project / "made").exists() for home in (own_home, elsewhere)] == [True, False]
+
+
 def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
     terminal = terminals.run("use the tool")
     terminal.wait_for(QUESTION)
@@ -161,15 +180,15 @@ def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
     assert terminal.finish() == exits.STOPPED
     assert not (home.project / "made").exists()
     assert "answered elsewhere" not in terminal.shown
-    assert f"{QUESTION}touch made): ^C\nCancelling" in terminal.shown
+    assert f"{QUESTION}{home.project} (bash:touch made): ^C\nCancelling" in terminal.shown
 
 
-def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals) -> None:
+def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals, home: Home) -> None:
     terminal = terminals.run("-q", "use the tool")
     terminal.wait_for(QUESTION)
     terminal.type("\x04")
     assert terminal.finish() == 0
-    assert f"{QUESTION}touch made): \n" in terminal.shown
+    assert f"{QUESTION}{home.project} (bash:touch made): \n" in terminal.shown
 
 
 def test_what_was_typed_before_the_question_is_no_answer(terminals: Terminals, home: Home) -> None:

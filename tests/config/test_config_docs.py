@@ -17,6 +17,7 @@ from covey.config.load import MAX_DOTS_IN_LINE, MAX_FILE_BYTES, Trusted
 from covey.config.schema import (
     Config,
     ContextSettings,
+    Files,
     LimitSettings,
     ModelChoice,
     ModelSettings,
@@ -34,7 +35,7 @@ EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_each_example_is_right(example: str) -> None:
     table = expand(tomllib.loads(example), {}, [])
-    check(table, Trusted if "directories" in table else Config)
+    check(table, Trusted if "directories" in table else Files)
 
 
 def test_the_complete_example_has_its_models() -> None:

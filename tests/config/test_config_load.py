@@ -1,56 +1,17 @@
-"""Which files count, in which order, whose word is believed, and what is said about mistakes."""
+"""Which files count, in which order, and what is said about mistakes."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from covey.config.edit import trust
-from covey.config.load import MAX_FILE_BYTES, Loaded, config_dir, is_trusted, keys_that_need_trust, load
+from covey.config.load import MAX_FILE_BYTES, Loaded, config_dir, load
 from covey.config.schema import Config, ConfigError
 from covey.protocol.errors import BadRequest
-
-
-@dataclass
-class Files:
-    """The three files, and the environment in which they are read."""
-
-    base: Path
-    environ: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.environ["XDG_CONFIG_HOME"] = str(self.base / "config")
-        self.user = self.base / "config" / "covey" / "config.toml"
-        self.trusted = self.base / "config" / "covey" / "trusted.toml"
-        self.project = self.base / "project" / "covey.toml"
-        self.extra = self.base / "extra.toml"
-        self.user.parent.mkdir(parents=True)
-        self.project.parent.mkdir()
-
-    def trust(self) -> None:
-        self.trusted.write_text(f"directories = ['{self.project.parent.resolve()}']")
-
-    def load(self, *, extra: bool | None = None) -> Loaded:
-        wanted = self.extra.exists() if extra is None else extra
-        return load(self.project.parent, self.extra if wanted else None, self.environ)
-
-    def refused(self, *, extra: bool | None = None) -> str:
-        with pytest.raises(ConfigError) as caught:
-            self.load(extra=extra)
-        return str(caught.value)
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return Files(tmp_path)
-
-
-LOCAL = '[providers.local]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:8080/v1"\n'
+from tests.config.conftest import LOCAL, Files
 
 
 def test_without_any_file_the_defaults_count(files: Files) -> None:
@@ -98,121 +59,6 @@ def test_lists_are_replaced_but_permission_rules_add_up(files: Files) -> None:
 )
 def test_where_the_users_files_are(environ: Mapping[str, str], expected: str) -> None:
     assert config_dir(environ) == Path(expected)
-
-
-# What needs trust
-
-
-NEEDS_TRUST = [
-    (LOCAL, "providers.local"),
-    ('[providers.mine]\napi_key = "k"', "providers.mine"),
-    ('[providers.mine]\nbase_url = "http://elsewhere"', "providers.mine"),
-    ('[providers.mine.headers]\nx = "$SECRET"', "providers.mine"),
-    ('[providers.mine]\ntype = "anthropic"', "providers.mine"),
-    ('[providers.mine]\nscript = "run.json"', "providers.mine"),
-    ('[permissions]\nallow = ["bash"]', "permissions.allow"),
-    ('[server]\nallowed_hosts = ["evil.example"]', "server.allowed_hosts"),
-    ("[limits]\nsteps_per_run = 1000000", "limits.steps_per_run"),
-    ('[models]\nlarge = "mine/$SECRET"', "models.large"),
-    ('[models]\nsmall = "mine/${SECRET:-x}"', "models.small"),
-    ('[models]\nfallback = ["mine/a", "mine/$SECRET"]', "models.fallback"),
-    ('[context]\nfiles = ["NOTES.md"]', "context.files"),
-]
-
-
-@pytest.mark.parametrize(("text", "key"), NEEDS_TRUST)
-def test_a_project_without_trust_is_ignored_with_a_warning(files: Files, text: str, key: str) -> None:
-    files.environ["SECRET"] = "s3cret"
-    files.user.write_text('[providers.mine]\ntype = "openai"\napi_key = "mine"\n')
-    files.project.write_text(text)
-    before = load(None, None, files.environ).config
-    loaded = files.load()
-    assert loaded.config == before
-    (warning,) = loaded.warnings
-    assert warning.startswith(f"{files.project}: ") and key in warning
-    assert warning.endswith(f". If you trust it, run: covey trust {files.project.parent.resolve()}")
-    assert keys_that_need_trust(files.project.parent, files.environ) == [key]
-    assert "s3cret" not in warning
-
-
-@pytest.mark.parametrize(("text", "key"), NEEDS_TRUST)
-def test_the_same_counts_once_the_directory_is_trusted(files: Files, text: str, key: str) -> None:
-    files.user.write_text('[providers.mine]\ntype = "openai"\napi_key = "mine"\n')
-    files.project.write_text(text)
-    files.environ["SECRET"] = "s3cret"
-    files.trust()
-    loaded = files.load()
-    assert loaded.config != load(None, None, files.environ).config, key
-    assert loaded.warnings == ()
-
-
-def test_the_warning_can_be_followed_to_the_letter(files: Files) -> None:
-    files.project.write_text(LOCAL)
-    (warning,) = files.load().warnings
-    _, command, directory = shlex.split(warning.partition("run: ")[2])
-    assert command == "trust"
-    trust(files.environ, Path(directory))
-    assert files.load().warnings == ()
-    assert "local" in files.load().config.providers
-
-
-def test_without_trust_a_project_may_choose_models_and_forbid(files: Files) -> None:
-    files.environ["PLACE"] = "/srv"
-    files.user.write_text('[permissions]\nallow = ["view"]\ndeny = ["bash:rm *"]')
-    files.project.write_text('[models]\nlarge = "mine/b"\n[permissions]\ndeny = ["bash:cat $PLACE*"]')
-    loaded = files.load()
-    assert loaded.warnings == ()
-    assert loaded.config.models.large == "mine/b"
-    assert loaded.config.permissions.deny == ("bash:rm *", "bash:cat /srv*")
-    assert loaded.config.permissions.allow == ("view",)
-
-
-def test_without_trust_a_model_goes_with_the_provider_that_brings_it(files: Files) -> None:
-    files.user.write_text('[models]\nlarge = "mine/a"')
-    files.project.write_text('[models]\nlarge = "local/b"\n' + LOCAL)
-    loaded = files.load()
-    assert loaded.config.models.large == "mine/a"
-    assert "models.large, providers.local" in loaded.warnings[0]
-
-
-def test_a_variable_that_is_ignored_is_not_missed(files: Files) -> None:
-    files.project.write_text(LOCAL + 'api_key = "$NOT_SET"')
-    (warning,) = files.load().warnings
-    assert "not trusted" in warning
-
-
-def test_trust_is_for_the_very_directory_and_sees_through_links(files: Files) -> None:
-    files.trust()
-    project = files.project.parent
-    (project / "inner").mkdir()
-    link = files.base / "link"
-    link.symlink_to(project)
-    assert is_trusted(project, files.environ)
-    assert is_trusted(link, files.environ)
-    assert is_trusted(project / "inner" / "..", files.environ)
-    assert not is_trusted(project / "inner", files.environ)
-    assert not is_trusted(files.base, files.environ)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('directories = ["~/code"]', "directories: expected a list of absolute paths"),
-        ('directories = "/x"', "directories: expected a list of strings"),
-        ("directory = []", 'directory: unknown key; did you mean "directories"?'),
-    ],
-)
-def test_mistakes_in_the_trust_file_are_named(files: Files, text: str, expected: str) -> None:
-    files.project.write_text(LOCAL)
-    files.trusted.write_text(text)
-    assert files.refused() == f"{files.trusted}: {expected}"
-
-
-def test_extra_is_believed_and_never_optional(files: Files) -> None:
-    files.extra.write_text(LOCAL)
-    assert "local" in files.load().config.providers
-    files.extra.unlink()
-    assert files.refused(extra=True) == f"{files.extra}: there is no such file"
 
 
 # Values

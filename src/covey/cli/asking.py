@@ -1,4 +1,4 @@
-"""Answers what one run asks for: by asking the person at the terminal or, where nobody is, with a no.
+"""Answers what one run asks for: by asking the person at the terminal or, where nobody is, as `Unattended` says.
 
 Requests of other runs are left to whoever started them.
 """
@@ -9,9 +9,10 @@ import asyncio
 import os
 import sys
 import termios
+from collections.abc import Coroutine
 from contextlib import suppress
-
-import msgspec
+from enum import Enum
+from typing import Any
 
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
 from covey.cli.request_text import visible
@@ -23,11 +24,16 @@ from covey.protocol.events import (
     Event,
     PermissionNotification,
     PermissionRequest,
+    Presence,
     QuestionBatchNotification,
     QuestionBatchRequest,
 )
+from covey.protocol.runs import Run
 
 Ask = PermissionAsk | QuestionAsk
+
+LOOK_AGAIN_S = 5.0
+"""How soon it is noticed that nobody looks any more, should no event have told it."""
 
 
 def find_terminal() -> int | None:
@@ -51,11 +57,33 @@ def find_terminal() -> int | None:
     return None
 
 
-class Asking:
-    """The open requests of one run. Fed with events; answers in tasks of its own."""
+class Unattended(Enum):
+    """What becomes of a request where there is no terminal to ask on."""
 
-    def __init__(self, client: Client, workspace_id: str, run_id: str, screen: Screen, *, how_to_allow: str) -> None:
+    WATCH = "left to others"
+    DENY = "denied"
+    DENY_IF_ALONE = "denied, unless somebody else could answer it"
+
+
+class Asking:
+    """The open requests of one run. Fed with events; answers in tasks of its own.
+
+    Whoever could be asked here is present in the session for as long as the run is active: who waits elsewhere without
+    a terminal counts on that. Before, the requests of another run would be left to somebody who is not shown them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        workspace_id: str,
+        run_id: str,
+        screen: Screen,
+        *,
+        unattended: Unattended,
+        how_to_allow: str,
+    ) -> None:
         self._client = client
+        self._unattended = unattended
         self._how_to_allow = how_to_allow
         """Completes "Allow it ...", for whoever could not be asked."""
         self._workspace_id = workspace_id
@@ -63,16 +91,24 @@ class Asking:
         self._screen = screen
         self._terminal = find_terminal()
         self._open: dict[str, Ask] = {}
-        """Only where somebody can be asked: what nobody has answered yet."""
+        """What nobody has answered yet."""
         self._asked = ""
         """The id of the request that the person is looking at."""
         self._stopped = False
-        self._told: set[str] = set()
-        self._answering: set[asyncio.Task[None]] = set()
+        self._connected = False
+        self._active_in = ""
+        """The session in which the run is active."""
+        self._told: set[tuple[str, str]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waits_for_others: dict[str, asyncio.Task[None]] = {}
+        self._presence = asyncio.Event()
+        """Somebody came or went."""
 
     def event(self, event: Event) -> None:
         payload = event.payload
         match payload:
+            case Run(run_id=self._run_id, state="active"):
+                self.active(payload.session_id)
             case PermissionRequest(run_id=None | self._run_id) if not self._stopped:
                 self._requested(PermissionAsk(payload))
             case QuestionBatchRequest(run_id=None | self._run_id) if not self._stopped:
@@ -81,6 +117,19 @@ class Asking:
                 self._resolved(request_id, "allowed" if payload.granted else "denied")
             case QuestionBatchNotification(batch_id=request_id) if request_id in self._open:
                 self._resolved(request_id, "answered" if payload.answered else "not answered")
+            case Presence():
+                self._presence.set()
+
+    def active(self, session_id: str) -> None:
+        """The run has begun: from now on it may ask."""
+        if not self._active_in:
+            self._active_in = session_id
+            self._say_present()
+
+    def connection(self, connected: bool) -> None:
+        """The event stream was opened or lost. With it the server forgets who was present."""
+        self._connected = connected
+        self._say_present()
 
     def stop(self) -> None:
         """The run is being cancelled, which closes its requests: there is nothing to ask any more."""
@@ -91,40 +140,82 @@ class Asking:
         self.close()
 
     def close(self) -> None:
+        for task in self._waits_for_others.values():
+            task.cancel()
         if self._terminal is not None:
             asyncio.get_running_loop().remove_reader(self._terminal)
 
     def _requested(self, ask: Ask) -> None:
         """May come again after a reconnect, if our answer was lost: then it is answered again."""
+        self.active(ask.request.session_id)
+        self._open.setdefault(ask.id, ask)
         if self._terminal is None:
-            self._answer(ask.id, ask.refusal)
-            self._tell_refused(ask)
-        else:
-            self._open.setdefault(ask.id, ask)
-            if not self._asked:
-                self._ask_next()
+            self._leave_or_refuse(ask)
+        elif not self._asked:
+            self._ask_next()
 
-    def _tell_refused(self, ask: Ask) -> None:
-        if ask.id in self._told:
-            return
-        self._told.add(ask.id)
+    # ── where nobody can be asked ──
+
+    def _leave_or_refuse(self, ask: Ask) -> None:
+        match self._unattended:
+            case Unattended.WATCH:
+                self._tell_once(
+                    ask,
+                    f"nobody can be asked here, and the run waits for an answer: {_in_short(ask)}\n"
+                    f"Answer it at a terminal with `covey runs wait {self._run_id}`. With --deny it is denied.",
+                )
+            case Unattended.DENY:
+                self._refuse(ask)
+            case Unattended.DENY_IF_ALONE if ask.id not in self._waits_for_others:
+                task = self._waits_for_others[ask.id] = asyncio.create_task(self._refuse_if_alone(ask))
+                task.add_done_callback(lambda _: self._waits_for_others.pop(ask.id))
+
+    async def _refuse_if_alone(self, ask: Ask) -> None:
+        """Refuse as soon as nobody else could answer. Those who could come and go: nobody is waited for in vain."""
+        while ask.id in self._open:
+            self._presence.clear()
+            # If it cannot be told, the stream is in trouble as well: it comes back, or the run is gone.
+            with suppress(ServerUnreachable, CoveyError):
+                # We ourselves do not look at it, as there is nobody here to do so.
+                others = (await self._client.session(self._workspace_id, ask.request.session_id)).attached_clients
+                if not others and ask.id in self._open:
+                    self._refuse(ask)
+                    return
+                self._tell_once(ask, f"waits for somebody else who looks at this session to answer: {_in_short(ask)}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
+
+    def _refuse(self, ask: Ask) -> None:
+        self._open.pop(ask.id, None)
+        self._answer(ask.id, ask.refusal)
         if isinstance(ask, QuestionAsk):
-            questions = " ".join(item.question for item in ask.request.questions)
-            self._screen.warn(f"not answered, because nobody is here to be asked: {questions}")
+            self._tell_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
-        request = ask.request
-        rules = msgspec.json.encode(request.rules).decode()
-        instead = f", or with permissions.allow = {visible(rules)} in your config.toml" if request.rules else ""
-        self._screen.warn(
-            f"denied, because nobody is here to be asked: {request.tool_name}: {visible(request.description)}\n"
-            f"Allow it {self._how_to_allow}{instead}."
+        self._tell_once(
+            ask,
+            f"denied, because nobody is here to be asked: {_in_short(ask)}\n"
+            f"Allow it {self._how_to_allow}{_as_rules(ask.request)}",
+            "refused",
         )
+
+    def _tell_once(self, ask: Ask, text: str, what: str = "open") -> None:
+        if (what, ask.id) not in self._told:
+            self._told.add((what, ask.id))
+            self._screen.warn(text)
+
+    def _say_present(self) -> None:
+        """Tell the server that somebody here looks at the session of the run, and could answer."""
+        if self._connected and self._active_in and self._terminal is not None:
+            self._in_background(self._client.look_at(self._workspace_id, self._active_in))
+
+    # ── at a terminal ──
 
     def _resolved(self, request_id: str, how: str) -> None:
         """Somebody answered: we did, or another client, or the run was cancelled meanwhile."""
         del self._open[request_id]
-        if self._asked == request_id:
+        if self._asked == request_id or ("open", request_id) in self._told:
             self._screen.say(f"answered elsewhere: {how}")
+        if self._asked == request_id:
             self._asked = ""
             self._ask_next()
 
@@ -143,9 +234,15 @@ class Asking:
         loop.add_reader(self._terminal, self._read)
 
     def _read(self) -> None:
-        """A line was typed. The end of input (Ctrl-D) is a no."""
+        """A line was typed. The end of input (Ctrl-D) is a no, but a terminal that is gone has said nothing."""
         assert self._terminal is not None
-        line = os.read(self._terminal, 4096).decode("utf-8", "replace")
+        typed = b""
+        with suppress(OSError):
+            typed = os.read(self._terminal, 4096)
+        if not typed and not os.isatty(self._terminal):
+            self._lose_terminal()
+            return
+        line = typed.decode("utf-8", "replace")
         ask = self._open[self._asked]
         heard = ask.hear(line) if line else ask.refusal
         if line.endswith("\n"):
@@ -163,26 +260,57 @@ class Asking:
                 self._answer(answered, heard)
                 self._ask_next()
 
+    def _lose_terminal(self) -> None:
+        assert self._terminal is not None
+        asyncio.get_running_loop().remove_reader(self._terminal)
+        self._terminal, self._asked = None, ""
+        self._in_background(self._client.look_at(self._workspace_id, ""))
+        for ask in list(self._open.values()):
+            self._leave_or_refuse(ask)
+
     def _answer(self, request_id: str, answer: Answer) -> None:
         async def send() -> None:
-            # If it gets lost, the server asks again when the stream reconnects.
-            with suppress(ServerUnreachable):
-                try:
-                    await self._send(request_id, answer)
-                except CoveyError as error:
-                    self._screen.warn(error.message)
+            try:
+                await self._send(request_id, answer)
+            except CoveyError as error:
+                self._screen.warn(error.message)
+
+        self._in_background(send())  # if it gets lost, the server asks again when the stream reconnects
+
+    def _in_background(self, request: Coroutine[Any, Any, None]) -> None:
+        """Send something that nobody waits for, and that is sent again where it matters."""
+
+        async def send() -> None:
+            with suppress(ServerUnreachable, CoveyError):
+                await request
 
         task = asyncio.create_task(send())
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
             case PermissionAnswer(action, reason):
                 await self._client.answer_permission(self._workspace_id, request_id, action, reason)
                 if action == "allow_always":
-                    self._screen.say("A rule for this is in your config.toml now.")
+                    self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(None):
                 await self._client.refuse_questions(self._workspace_id, request_id)
             case QuestionAnswers(tuple(responses)):
                 await self._client.answer_questions(self._workspace_id, request_id, responses)
+
+
+def _in_short(ask: Ask) -> str:
+    if isinstance(ask, QuestionAsk):
+        return visible(" ".join(item.question for item in ask.request.questions))
+    return f"{ask.request.tool_name}: {visible(ask.request.description)}"
+
+
+def _as_rules(request: PermissionRequest) -> str:
+    """The end of a sentence that tells how to allow it, with the lines that would do so in this directory."""
+    if not request.rules:
+        return "."
+    from covey.config.edit import rule_lines  # late: seldom needed
+
+    lines = rule_lines(request.path, "allow", request.rules).split("\n")
+    return "\n".join((", or in this directory with these lines in your config.toml:", *map(visible, lines)))

@@ -68,7 +68,8 @@ class PermissionAsk:
     @property
     def question(self) -> str:
         always = ALWAYS.get(self.request.action, "exactly this")
-        rule = f", [r]ule: always ({rules_text(self.request)})" if self.request.rules else ""
+        where = visible(self.request.path)
+        rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}: "
 
     @property

@@ -14,9 +14,11 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, exits
+from covey.cli import common, doctor_rules, exits
+from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
+from covey.config.schema import ConfigError
 from covey.protocol.paths import Address, default_data_dir
 from covey.store.oracle import Examination, examine, open_runs
 from covey.store.oracle_file import NAME, NoStore, check_file
@@ -50,11 +52,17 @@ def _check(data_dir: Path, as_json: bool) -> int:
     server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
+    rules = _global_rules(found.records)
     if as_json:
-        print(json.dumps(_json(data_dir, server, found, findings)))
+        print(json.dumps(_json(data_dir, server, found, findings) | {"global_rules": rules.as_json() if rules else []}))
     else:
         _print_state(data_dir, server, found)
         _print_findings(findings, found.records)
+        if rules and rules.is_new(data_dir):
+            print()
+            for line in rules.text().split("\n"):
+                _say(line)
+            rules.note_shown(data_dir)
         if any(finding.explanation.repair for finding in findings):
             how = "Stop the server with `covey stop`, then run" if server else "Run"
             _say(f"{how} `covey doctor --repair`: it makes a backup first.")
@@ -78,6 +86,21 @@ def _repair(data_dir: Path, as_json: bool) -> int:
         _print_repair(data_dir, done)
         _print_findings(left, done.after.records)
     return exits.FAILED if left else exits.OK
+
+
+def _global_rules(records: list[Record]) -> GlobalRules | None:
+    """None, which is told, if the user's file cannot be read: this does not make the store any worse."""
+    requests = [
+        (record.path, event.payload.get("rules"))
+        for record in records
+        for event in record.events
+        if event.type == "permission_request" and record.path.startswith("/")
+    ]
+    try:
+        return doctor_rules.find(os.environ, requests)
+    except ConfigError as error:
+        common.complain(error.message)
+        return None
 
 
 # ── the server, and what it left on the machine ──

@@ -202,7 +202,7 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
     parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
     _add_sessions_options(parser)
-    parser.set_defaults(quiet=False)
+    parser.set_defaults(quiet=False, deny=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in RUNS_ACTIONS.items():
         action = _add_action(actions, name, help)
@@ -212,6 +212,9 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
         if name == "wait":
             action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+            action.add_argument(
+                "--deny", action="store_true", help="without a terminal: deny what the run asks for, instead of waiting"
+            )
         _add_sessions_options(action)
 
 

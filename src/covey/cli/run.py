@@ -15,7 +15,7 @@ from typing import TextIO
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.asking import Asking
+from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
 from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
@@ -166,7 +166,14 @@ class _Command:
 
     async def _follow(self, client: Client, workspace_id: str) -> int:
         run_id = self._request.run_id
-        asking = self._asking = Asking(client, workspace_id, run_id, self._screen, how_to_allow=HOW_TO_ALLOW)
+        asking = self._asking = Asking(
+            client,
+            workspace_id,
+            run_id,
+            self._screen,
+            unattended=Unattended.DENY_IF_ALONE,
+            how_to_allow=HOW_TO_ALLOW,
+        )
         progress = Progress(self._screen, run_id)
         ending = Ending(run_id, self._request.options)
 
@@ -180,6 +187,10 @@ class _Command:
             self._accepted(receipt)
             progress.accepted(receipt)
 
+        def on_connection(connected: bool, why: str) -> None:
+            progress.connection(connected, why)
+            asking.connection(connected)
+
         self._posting = (client, workspace_id)
         try:
             terminal = await run_prompt(
@@ -188,7 +199,7 @@ class _Command:
                 self._request,
                 on_event=on_event,
                 on_accepted=on_accepted,
-                on_connection=progress.connection,
+                on_connection=on_connection,
             )
         finally:
             asking.close()

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.asking import Asking
+from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending, in_flags
 from covey.cli.ids import find_run
 from covey.cli.output import JsonOutput, Output, TextOutput
@@ -192,7 +192,10 @@ class _Wait:
         speaker = run.folded_into or run.run_id
         output: Output = self._json or TextOutput(sys.stdout, speaker, self._screen)
         progress = Progress(self._screen, speaker)
-        asking = Asking(client, workspace_id, speaker, self._screen, how_to_allow=HOW_TO_ALLOW)
+        unattended = Unattended.DENY if self._args.deny else Unattended.WATCH
+        asking = Asking(client, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW)
+        if run.state in ("active", "folded"):
+            asking.active(run.session_id)
         ending = Ending(speaker, run.wished)
         ending.event(updated(run))
 
@@ -202,9 +205,13 @@ class _Wait:
             progress.event(event)
             asking.event(event)
 
+        def on_connection(connected: bool, why: str) -> None:
+            progress.connection(connected, why)
+            asking.connection(connected)
+
         self._screen.wait_for(run.waiting_on or run.state)
         try:
-            terminal = await follow_run(client, workspace_id, run, on_event=on_event, on_connection=progress.connection)
+            terminal = await follow_run(client, workspace_id, run, on_event=on_event, on_connection=on_connection)
         finally:
             asking.close()
         self._screen.wait_for("")

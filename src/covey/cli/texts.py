@@ -41,7 +41,8 @@ Ctrl-C and SIGTERM cancel this run, not its neighbours, and wait for its end; a 
 If the server goes away in the middle, covey reconnects and goes on. If nobody reads stdout any more,
 covey leaves quietly and the run goes on.
 
-Where a tool needs a permission you are asked on the terminal; where nobody can be asked it is denied.
+Where a tool needs a permission you are asked on the terminal. Without one it is denied, unless somebody else looks at
+the session and could answer: then it waits for them, for as long as they do. Questions of the agent are the same.
 
 exit codes:
   0 completed              1 the run failed          2 wrong usage
@@ -54,12 +55,14 @@ examples:
   covey runs                       the open runs, the newest first, and what each of them waits on
   covey runs --all                 also those that have ended
   covey runs wait ID               follow one to its end, and answer what it asks for
+  covey runs wait --deny ID        for scripts: deny what it asks for if nobody can be asked here
   covey runs cancel ID             cancel one, and not its neighbours
 
 `covey run --detach` prints the ID of a run. Such a run waits where it needs a permission, until somebody answers.
-`wait` asks you on the terminal; where nobody can be asked it is denied. What the run had finished saying before
-is not repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on. An ID may be cut short, as long as
-no other begins so.
+`wait` asks you on the terminal. Without one it only watches: it answers nothing, says that an answer is needed, and
+waits until somebody gives it elsewhere. With --deny it denies then. What the run had finished saying before is not
+repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on. An ID may be cut short, as long as no other
+begins so.
 
 exit codes:
   those of `covey run`; also 2 if there is no such run
@@ -90,6 +93,9 @@ DOCTOR_EXAMPLES = """\
 examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
+
+Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
+earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
 
 exit codes:
   0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from covey.config.check import check
 from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
-from covey.config.schema import Config, ConfigError
-from covey.config.toml_text import quoted, with_items, without_item
+from covey.config.schema import ConfigError, Files
+from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
 
 Kind = Literal["allow", "ask", "deny"]
 
@@ -32,26 +32,45 @@ _RETRY_S = 0.02
 TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"
 
 
-def add_permission_rule(environ: Mapping[str, str], kind: Kind, rules: Sequence[str]) -> Path:
-    """Write rules into the user's own config.toml, and give its path. Those that are there already stay alone.
+def rule_lines(project: str, kind: Kind, rules: Sequence[str]) -> str:
+    """What to write into config.toml for rules that hold in one directory."""
+    return f"{header_of(_rules_table(project))}\n{kind} = [{', '.join(quoted(_in_file(rule)) for rule in rules)}]"
 
-    Raises ConfigError, and changes nothing, when the file cannot be read, changed or written.
+
+def _rules_table(project: str) -> Table:
+    return ("projects", project, "permissions")
+
+
+def _in_file(rule: str) -> str:
+    """In the file a dollar begins a variable; a rule is meant as it is."""
+    return rule.replace("$", "$$")
+
+
+def add_permission_rule(environ: Mapping[str, str], project: Path, kind: Kind, rules: Sequence[str]) -> Path:
+    """Write rules for one directory into the user's own config.toml, and give its path.
+
+    Those that are there already stay alone. Raises ConfigError, and changes nothing, when the file cannot be read,
+    changed or written.
     """
     path = config_dir(environ) / "config.toml"
-    # In the file a dollar begins a variable; a rule is meant as it is.
-    written = [rule.replace("$", "$$") for rule in dict.fromkeys(rules)]
+    directory = str(project.resolve())
+    table = _rules_table(directory)
 
     def change(text: str, old: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        present = old.get("permissions", {}).get(kind, [])
-        known = expand(present, environ, [])
-        new = [rule for rule, plain in zip(written, dict.fromkeys(rules), strict=True) if plain not in known]
         wanted = deepcopy(old)
-        if new:
-            wanted.setdefault("permissions", {})[kind] = [*present, *new]
-        return (with_items(text, "permissions", kind, new) if new else text), wanted
+        permissions: dict[str, Any] = wanted
+        for name in table:
+            permissions = permissions.setdefault(name, {})
+        present = permissions.get(kind, [])
+        known = expand(present, environ, [])
+        new = [_in_file(rule) for rule in dict.fromkeys(rules) if rule not in known]
+        if not new:
+            return text, old
+        permissions[kind] = [*present, *new]
+        return with_items(text, table, kind, new), wanted
 
-    advice = f"Write it there yourself: [permissions] {kind} = [{', '.join(map(quoted, written))}]"
-    _change(path, lambda old: check(expand(old, environ, []), Config), change, advice)
+    advice = f"Write it there yourself:\n{rule_lines(directory, kind, rules)}"
+    _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
     return path
 
 
@@ -60,7 +79,7 @@ def trust(environ: Mapping[str, str], directory: Path) -> bool:
     wanted = str(directory.resolve())
     if wanted in trusted_directories(environ):
         return False
-    _change_trust(environ, lambda text: with_items(text or TRUST_HEADER, "", "directories", [wanted]), add=wanted)
+    _change_trust(environ, lambda text: with_items(text or TRUST_HEADER, (), "directories", [wanted]), add=wanted)
     return True
 
 
@@ -69,7 +88,7 @@ def distrust(environ: Mapping[str, str], directory: Path) -> bool:
     unwanted = str(directory.resolve())
     if unwanted not in trusted_directories(environ):
         return False
-    _change_trust(environ, lambda text: without_item(text, "", "directories", unwanted), remove=unwanted)
+    _change_trust(environ, lambda text: without_item(text, (), "directories", unwanted), remove=unwanted)
     return True
 
 
@@ -98,6 +117,7 @@ def _change(
                 old = parse(text or "")
                 must_be_right(old)
                 new_text, wanted = change(text or "", old)
+                must_be_right(wanted)
                 _compare(new_text, wanted, advice)
                 content = new_text.encode()
                 if len(content) > MAX_FILE_BYTES:

@@ -15,8 +15,11 @@ _REFERENCE = re.compile(
 )
 
 
-def expand(value: Any, environ: Mapping[str, str], unset: list[str], key: str = "") -> Any:
-    """`value` with its strings expanded, keys as they are. Keys whose variables are not set are added to `unset`."""
+def expand(value: Any, environ: Mapping[str, str] | None, unset: list[str], key: str = "") -> Any:
+    """`value` with its strings expanded, keys as they are. Keys whose variables are not set are added to `unset`.
+
+    Without an `environ` no variable is looked up: each stays as it is written, and its key is added to `unset` too.
+    """
     if isinstance(value, dict):
         return {name: expand(item, environ, unset, dotted(key, name)) for name, item in value.items()}
     if isinstance(value, list):
@@ -32,11 +35,11 @@ def expand(value: Any, environ: Mapping[str, str], unset: list[str], key: str = 
             raise ConfigError(f"{key}: expected ${{NAME}} or ${{NAME:-default}} after a dollar sign and a brace")
         if match["dollar"]:
             return "$"
-        found = environ.get(match["plain"] or match["braced"])
-        if match["default"] is not None:
+        found = None if environ is None else environ.get(match["plain"] or match["braced"])
+        if environ is not None and match["default"] is not None:
             return found or match["default"]  # as in a shell: an empty variable gets the default too
         if found is None and unset[-1:] != [key]:
             unset.append(key)
-        return found or ""
+        return match[0] if environ is None else found or ""
 
     return _REFERENCE.sub(replace, value)

@@ -1,8 +1,10 @@
 """Read the configuration files, in order, into one checked value. Reads only; nothing in a file is ever executed.
 
-The user's own file and `--config FILE` are believed. A project's file comes with code that somebody else may have
-written: until the user has trusted its directory it may choose among the user's models and forbid things, and that is
-all. Else opening a stranger's project could send keys or code to a stranger's server.
+The user's own file and `--config FILE` are believed, and only they may say what holds in one directory. A project's
+file comes with code that somebody else may have written: until the user has trusted its directory it may choose among
+the user's models and forbid things, and that is all. Else opening a stranger's project could send keys or code to a
+stranger's server. For the same reason no variable in it is looked up until then: a refusal tells the model which rule
+it broke, and with it what stood in the variable.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import msgspec
 
 from covey.config.check import check, dotted
 from covey.config.expand import expand
-from covey.config.schema import Config, ConfigError, Settings
+from covey.config.schema import Config, ConfigError, Files, Settings
 
 PROJECT_FILE = "covey.toml"
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
@@ -66,24 +68,86 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
         raw = _read(path) if path else None
         if path is None or raw is None:
             continue
-        with blaming(path):
-            # What is ignored below must be right as well, so that a mistake is found before the directory is trusted.
-            check(_merge(merged, expand(raw, environ, [])), Config)
+        if path is project_file:
+            _check_says_nothing_of_directories(path, raw)
         if path is project_file and project and not is_trusted(project, environ):
-            raw, ignored = _without_trust(raw)
-            if ignored:
-                warnings.append(_how_to_trust(path, project, ignored))
-        unset: list[str] = []
-        data = expand(raw, environ, unset)
-        warnings += [
-            f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset
-        ]
+            data, said = _untrusted(path, project, raw, merged)
+        else:
+            data, said = _believed(path, project, raw, merged, environ)
+        warnings += said
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
     if extra and extra not in files:
         raise ConfigError(f"{extra}: there is no such file")
     return Loaded(msgspec.convert(merged, Config), tuple(warnings), tuple(files))
+
+
+def _believed(
+    path: Path, project: Path | None, raw: dict[str, Any], merged: dict[str, Any], environ: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """What a file that counts in full says about this project, and what people should know about it."""
+    with blaming(path):
+        check(_merge(merged, expand(raw, environ, [])), Files)
+    root = str(project.resolve()) if project else ""
+    listed = raw.get("projects", {})
+    unset: list[str] = []
+    mine = {root: listed[root]} if root in listed else {}
+    data: dict[str, Any] = expand({**raw, "projects": mine}, environ, unset)
+    for table in data.pop("projects").values():
+        data = _merge(data, table)
+    warnings = [f"{path}: {key}: a variable in it is not set and counts as empty ($$ is a plain $)" for key in unset]
+    return data, warnings + [_not_the_full_path(path, name, root) for name in listed if _leads_to(name, root)]
+
+
+def _leads_to(name: str, root: str) -> bool:
+    """Whether this is another name of the directory, by way of a link.
+
+    Paths that end otherwise are not looked at: their file system may not answer.
+    """
+    return name != root and os.path.basename(name) == os.path.basename(root) and os.path.realpath(name) == root
+
+
+def _not_the_full_path(path: Path, name: str, root: str) -> str:
+    key = dotted("projects", name)
+    return f"{path}: {key}: ignored, as there is a link in this path; write {dotted('projects', root)}"
+
+
+def _untrusted(
+    path: Path, project: Path, raw: dict[str, Any], merged: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """What of a project's file counts before the directory is trusted. No variable is looked up.
+
+    What is ignored must be right as well, so that a mistake is found before the directory is trusted.
+    """
+    with blaming(path):
+        check(_merge(merged, expand(_without_open_providers(raw), None, [])), Files)
+    kept, ignored = _without_trust(raw)
+    warnings = [_how_to_trust(path, project, ignored)] if ignored else []
+    literal: list[str] = []
+    data: dict[str, Any] = expand(kept, None, literal)
+    why = "a variable in it counts as it is written, as this directory is not trusted"
+    return data, warnings + [f"{path}: {key}: {why}" for key in literal]
+
+
+def _check_says_nothing_of_directories(path: Path, raw: dict[str, Any]) -> None:
+    """A project's file cannot say what holds in which directory, trusted or not: that is for its user to say."""
+    if "projects" in raw:
+        raise ConfigError(f"{path}: projects: only your own config.toml can say what holds in which directory")
+
+
+def _without_open_providers(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` without providers that have a variable in them: whether a URL is one cannot be told without its value."""
+    providers = raw.get("providers")
+    if not isinstance(providers, dict):
+        return raw
+
+    def has_variable(name: str) -> bool:
+        found: list[str] = []
+        expand(providers[name], None, found, dotted("providers", name))
+        return bool(found)
+
+    return {**raw, "providers": {name: table for name, table in providers.items() if not has_variable(name)}}
 
 
 def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
@@ -107,8 +171,9 @@ def keys_that_need_trust(project: Path, environ: Mapping[str, str]) -> list[str]
     """What of a project's file counts only if the directory is trusted. Raises ConfigError for a mistake in it."""
     path = project / PROJECT_FILE
     raw, user = _read(path) or {}, _read(config_dir(environ) / "config.toml") or {}
+    _check_says_nothing_of_directories(path, raw)
     with blaming(path):
-        check(_merge(expand(user, environ, []), expand(raw, environ, [])), Config)
+        check(_merge(expand(user, environ, []), expand(raw, environ, [])), Files)
     return _without_trust(raw)[1]
 
 

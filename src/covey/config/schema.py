@@ -22,6 +22,14 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 a
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?\Z", description='a URL such as "http://127.0.0.1:8080/v1"')]
 ProviderId = Annotated[str, Meta(pattern=r"^[^/\s]+\Z", description="a name without slashes and spaces")]
 """No slash: in `provider/model` the first one ends the provider."""
+ProjectPath = Annotated[
+    str,
+    Meta(
+        pattern=r"^(/|(/(?!\.{1,2}(/|\Z))[^/]+)+)\Z",
+        description='the full path of a directory, such as "/home/ann/birdhouse"',
+    ),
+]
+"""In the one form that a resolved path has, so that it is found by comparing text."""
 
 Effort = Literal["", "low", "medium", "high"]
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
@@ -120,7 +128,15 @@ class ServerSettings(Settings, frozen=True):
     """Names beside the loopback ones under which the server may be addressed."""
 
 
+class ProjectSettings(Settings, frozen=True):
+    """What the user's own file says about one directory."""
+
+    permissions: PermissionSettings = PermissionSettings()
+
+
 class Config(Settings, frozen=True):
+    """What holds in one directory."""
+
     models: ModelChoice = ModelChoice()
     providers: dict[ProviderId, ProviderSettings] = {}
     permissions: PermissionSettings = PermissionSettings()
@@ -128,3 +144,9 @@ class Config(Settings, frozen=True):
     context: ContextSettings = ContextSettings()
     tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()
+
+
+class Files(Config, frozen=True):
+    """What files may say: `projects` becomes a part of the rest for the directory that is opened, and is gone then."""
+
+    projects: dict[ProjectPath, ProjectSettings] = {}

@@ -15,6 +15,10 @@ from dataclasses import dataclass
 MAX_LINE_CHARS = 100
 """A list on one line goes on below when it would become longer than this."""
 
+Table = tuple[str, ...]
+"""The name of a table, word by word."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _KEY = re.compile(rf"{_WORD}(?:[ \t]*\.[ \t]*{_WORD})*")
 _TOKEN = re.compile(
@@ -45,8 +49,13 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def with_items(text: str, table: str, key: str, items: Sequence[str]) -> str:
-    """`text` with `items` at the end of the list `key` in `table` ('' for none), which is made if it is not there."""
+def header_of(table: Table) -> str:
+    """The line with which a table begins."""
+    return f"[{'.'.join(word if _BARE.fullmatch(word) else quoted(word) for word in table)}]"
+
+
+def with_items(text: str, table: Table, key: str, items: Sequence[str]) -> str:
+    """`text` with `items` at the end of the list `key` in `table` (() for none), which is made if it is not there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     found = _find(text, table, key)
     if found.values:
@@ -60,11 +69,11 @@ def with_items(text: str, table: str, key: str, items: Sequence[str]) -> str:
         before, after = text[: found.header_end], text[found.header_end :]
         return before + ("" if before.endswith("\n") else newline) + block + after
     gap = "" if not text or text.endswith("\n") else newline
-    header = f"{newline if text else ''}[{table}]{newline}" if table else ""
+    header = f"{newline if text else ''}{header_of(table)}{newline}" if table else ""
     return text + gap + header + block
 
 
-def without_item(text: str, table: str, key: str, item: str) -> str:
+def without_item(text: str, table: Table, key: str, item: str) -> str:
     """`text` with no `item` in that list. A comment on its line goes with it."""
     while (values := _find(text, table, key).values) and (
         span := next((span for span in values.items if _value(text[slice(*span)]) == item), None)
@@ -118,8 +127,8 @@ def _before_line(text: str, position: int, line: str) -> str:
 # ── finding the way ──
 
 
-def _find(text: str, table: str, key: str) -> _Found:
-    wanted = [*([table] if table else []), key]
+def _find(text: str, table: Table, key: str) -> _Found:
+    wanted = [*table, key]
     current: list[str] = []
     header_end = None
     for header, name, start in _statements(text):
@@ -127,7 +136,7 @@ def _find(text: str, table: str, key: str) -> _Found:
         if header:
             # What stands in a list of tables is not what is wanted, whatever it is called.
             current = path if header == "[" else ["", *path]
-            if current == [table]:
+            if current == list(table):
                 header_end = _line_end(text, start)
         elif current + path == wanted and text[start : start + 1] == "[":
             return _Found(_list(text, start), header_end)

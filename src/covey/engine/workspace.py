@@ -322,13 +322,13 @@ class Workspace:
         return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=self.path)
 
     async def _allow_always(self, wish: Wish) -> None:
-        """Write down a rule that grants this wish from now on, and read it."""
+        """Write down a rule that grants this wish from now on in this directory, and read it."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
         rules = session_rule(wish, self.permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
-        await asyncio.to_thread(add_permission_rule, self.shared.environ, "allow", rules)
+        await asyncio.to_thread(add_permission_rule, self.shared.environ, Path(self.path), "allow", rules)
         await self.reload()
 
     async def close(self, drain_s: float) -> None:

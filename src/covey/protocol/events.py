@@ -38,11 +38,15 @@ class PermissionRequest(Wire, frozen=True):
     action: str
     params: dict[str, Any]
     path: str
+    """The directory of the workspace."""
     run_id: str | None = None
     reason: str | None = None
     """Why somebody is asked."""
     rules: tuple[str, ...] = ()
-    """What `allow_always` would add to the user's allow rules; none: no rule can say exactly this."""
+    """What `allow_always` would add to the user's allow rules for the directory `path`, and for no other.
+
+    None: no rule can say exactly this.
+    """
 
 
 class PermissionNotification(Wire, frozen=True):

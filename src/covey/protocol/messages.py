@@ -182,7 +182,10 @@ def _known(part: Any) -> Any:
 
 
 class Session(Wire, frozen=True):
-    """One conversation. `is_busy` and `attached_clients` are facts of the moment, never stored."""
+    """One conversation. `is_busy` and `attached_clients` are facts of the moment, never stored.
+
+    `attached_clients`: those that show it to somebody now, who could answer what is asked in it.
+    """
 
     id: str
     parent_session_id: str

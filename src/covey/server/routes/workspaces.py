@@ -100,7 +100,11 @@ ENDPOINTS = (
     ),
     Endpoint("GET", W, get_workspace, "One workspace.", answer=Workspace),
     Endpoint("DELETE", W, release_workspace, "Release this client's claim; nobody else's."),
-    Endpoint("POST", W + "/current-session", current_session, "Which session this client looks at.", CurrentSession),
+    Endpoint(
+        "POST", W + "/current-session", current_session,
+        "Which session this client shows to somebody who could answer what is asked there; '' for none.",
+        CurrentSession,
+    ),
     Endpoint("GET", W + "/agent", agent, "The model, and whether anything runs.", answer=AgentInfo),
     Endpoint(
         "POST", W + "/agent/init", reload_agent, "Make ready; never disturbs open runs.",
