@@ -149,7 +149,7 @@ class Speaker:
     def _take(self, fact: ModelFact, reply: Reply) -> None:
         self.live()
         self.last_progress_at = self._world.now()
-        change = reply.take(fact)
+        change = reply.take(fact, int(self.last_progress_at))
         if isinstance(change, MessageDelta):
             self._recorder.grow(change)
             if self._checkpoint is None:

@@ -91,6 +91,8 @@ class _Growing:
     signature: str = ""
     finished: bool = False
     unsaved: list[str] = field(default_factory=list)
+    started_at: int | None = None
+    finished_at: int | None = None
 
     def grow(self, text: str) -> int:
         """Append, and say how long the part was before."""
@@ -110,7 +112,8 @@ class _Growing:
         if self.kind == "text":
             return TextPart(data=Text(text=self.text))
         if self.kind == "reasoning":
-            return ReasoningPart(data=Reasoning(thinking=self.text, signature=self.signature))
+            times = {"started_at": self.started_at, "finished_at": self.finished_at}
+            return ReasoningPart(data=Reasoning(thinking=self.text, signature=self.signature, **times))
         return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=self.text, finished=self.finished))
 
 
@@ -149,6 +152,7 @@ class Reply:
         self._parts: list[_Growing] = []
         self._calls: dict[int, int] = {}
         self._finish: Finish | None = None
+        self._now: int | None = None
 
     @property
     def has_calls(self) -> bool:
@@ -163,8 +167,12 @@ class Reply:
         """Another model speaks than the one that was meant."""
         self._model, self._provider = model, provider
 
-    def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
-        """Add one fact. Returns the delta, that the structure changed, or None when clients need not know."""
+    def take(self, fact: ModelFact, now: int | None = None) -> MessageDelta | Structure | None:
+        """Add one fact. Returns the delta, that the structure changed, or None when clients need not know.
+
+        Without `now`, a part that begins with it does not know when.
+        """
+        self._now = now
         match fact:
             case TextDelta(text) if text:
                 return self._grow(self._last("text"), "text", text)
@@ -173,8 +181,7 @@ class Reply:
             case ToolInputDelta(call, text) if text:
                 return self._grow(self._calls[call], "tool_input", text)
             case ToolCallBegun(call, call_id, name):
-                self._calls[call] = len(self._parts)
-                self._parts.append(_Growing("tool_input", call_id=call_id, name=name))
+                self._calls[call] = self._begin(_Growing("tool_input", call_id=call_id, name=name))
                 return Structure.CHANGED
             case UsageReported():
                 self.usage = fact
@@ -189,6 +196,8 @@ class Reply:
 
     def finish(self, reason: FinishReason, now: int, message: str = "", details: str = "") -> None:
         self.close_tool_calls()
+        if self._parts:
+            self._parts[-1].finished_at = now
         self._finish = Finish(reason=reason, time=now, message=message or None, details=details or None)
 
     def message(self, now: int) -> Message:
@@ -222,7 +231,7 @@ class Reply:
     def _reason(self, text: str, signature: str) -> MessageDelta | Structure | None:
         known = len(self._parts)
         if text and known and self._parts[-1].signature:
-            self._parts.append(_Growing("reasoning"))  # a signature ends the thought that it signs
+            self._begin(_Growing("reasoning"))  # a signature ends the thought that it signs
         index = self._last("reasoning")
         self._parts[index].signature += signature
         if text:
@@ -232,7 +241,15 @@ class Reply:
     def _last(self, kind: Literal["text", "reasoning"]) -> int:
         """The part that text of this kind continues: the last one, or a new one."""
         if not self._parts or self._parts[-1].kind != kind:
-            self._parts.append(_Growing(kind))
+            self._begin(_Growing(kind))
+        return len(self._parts) - 1
+
+    def _begin(self, part: _Growing) -> int:
+        """A part begins, and with that the one before it is complete. Gives its number."""
+        if self._parts:
+            self._parts[-1].finished_at = self._now
+        part.started_at = self._now
+        self._parts.append(part)
         return len(self._parts) - 1
 
     def _grow(self, index: int, kind: DeltaKind, text: str) -> MessageDelta:
