@@ -33,8 +33,22 @@ NETS: dict[str, tuple[Net, ...]] = {
         ("tests.sim.hunt", "core"),
     ),
     "lifecycle/claims.py": ((QUICK, "tests.lifecycle.test_claims"),),
-    "lifecycle/history.py": ((QUICK, "tests.lifecycle.test_history", "tests.lifecycle.test_history_details"),),
-    "lifecycle/reply.py": ((QUICK, "tests.lifecycle.test_reply", "tests.lifecycle.test_reply_details"),),
+    "lifecycle/history.py": (
+        (
+            QUICK,
+            "tests.lifecycle.test_history",
+            "tests.lifecycle.test_history_details",
+            "tests.lifecycle.test_r18_history",
+        ),
+    ),
+    "lifecycle/reply.py": (
+        (
+            QUICK,
+            "tests.lifecycle.test_reply",
+            "tests.lifecycle.test_reply_details",
+            "tests.lifecycle.test_reply_times",
+        ),
+    ),
     "lifecycle/budget.py": ((QUICK, "tests.lifecycle.test_budget", "tests.lifecycle.test_budget_details"),),
     "lifecycle/permissions.py": _SHELL,
     "lifecycle/permission_rules.py": _SHELL,
