@@ -15,7 +15,7 @@ FUNCTION_LINES = 60
 MODULE_LINES = 400
 """What fits into one sitting. A file that grows past this holds two ideas."""
 
-RULES = range(1, 18)
+RULES = range(1, 19)
 SCENARIOS = range(1, 26)
 
 PYTHON = sorted(path for folder in ("src", "tests", "bench") for path in (ROOT / folder).rglob("*.py"))

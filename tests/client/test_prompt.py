@@ -283,7 +283,8 @@ def test_run_ids_differ_and_are_short() -> None:
 
 def test_a_record_tells_how_a_run_ended() -> None:
     assert terminal_of(some_run(state="cancelled")).cancelled
-    assert terminal_of(some_run(state="failed", error="no")).error == "no"
+    failed = terminal_of(some_run(state="failed", error="no", text="half an"))
+    assert (failed.error, failed.text) == ("no", "half an")
     assert terminal_of(some_run(state="completed", text="yes")).text == "yes"
     with pytest.raises(AssertionError):
         terminal_of(some_run(state="active"))

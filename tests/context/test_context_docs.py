@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from covey.context import files, git, mentions
+from covey.lifecycle import history
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = " ".join((DOCS / "CONTEXT.md").read_text("utf-8").split())
@@ -28,6 +29,13 @@ PAGE = " ".join((DOCS / "CONTEXT.md").read_text("utf-8").split())
 def test_the_numbers_are_right(text: str) -> None:
     assert text in PAGE
     assert (git.GIT_SECONDS, git.MAX_COMMITS) == (2, 3)  # these are written as words
+
+
+def test_r18_the_notes_are_those_that_the_model_reads() -> None:
+    assert history.STOPPED_NOTE in PAGE
+    for note, word in ((history.FAILED_NOTE, "Failed"), (history.CUT_OFF_NOTE, "Cut off")):
+        assert note == history.STOPPED_NOTE.replace("Stopped by the user", word)
+        assert f'"{word}"' in PAGE
 
 
 def test_what_is_pointed_to_is_there() -> None:

@@ -20,6 +20,8 @@ from covey.protocol.messages import (
     FinishReason,
     Message,
     Part,
+    Reasoning,
+    ReasoningPart,
     Role,
     Text,
     TextPart,
@@ -61,13 +63,18 @@ def text(said: str) -> TextPart:
     return TextPart(data=Text(text=said))
 
 
+def thought(started_at: int | None, finished_at: int | None = None) -> ReasoningPart:
+    data = Reasoning(thinking="hm", signature="s", started_at=started_at, finished_at=finished_at)
+    return ReasoningPart(data=data)
+
+
 def finish(reason: FinishReason, time: int = 6, **more: Any) -> FinishPart:
     return FinishPart(data=Finish(reason=reason, time=time, **more))
 
 
 ANSWER = message("a", "assistant", text("so "), call("c1", finished=False), call("c0"), text("far"), finish("tool_use"))
 ENDS: dict[Outcome, tuple[FinishPart, str]] = {
-    Outcome.CANCELLED: (finish("canceled", NOW), history.CANCELLED),
+    Outcome.CANCELLED: (finish("canceled", NOW, message="Stopped by the user"), history.CANCELLED),
     Outcome.FAILED: (finish("error", NOW, message="The run failed", details="oh"), history.FAILED),
     Outcome.INTERRUPTED: (finish("error", NOW, message="The run was interrupted", details="oh"), history.INTERRUPTED),
 }
@@ -97,7 +104,34 @@ def test_an_answer_that_was_cut_short_says_how_and_its_calls_get_results(outcome
     assert answer == structs.replace(ANSWER, parts=parts, updated_at=NOW)
     assert (result.role, result.run_id, result.parts) == ("tool", "r", closing("c1", why))
     assert batch.events[:2] == [updated(answer), created(result)]
-    assert (ended.text, terminal.text) == ("so far", None)
+    assert ended.text == terminal.text == "so far"
+
+
+def test_an_answer_says_that_a_shutdown_stopped_it() -> None:
+    batch = Batch()
+    close_turn(Ending(run(cancelled_by="shutdown"), Outcome.CANCELLED, answer=ANSWER), batch, world())
+    (answer,) = messages(batch)
+    assert answer.parts[-1] == finish("canceled", NOW, message="Stopped by a shutdown")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "until"), [(Outcome.CANCELLED, NOW), (Outcome.FAILED, NOW), (Outcome.INTERRUPTED, None)]
+)
+def test_a_thought_that_was_cut_short_ends_with_the_answer(outcome: Outcome, until: int | None) -> None:
+    """Unless a crash ended it: nobody saw when."""
+    batch = Batch()
+    answer = message("a", "assistant", thought(3, 4), thought(5), thought(None), text("so "))
+    close_turn(ending(outcome, answer=answer), batch, world())
+    (closed,) = messages(batch)
+    assert closed.parts[:4] == (thought(3, 4), thought(5, until), thought(None), text("so "))
+
+
+def test_an_answer_that_never_began_names_who_would_have_given_it() -> None:
+    for outcome in ENDS:
+        batch = Batch()
+        close_turn(ending(outcome, model="m", provider="p"), batch, world())
+        (answer,) = messages(batch)
+        assert (answer.model, answer.provider) == ("m", "p")
 
 
 def test_a_completed_answer_is_left_as_it_is() -> None:
@@ -161,7 +195,7 @@ def test_the_ended_run_and_its_terminal_event_agree(outcome: Outcome) -> None:
         session_id="s",
         run_id="r",
         message_id="a",
-        text="so far" if outcome is Outcome.COMPLETED else None,
+        text="so far",
         error=error,
         cancelled=outcome is Outcome.CANCELLED,
         interrupted=outcome is Outcome.INTERRUPTED,

@@ -197,11 +197,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):"
         "  →  False": "both come from one sequence",
     },
-    "engine/last_words.py": {
-        "if isinstance(part, ToolCallPart) and not part.data.finished:  →  without not part.data.finished": (
-            "a call that is finished stays so"
-        ),
-    },
     "engine/dispatcher.py": {
         "if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:"
         "  →  always": "one more empty change to wait for",

@@ -33,9 +33,21 @@ NETS: dict[str, tuple[Net, ...]] = {
         ("tests.sim.hunt", "core"),
     ),
     "lifecycle/claims.py": ((QUICK, "tests.lifecycle.test_claims"),),
-    "lifecycle/history.py": ((QUICK, "tests.lifecycle.test_history", "tests.lifecycle.test_history_details"),),
+    "lifecycle/history.py": (
+        (
+            QUICK,
+            "tests.lifecycle.test_history",
+            "tests.lifecycle.test_history_details",
+            "tests.lifecycle.test_r18_history",
+        ),
+    ),
     "lifecycle/reply.py": (
-        (QUICK, "tests.lifecycle.test_reply", "tests.lifecycle.test_reply_details"),
+        (
+            QUICK,
+            "tests.lifecycle.test_reply",
+            "tests.lifecycle.test_reply_details",
+            "tests.lifecycle.test_reply_times",
+        ),
         (*_PYTEST, "tests/lifecycle/test_reply_bounds.py"),
     ),
     "lifecycle/pieces.py": ((QUICK, "tests.lifecycle.test_reply_bounds"),),

@@ -270,7 +270,7 @@ async def test_a18_a_session_goes_on_after_a_cancel_in_a_tool_call(tmp_path: Pat
         await engine.post("b", "b")
         assert await states(engine, "ab") == ["cancelled", "completed"]
         shown = engine.model.requests[-1].messages
-        assert [message.role for message in shown] == ["user", "assistant", "tool", "user"]
+        assert [message.role for message in shown] == ["user", "assistant", "tool", "assistant", "user"]
         assert [call.id for call in shown[1].tool_calls] == [result.tool_call_id for result in shown[2].tool_results]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.lifecycle.history import CUT_OFF_NOTE
 from tests.peer_failures.conftest import NewRunId
 from tests.peer_failures.lanes import busy, in_a_tool, states
 from tests.peer_failures.schedules import opened, with_a_crash_at_every_step
@@ -51,8 +52,8 @@ async def test_d2_a_session_that_was_killed_in_a_tool_call_goes_on(tmp_path: Pat
     async with running(tmp_path, store=copy) as again:
         await again.post("b", "b")
         assert await states(again, "ab") == ["interrupted", "completed"]
-        prompt, asking, result, following = again.model.requests[0].messages
-        assert (prompt.text, following.text) == ("a", "b")
+        prompt, asking, result, note, following = again.model.requests[0].messages
+        assert (prompt.text, note.text, following.text) == ("a", CUT_OFF_NOTE, "b")
         assert [call.id for call in asking.tool_calls] == [r.tool_call_id for r in result.tool_results] == ["c1"]
         assert result.run_id == asking.run_id == "a"
 

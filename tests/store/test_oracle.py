@@ -53,6 +53,21 @@ def test_what_the_engine_leaves_is_healthy_whether_it_was_stopped_or_killed(stor
     assert len(record.growing) == 1
 
 
+def test_a_store_of_a_server_that_told_less_is_healthy(data_dir: Path) -> None:
+    """Older ones did not tell the text of a run that did not complete, nor what stopped it."""
+    with meddling(data_dir) as db:
+        for run_id in ("r-cancel", "r-active"):
+            told = f"seq = {db.event('run_complete', run_id)}"
+            assert db.value("events", told)["payload"]["payload"]["text"]
+            db.edit("events", told, text=None)
+        for table in ("messages", "events"):
+            column = "value" if table == "messages" else "encoded"
+            words = ',"message":"Stopped by the user"'
+            assert db.get(f"SELECT count(*) FROM {table} WHERE CAST({column} AS TEXT) LIKE ?", f"%{words}%")
+            db.do(f"UPDATE {table} SET {column} = CAST(replace(CAST({column} AS TEXT), ?, '') AS BLOB)", words)
+    assert examine(data_dir).findings == []
+
+
 @pytest.mark.parametrize("name", ["ended", "open"])
 def test_a_log_may_be_trimmed_anywhere(stores: Path, tmp_path: Path, name: str) -> None:
     shutil.copy(stores / name / "covey.db", tmp_path / "covey.db")

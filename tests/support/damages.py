@@ -104,6 +104,11 @@ def a_message_after_the_end(db: Database) -> None:
 
 
 @damage("wrong_terminal", "different texts")
+def a_cancelled_end_with_another_text(db: Database) -> None:
+    db.edit("events", f"seq = {db.event('run_complete', 'r-cancel')}", text="something else")
+
+
+@damage("wrong_terminal", "different texts")
 def an_end_with_another_text(db: Database) -> None:
     db.edit("events", f"seq = {db.event('run_complete', 'r-tool')}", text="something else")
 

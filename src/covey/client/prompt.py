@@ -184,7 +184,7 @@ def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
         session_id=run.session_id,
         run_id=run.run_id,
         message_id=run.message_id or "",
-        text=run.text if run.state in ("completed", "folded") else None,
+        text=run.text,
         error=run.error,
         cancelled=state == "cancelled",
         interrupted=state == "interrupted",

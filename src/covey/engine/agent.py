@@ -114,6 +114,13 @@ class Agent:
         """The model that a prompt would go to now; None: nothing usable is configured."""
         return find(self.config, reference) if reference else resolve(self.config, "large")
 
+    def known_choice(self, reference: str = "") -> Resolved | None:
+        """The same, to be told to people: also None if the reference or the configuration cannot be understood."""
+        try:
+            return self.choice(reference)
+        except ConfigError:
+            return None
+
     def model(self, reference: str = "") -> ReadyModel:
         """The model meant by `provider/model`, or the configured one.
 
@@ -203,10 +210,7 @@ class Agent:
         return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
-        try:
-            choice = self.choice()
-        except ConfigError:  # whoever prompts gets to read it; looking must work all the same
-            choice = None
+        choice = self.known_choice()  # what is wrong with it whoever prompts gets to read
         if choice is None:
             return AgentInfo(is_busy=is_busy, is_ready=False, model=None, model_cfg=None)
         settings = choice.model

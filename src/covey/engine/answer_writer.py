@@ -41,7 +41,7 @@ class AnswerWriter:
 
     def take(self, fact: ModelFact) -> None:
         """Add one fact to the answer, and tell of it."""
-        change = self._reply.take(fact)
+        change = self._reply.take(fact, self._world.now_s())
         if change is None:
             return
         delta = change if isinstance(change, MessageDelta) else None

@@ -22,7 +22,7 @@ def close(
 ) -> tuple[Run, RunComplete]:
     """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
     try:
-        ending = _ending(Ending(run, outcome), turn, leftover, batch, parts)
+        ending = _ending(ending_of(run, outcome, parts), turn, leftover, batch, parts)
     except Exception as error:  # a bug of ours must not keep a run from ending
         log.exception("the last words of run %s could not be composed", run.run_id)
         outcome = outcome if outcome is Outcome.CANCELLED else Outcome.FAILED
@@ -30,6 +30,12 @@ def close(
         text = "" if outcome is Outcome.CANCELLED else f"internal error: {error!r}"
         ending = Ending(run, outcome, error=text, answer=answer)
     return last_words.close_turn(ending, batch, parts.world)
+
+
+def ending_of(run: Run, outcome: Outcome, parts: TurnParts) -> Ending:
+    """How a run ended, before anything is known of its answer but who would have given it."""
+    choice = parts.agent.known_choice(parts.model_of(run))
+    return Ending(run, outcome, model=choice.model.id, provider=choice.provider_id) if choice else Ending(run, outcome)
 
 
 def _ending(ending: Ending, turn: Turn | None, leftover: Sequence[Message], batch: Batch, parts: TurnParts) -> Ending:

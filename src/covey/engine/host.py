@@ -125,7 +125,7 @@ class EngineHost:
             self._delegates[run_id].discard(delegate)
             if not self._delegates[run_id]:
                 del self._delegates[run_id], self._slots[run_id]
-        if terminal.text and not terminal.error:
+        if terminal.text and terminal.outcome == "completed":
             return terminal.text
         raise ToolFailed(f"The agent gave no answer: {terminal.error or f'it was {terminal.outcome}'}.")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 from covey.engine import last_words
-from covey.engine.last_words import Ending
+from covey.engine.closing import ending_of
 from covey.engine.messages import user_message
 from covey.engine.recorder import Batch
 from covey.engine.turn import TurnParts
@@ -168,5 +168,5 @@ def _as_stored(
         batch.add_message(user_message(end.row.run, end.row.attachments, parts.world))
     outcome = Outcome.CANCELLED if end.terminal.cancelled else Outcome.FAILED
     error = "" if end.terminal.cancelled else f"how this run ended could not be written: {why}"
-    ending = last_words.cut_off(Ending(end.row.run, outcome), stored)
+    ending = last_words.cut_off(ending_of(end.row.run, outcome, parts), stored)
     return last_words.close_turn(replace(ending, error=error, usage=end.terminal.usage), batch, parts.world)

@@ -16,7 +16,16 @@ from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.runs import Outcome
 from covey.protocol.events import AgentEvent, created
-from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, ToolCall, ToolCallPart
+from covey.protocol.messages import (
+    Finish,
+    FinishPart,
+    FinishReason,
+    Message,
+    Part,
+    ReasoningPart,
+    ToolCall,
+    ToolCallPart,
+)
 from covey.protocol.runs import Run, RunComplete, Usage
 
 INTERRUPTED = "The server stopped while this run was active."
@@ -40,6 +49,9 @@ class Ending:
     """The provider refused the key."""
     answer: Message | None = None
     """The last assistant message; None if the turn ended before there was one."""
+    model: str = ""
+    provider: str = ""
+    """Who would have given the answer that there is none of; empty if that is not known."""
     open_calls: Sequence[ToolCall] = ()
     usage: Usage | None = None
     session_title: str = ""
@@ -80,27 +92,24 @@ def _is_whole_summary(message: Message) -> bool:
 def _finished(ending: Ending, world: World) -> Message:
     """The answer with a finish reason that tells how the turn ended."""
     now = world.now_s()
-    answer = ending.answer or empty_answer(ending.run, world)
+    answer = ending.answer or empty_answer(ending.run, world, model=ending.model, provider=ending.provider)
     if ending.outcome is Outcome.COMPLETED:
         return answer
     reason: FinishReason = "canceled" if ending.outcome is Outcome.CANCELLED else "error"
-    finish = Finish(reason=reason, time=now, message=_finish_message(ending), details=ending.error or None)
-    parts = tuple(_closed(part) for part in answer.parts if not isinstance(part, FinishPart))
+    words = history.finish_words(ending.outcome.value, ending.run.cancelled_by)
+    finish = Finish(reason=reason, time=now, message=words, details=ending.error or None)
+    until = None if ending.outcome is Outcome.INTERRUPTED else now  # nobody saw when a crash ended a thought
+    parts = tuple(_closed(part, until) for part in answer.parts if not isinstance(part, FinishPart))
     return structs.replace(answer, parts=(*parts, FinishPart(data=finish)), updated_at=now)
 
 
-def _finish_message(ending: Ending) -> str | None:
-    match ending.outcome:
-        case Outcome.FAILED:
-            return "The run failed"
-        case Outcome.INTERRUPTED:
-            return "The run was interrupted"
-    return None
-
-
-def _closed(part: Part) -> Part:
-    if isinstance(part, ToolCallPart) and not part.data.finished:
-        return ToolCallPart(data=structs.replace(part.data, finished=True))
+def _closed(part: Part, until: int | None) -> Part:
+    """The part, which will not grow any more since `until`."""
+    match part:
+        case ToolCallPart(data=call) if not call.finished:
+            return ToolCallPart(data=structs.replace(call, finished=True))
+        case ReasoningPart(data=thought) if thought.started_at is not None and thought.finished_at is None:
+            return ReasoningPart(data=structs.replace(thought, finished_at=until))
     return part
 
 
@@ -124,8 +133,7 @@ def _notice(ending: Ending) -> AgentEvent | None:
 
 def _terminal(ending: Ending, answer: Message, world: World) -> tuple[Run, RunComplete]:
     run = ending.run
-    completed = ending.outcome is Outcome.COMPLETED
-    text = answer.text if completed else (answer.text or None)
+    text = answer.text if ending.outcome is Outcome.COMPLETED else (answer.text or None)
     ended = structs.replace(
         run,
         state=ending.outcome.value,
@@ -140,7 +148,7 @@ def _terminal(ending: Ending, answer: Message, world: World) -> tuple[Run, RunCo
         session_id=run.session_id,
         run_id=run.run_id,
         message_id=answer.id,
-        text=text if completed else None,
+        text=text,
         error=ending.error or None,
         cancelled=ending.outcome is Outcome.CANCELLED,
         interrupted=ending.outcome is Outcome.INTERRUPTED,

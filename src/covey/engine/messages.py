@@ -36,20 +36,22 @@ def tool_message(result: ToolResult, run: Run, world: World) -> Message:
     return _message(run, "tool", (ToolResultPart(data=result),), world)
 
 
-def empty_answer(run: Run, world: World) -> Message:
+def empty_answer(run: Run, world: World, *, model: str = "", provider: str = "") -> Message:
     """The answer of a turn that ended before the model said anything."""
-    return _message(run, "assistant", (), world)
+    return _message(run, "assistant", (), world, model=model, provider=provider)
 
 
-def _message(run: Run, role: Role, parts: tuple[Part, ...], world: World) -> Message:
+def _message(
+    run: Run, role: Role, parts: tuple[Part, ...], world: World, *, model: str = "", provider: str = ""
+) -> Message:
     now = world.now_s()
     return Message(
         id=world.new_id(),
         role=role,
         session_id=run.session_id,
         parts=parts,
-        model="",
-        provider="",
+        model=model,
+        provider=provider,
         created_at=now,
         updated_at=now,
         run_id=run.run_id,

@@ -61,6 +61,11 @@ class TurnParts:
     def limits(self) -> LimitSettings:
         return self.agent.config.limits
 
+    def model_of(self, run: Run) -> str:
+        """The model that a run asks for, or its session does; '' for the configured one."""
+        session = self.sessions.find(run.session_id)
+        return run.wished.model or (session and session.model) or ""
+
 
 class Turn:
     """The turn of one run. Its public state is what the dispatcher needs to close it, at any moment."""
@@ -276,8 +281,7 @@ class Turn:
     # ── what it may use ──
 
     def _choose_model(self) -> None:
-        session = self._parts.sessions.find(self._run.session_id)
-        self.speaker.choose(self._run.wished.model or (session and session.model) or "")
+        self.speaker.choose(self._parts.model_of(self._run))
 
     def _check_cost(self) -> None:
         bounds, spent, before = self._money()
@@ -327,7 +331,7 @@ class Turn:
         """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
         assert self.reply is not None
         now = self._parts.world.now_s()
-        self.reply.finish("error", now, "Too long", TOO_LONG)
+        self.reply.finish("error", now, history.RETRIED_WORDS, TOO_LONG)
         self.speaker.write(self.reply.message(now))
         return await self._summarise(visible, overflown=True)
 

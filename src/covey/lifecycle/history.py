@@ -2,6 +2,10 @@
 
 Every provider refuses a history in which a tool call has no result, has two, or has input that is not JSON. A run can
 be cut short at any moment, so the end of a run closes its calls, and this file makes sure once more.
+
+A prompt whose turn was stopped, failed or was cut off must not be read as if it were still asked (R18). A note says so,
+where the answer would have ended. It follows from the stored messages alone: so it is the same after a restart and in a
+fork, and never changes, which would spoil the provider's cache.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ import msgspec
 from covey.lifecycle.reply import MAX_CALLS
 from covey.protocol.messages import (
     BinaryPart,
+    Finish,
     Message,
     Part,
+    Text,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -33,6 +39,26 @@ IMAGE_CHARACTERS = 6_000
 CANCELLED = "The call was cancelled before it finished. It may have had effects."
 INTERRUPTED = "The server stopped before the call finished. It may have had effects."
 FAILED = "The call did not finish, because the run failed. It may have had effects."
+
+STOPPED_WORDS = "Stopped by the user"
+SHUTDOWN_WORDS = "Stopped by a shutdown"
+FAILED_WORDS = "The run failed"
+INTERRUPTED_WORDS = "The run was interrupted"
+"""What the finish of a turn's last answer tells people. By these words it is known later how the turn ended."""
+RETRIED_WORDS = "Too long"
+"""In the finish of an empty answer, which ends no turn: it is asked for again after a summary."""
+
+_THEN = (
+    "before the answer was complete. Requests still open at this point are not to be acted upon "
+    "unless the user asks for them again or says to continue."
+)
+STOPPED_NOTE = f"[Stopped by the user {_THEN}]"
+FAILED_NOTE = f"[Failed {_THEN}]"
+CUT_OFF_NOTE = f"[Cut off {_THEN}]"
+"""Notes to the model. They stand among its own words, since the user's would be orders; the brackets set them apart.
+
+What went wrong is not quoted: an error can hold words of a provider, or of whoever gave it a file to read.
+"""
 
 
 def dropped_calls(count: int) -> str:
@@ -60,12 +86,15 @@ def closing_result(call: ToolCall, why: str) -> ToolResult:
 
 
 def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list[Message]:
-    """What the model sees: from the last summary on, with exactly one result right after each tool call."""
+    """What the model sees: from the last summary on, with exactly one result right after each tool call.
+
+    A turn that did not end with an answer ends with a note.
+    """
     seen: list[Message] = []
     results: dict[str, ToolResult] = {}
     # Backwards, since some models count their calls anew in each step: a result belongs to the last call before it
     # that has its id, and of two results the first one counts.
-    for message in reversed(since_summary(messages, summary_message_id)):
+    for message in reversed(since_summary(_with_notes(messages, summary_message_id), summary_message_id)):
         results.update({result.tool_call_id: result for result in reversed(message.tool_results)})
         if message.is_summary_message:
             continue  # it is not the session's own, so it was never finished
@@ -76,6 +105,18 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
             seen.append(message)
     seen.reverse()
     return seen
+
+
+def finish_words(state: str, cancelled_by: str | None) -> str | None:
+    """What the finish of the last answer says of a run that ended in this state; None: it was simply answered."""
+    match state:
+        case "cancelled":
+            return SHUTDOWN_WORDS if cancelled_by == "shutdown" else STOPPED_WORDS
+        case "failed":
+            return FAILED_WORDS
+        case "interrupted":
+            return INTERRUPTED_WORDS
+    return None
 
 
 def since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
@@ -117,6 +158,60 @@ def estimated_tokens(message: Message) -> int:
                 is_image = binary.MIMEType.startswith("image/")
                 characters += IMAGE_CHARACTERS if is_image else len(binary.Data) * 3 // 4
     return MESSAGE_TOKENS + characters // CHARACTERS_PER_TOKEN
+
+
+def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Message]:
+    """The messages, with a note at the end of each turn that needs one: before the prompt that begins the next turn."""
+    noted: list[Message] = []
+    note, is_open = "", False
+    for message in messages:
+        if message.role == "user":
+            # Prompts that are folded into a turn have a run, as all of it does; only copies in a fork have none.
+            if is_open and message.run_id and not noted[-1].run_id:
+                note = CUT_OFF_NOTE
+            if note:
+                _add_note(noted, note, summary_message_id)
+            note, is_open = "", True
+        elif message.role == "assistant":
+            is_open = _goes_on(message.finish)
+            note = _note(message.finish) or note  # a summary that follows is no word about the turn
+        noted.append(message)
+    if note:
+        _add_note(noted, note, summary_message_id)
+    return noted
+
+
+def _goes_on(finish: Finish | None) -> bool:
+    """Whether the turn goes on after the answer that is finished like this."""
+    return finish is not None and (finish.reason == "tool_use" or finish.message == RETRIED_WORDS)
+
+
+def _note(finish: Finish | None) -> str:
+    """What the model is told after the last answer of a turn; nothing if it is a whole one, or not the last."""
+    if finish is None or finish.reason not in ("canceled", "error") or _goes_on(finish):
+        return ""
+    if finish.message in (SHUTDOWN_WORDS, INTERRUPTED_WORDS):
+        return CUT_OFF_NOTE
+    return STOPPED_NOTE if finish.reason == "canceled" else FAILED_NOTE
+
+
+def _add_note(noted: list[Message], note: str, summary_message_id: str) -> None:
+    """In the place of an answer without words, at the end of a partial one, else as an answer of its own."""
+    last = noted[-1]
+    kept: tuple[Part, ...] = ()
+    if last.role != "assistant" or last.tool_calls or last.id == summary_message_id:
+        last = msgspec.structs.replace(last, id=f"{last.id}.note", role="assistant")
+    else:
+        noted.pop()
+        kept = () if last.is_summary_message else _until_last_word(last.parts)
+    part = TextPart(data=Text(text=f"\n\n{note}" if kept else note))
+    noted.append(msgspec.structs.replace(last, parts=(*kept, part), is_summary_message=False))
+
+
+def _until_last_word(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Thoughts behind that led to nothing: with the note after them, a provider would take them for its reason."""
+    words = (number for number, part in enumerate(parts, 1) if isinstance(part, TextPart) and part.data.text.strip())
+    return parts[: max(words, default=0)]
 
 
 def _has_words(message: Message) -> bool:

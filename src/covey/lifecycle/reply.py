@@ -105,6 +105,8 @@ class _Growing:
     signature: Pieces = field(default_factory=Pieces)
     finished: bool = False
     unsaved: list[str] = field(default_factory=list)
+    started_at: int | None = None
+    finished_at: int | None = None
 
     def grow(self, text: str) -> int:
         """Append, and say how long the part was before."""
@@ -119,7 +121,8 @@ class _Growing:
         if self.kind == "text":
             return TextPart(data=Text(text=text))
         if self.kind == "reasoning":
-            return ReasoningPart(data=Reasoning(thinking=text, signature=str(self.signature)))
+            times = {"started_at": self.started_at, "finished_at": self.finished_at}
+            return ReasoningPart(data=Reasoning(thinking=text, signature=str(self.signature), **times))
         return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=text, finished=self.finished))
 
 
@@ -167,6 +170,7 @@ class Reply:
         """For the index of each call, its part."""
         self._call_count = 0
         self._finish: Finish | None = None
+        self._now: int | None = None
 
     @property
     def has_calls(self) -> bool:
@@ -185,13 +189,15 @@ class Reply:
         """Another model speaks than the one that was meant."""
         self._model, self._provider = model, provider
 
-    def take(self, fact: ModelFact) -> MessageDelta | Structure | None:
+    def take(self, fact: ModelFact, now: int | None = None) -> MessageDelta | Structure | None:
         """Add one fact. Returns the delta, that the structure changed, or None when clients need not know.
 
-        After that, `cut_off` tells whether it was too much. Text is then kept up to the bound, and nothing comes after.
+        Without `now`, a part that begins with it does not know when. After that, `cut_off` tells whether it was too
+        much. Text is then kept up to the bound, and nothing comes after.
         """
         if self.cut_off:
             return None
+        self._now = now
         match fact:
             case TextDelta(text) if text:
                 return self._grow(self._last("text"), "text", text)
@@ -215,6 +221,8 @@ class Reply:
 
     def finish(self, reason: FinishReason, now: int, message: str = "", details: str = "") -> None:
         self.close_tool_calls()
+        if self._parts:
+            self._parts[-1].finished_at = now
         self._finish = Finish(reason=reason, time=now, message=message or None, details=details or None)
 
     def message(self, now: int) -> Message:
@@ -286,11 +294,14 @@ class Reply:
         return len(self._parts) - 1
 
     def _begin(self, part: _Growing) -> bool:
-        """Add a part, if there is room for it and for some text."""
+        """Add a part, if there is room for it and for some text. With that the one before it is complete."""
         if len(self._parts) == MAX_PARTS:
             self.cut_off = f"the answer was cut off at {MAX_PARTS:,} parts"
         if not self._has_room(PART_CHARACTERS):
             return False
+        if self._parts:
+            self._parts[-1].finished_at = self._now
+        part.started_at = self._now
         self._parts.append(part)
         return True
 

@@ -252,7 +252,7 @@ class _Mending:
             session_id=run["session_id"],
             run_id=run_id,
             message_id=run.get("message_id", ""),
-            text=run.get("text") if host["state"] == "completed" else None,
+            text=run.get("text"),
             error=run.get("error"),
             cancelled=host["state"] == "cancelled",
             interrupted=host["state"] == "interrupted",

@@ -66,8 +66,10 @@ class Turns:
     def _finished(self, run: Any, message: Any, *, is_last: bool) -> Any:
         pieces = fitting(message, self._found.tails.get(message["id"], ()))
         whole = grown(_message(message), ((piece.part, piece.kind, piece.text) for piece in pieces))
-        reason = _reason(run["state"] if is_last else "", has_calls=bool(whole.tool_calls))
-        finish = whole.finish or Finish(reason=reason, time=self._now)
+        state = run["state"] if is_last else ""
+        reason = _reason(state, has_calls=bool(whole.tool_calls))
+        words = history.finish_words(state, run.get("cancelled_by"))
+        finish = whole.finish or Finish(reason=reason, time=self._now, message=words)
         parts = tuple(_closed(part) for part in whole.parts if not isinstance(part, FinishPart))
         return plain(structs.replace(whole, parts=(*parts, FinishPart(data=finish))))
 
