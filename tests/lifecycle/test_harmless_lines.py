@@ -69,6 +69,31 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
         # Files of arguments.
         ("strings @list", "read a file outside"),
         ("strings @*", "read a file outside"),
+        # Words that become the end of an -exec, or what it works on.
+        ("find . -maxdepth 0 -exec echo $(echo '; -exec touch pwned') \\;", "changed pwned"),
+        ("find . -maxdepth 0 -exec echo \"$(echo ';')\" -fprintf pwned hi -exec echo \\;", "changed pwned"),
+        ("find . -maxdepth 0 -exec cat [{]}/../outside/secret.txt \\;", "read a file outside"),
+        ("find @list -exec strings {} \\;", "read a file outside"),
+        # Where a name begins to awk.
+        ("awk 'BEGIN{x=1system(\"touch pwned\")}'", "changed pwned"),
+        ("awk 'BEGIN{print 1ENVIRON[\"SECRET\"]}'", "printed a variable"),
+        # Options whose value is an option to somebody else.
+        ("git log -1 --format=%s -U --output=pwned", "changed pwned"),
+        ("git diff -U ../outside/secret.txt /dev/null", "read a file outside"),
+        ("git rev-list -L --output=pwned HEAD", "changed pwned"),
+        ("git shortlog --since -- --output=pwned HEAD", "changed pwned"),
+        ("git branch --format --list newbranch", "changed newbranch, newbranch"),
+        ("grep '' a.py --exclude -e ../outside/secret.txt", "read a file outside"),
+        ("diff --exclude -x ../outside/secret.txt a.py", "read a file outside"),
+        ("cut --output-delimiter -d ../outside/secret.txt -f1", "read a file outside"),
+        ("paste --delimiters -d ../outside/secret.txt", "read a file outside"),
+        # One word that becomes two files.
+        ("uniq two/[12]", "changed 2, 2"),
+        # A variable that is set by printing.
+        ("printf '%n' PATH; ls", "ran 0-ls"),
+        # What is a digit, and where a word ends.
+        ("echo hi >&٣", "changed ٣"),
+        ("grep -v -e ../outside/dir/{e.\\\n.f}", "read a file outside"),
         # The name of a file as a program.
         ("jq -n en*", "printed a variable"),
     ],
@@ -94,7 +119,7 @@ def test_what_is_judged_harmless_does_no_harm(arena: Arena) -> None:
     lines = (made_up(draw, known) for _ in range(450))
     assert {line: harm for line in lines if (harm := fault(arena, line, tally))} == {}
     assert tally["judged harmless and run"] > 120, "else nothing was tried"
-    assert all(tally[f"with {construct}"] for construct in ("for ", "case ", "[[ ", "-exec", "git ", "strings"))
+    assert all(tally[f"with {construct}"] for construct in ("for ", "case ", "[[ ", "-exec", "git "))
 
 
 def test_no_line_that_is_known_as_harmless_does_harm(arena: Arena) -> None:

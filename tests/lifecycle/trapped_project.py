@@ -79,6 +79,12 @@ class Arena:
             "src/c.py": "y = 2\n",
             "src/sub/d.py": "z = 3\n",
             "dir/f": "inside\n",
+            "two/1": "1\n1\n",
+            "two/2": "2\n",
+            "{}/keep": "",
+            "outside/secret.txt": "inside\n",
+            ";": "",
+            "+": "",
             **dict.fromkeys(TRAPS, "trap\n"),
         }
         for name, text in texts.items():

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from covey.lifecycle.permissions import Judgement, Rules, Verdict, judge
+from covey.lifecycle.safe_paths import Repository
 from covey.tools.base import ToolContext
 from covey.tools.bash import Bash, BashParams
-from covey.tools.git_guard import guarded, in_bare_repository
+from covey.tools.git_guard import guarded, repository_of
 from covey.tools.processes import LocalProcesses
 
 GUARD = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
@@ -57,22 +58,22 @@ def judged_git_status(context: ToolContext, root: Path) -> Judgement:
 def test_git_in_a_bare_repository_is_asked_about(tmp_path: Path, context: ToolContext, inside: str) -> None:
     root = bare_repository(tmp_path / "clone") / inside
     root.mkdir(parents=True, exist_ok=True)
-    assert in_bare_repository(root)
+    assert repository_of(root) is Repository.FOREIGN
     assert judged_git_status(context, root) == Judgement(Verdict.ASK, "repository")
 
 
 @pytest.mark.parametrize("part", ["objects", "refs", "commondir"])
 def test_a_part_of_a_bare_repository_is_enough(tmp_path: Path, part: str) -> None:
     (tmp_path / "HEAD").touch()
-    assert not in_bare_repository(tmp_path)
+    assert repository_of(tmp_path) is Repository.OWN
     (tmp_path / part).mkdir()
-    assert in_bare_repository(tmp_path)
+    assert repository_of(tmp_path) is Repository.FOREIGN
 
 
 def test_git_in_a_repository_of_its_own_is_not_asked_about(tmp_path: Path, context: ToolContext) -> None:
     (bare_repository(tmp_path) / "work" / ".git").mkdir(parents=True)
     root = tmp_path / "work"
-    assert not in_bare_repository(root)
+    assert repository_of(root) is Repository.OWN
     assert judged_git_status(context, root) == Judgement(Verdict.ALLOW, "harmless")
 
 

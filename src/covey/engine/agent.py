@@ -37,8 +37,11 @@ NO_MODEL = (
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
-NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN"})
-"""Variables of the server that its tools do not get: what a model can print, everybody who watches can read."""
+NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN", "CDPATH"})
+"""Variables of the server that its tools do not get: what a model can print, everybody who watches can read.
+
+With CDPATH, `cd` would lead elsewhere than it says.
+"""
 
 
 @dataclass(frozen=True, slots=True)

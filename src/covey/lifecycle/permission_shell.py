@@ -10,13 +10,18 @@ from fnmatch import fnmatchcase
 from covey.lifecycle import safe_paths
 from covey.lifecycle.permission_rules import Rules, exact, path_allowed, path_hit, patterns
 from covey.lifecycle.safe_commands import complaint
-from covey.lifecycle.safe_paths import Place
+from covey.lifecycle.safe_paths import Place, Repository
 from covey.lifecycle.shell import Command, Line, Unparsed
 from covey.lifecycle.shell_words import Kind, Word
 
-_HARMLESS_NAMES = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|CLICOLOR|FORCE_COLOR|COLUMNS|LINES")
-"""Variables that change how something is shown. Every other one may change what a program does."""
-_HARMLESS_VALUE = re.compile(r"[\w.@:+-]*")
+_HARMLESS_VALUES = {
+    re.compile(r"LANG|LC_[A-Z]+"): re.compile(r"C|POSIX|(?:C|[a-z]{2,3}_[A-Z]{2})\.(?:UTF-8|utf-?8)"),
+    re.compile(r"LANGUAGE|TZ|NO_COLOR|CLICOLOR|FORCE_COLOR|COLUMNS|LINES"): re.compile(r"[A-Za-z0-9_.@:+-]*"),
+}
+"""Variables that change how something is shown. Every other one may change what a program does.
+
+In a locale other than UTF-8 a shell may take a backslash for the second half of a character.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,9 @@ def _guessed(text: str) -> Iterator[str]:
 # ── allow ──
 
 
-def doubt(text: str, line: Line | Unparsed, rules: Rules, cwd: str, *, trusts_git: bool = True) -> Doubt | None:
+def doubt(
+    text: str, line: Line | Unparsed, rules: Rules, cwd: str, repository: Repository = Repository.OWN
+) -> Doubt | None:
     """The first thing that is neither harmless nor allowed by a rule; None: all of the line is."""
     if "" in patterns(rules.allow, "bash"):
         return None
@@ -116,7 +123,11 @@ def doubt(text: str, line: Line | Unparsed, rules: Rules, cwd: str, *, trusts_gi
     place = safe_paths.place(rules.root, cwd)
     if place is None:
         return Doubt("outside", cwd)
-    return _Judge(line, rules, replace(place, trusts_git=trusts_git)).first_doubt()
+    return _Judge(line, rules, replace(place, repository=repository)).first_doubt()
+
+
+def _only_shows(name: str, value: str) -> bool:
+    return any(names.fullmatch(name) and values.fullmatch(value) for names, values in _HARMLESS_VALUES.items())
 
 
 class _Judge:
@@ -152,7 +163,7 @@ class _Judge:
 
     def _surroundings(self, command: Command) -> str:
         for name, value in command.assigns:
-            if not _HARMLESS_NAMES.fullmatch(name) or not value.known or not _HARMLESS_VALUE.fullmatch(value.text):
+            if not value.known or not _only_shows(name, value.text):
                 return "environment"
         for redirect in command.redirects:
             if redirect.writes and not self._may_write(redirect.target):

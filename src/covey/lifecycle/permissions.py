@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from covey.lifecycle.permission_rules import Rules, escape, path_allowed, path_hit
 from covey.lifecycle.permission_shell import Doubt, doubt, hit, spell
+from covey.lifecycle.safe_paths import Repository
 from covey.lifecycle.shell import Line, Unparsed, parse
 
 __all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
@@ -36,8 +37,8 @@ class Wish:
     harmless: bool = False
     cwd: str = ""
     """For a command: the directory it runs in, if that is not the workspace's own."""
-    in_bare_repository: bool = False
-    """For a command: git would use a repository that lies in the workspace as plain files, as a clone may bring it."""
+    repository: Repository = Repository.OWN
+    """For a command: which repository git would use."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -99,7 +100,7 @@ def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool 
 def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
     """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
-        return doubt(wish.subject, line, rules, wish.cwd, trusts_git=not wish.in_bare_repository)
+        return doubt(wish.subject, line, rules, wish.cwd, wish.repository)
     if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
         return None
     return Doubt("no-rule", wish.subject)

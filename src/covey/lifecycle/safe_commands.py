@@ -10,9 +10,21 @@ import re
 from collections.abc import Callable
 
 from covey.lifecycle.safe_git import git
-from covey.lifecycle.safe_options import ARGUMENT, NOT_LISTED, OPTION, VARIABLE, Spec, Words, by_spec, problem, unknown
-from covey.lifecycle.safe_paths import OUTSIDE, SECRET, Place
+from covey.lifecycle.safe_options import (
+    ARGUMENT,
+    NOT_LISTED,
+    OPTION,
+    VARIABLE,
+    Spec,
+    Words,
+    by_spec,
+    outside,
+    problem,
+    unknown,
+)
+from covey.lifecycle.safe_paths import SECRET, Place
 from covey.lifecycle.shell_words import Kind, Word
+from covey.lifecycle.shell_wrappers import end_of_exec
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -24,7 +36,8 @@ NO_PATHS = Spec(paths=False)
 _SPECS: dict[str, Spec] = {
     **dict.fromkeys(("ls", "cat", "head", "tail", "wc", "stat", "du", "df", "realpath"), ANY),
     **dict.fromkeys(("readlink", "tac", "rev", "nl", "fold", "expand", "comm", "cmp", "cksum", "md5sum"), ANY),
-    **dict.fromkeys(("sha1sum", "sha256sum", "sha512sum", "b2sum", "od", "base64", "dir", "vdir"), ANY),
+    **dict.fromkeys(("sha1sum", "sha256sum", "sha512sum", "b2sum", "od", "dir", "vdir"), ANY),
+    "base64": Spec(short="dD", valued="w", long="decode ignore-garbage", long_valued="wrap"),
     **dict.fromkeys(
         ("true", "false", ":", "pwd", "whoami", "uname", "arch", "nproc", "seq", "expr", "tr", "id"), NO_PATHS
     ),
@@ -36,48 +49,56 @@ _SPECS: dict[str, Spec] = {
     "free": Spec(short="bkmghtw", most=0),
     "uniq": Spec(short="cdDiuz", valued="fsw", long="count repeated unique ignore-case", most=1),
     "cut": Spec(
-        short="sz", valued="bcdf", long="bytes characters delimiter fields only-delimited complement output-delimiter"
+        short="sz",
+        valued="bcdf",
+        long="only-delimited complement",
+        long_valued="bytes characters delimiter fields output-delimiter",
     ),
-    "paste": Spec(short="sz", valued="d", long="delimiters serial"),
-    "column": Spec(short="tnx", valued="sco", long="table separator output-separator"),
+    "paste": Spec(short="sz", valued="d", long="serial", long_valued="delimiters"),
+    "column": Spec(short="tx", valued="sco", long="table", long_valued="separator output-separator"),
     "join": Spec(short="iz", valued="12eojtav", long="ignore-case header"),
     "sort": Spec(
         short="bdfghiMnRrVcCmsuz",
         valued="kt",
-        long="numeric-sort reverse unique key field-separator human-numeric-sort version-sort ignore-case stable check",
+        long="numeric-sort reverse unique human-numeric-sort version-sort ignore-case stable check",
+        long_valued="key field-separator",
     ),
     "diff": Spec(
         short="aBbcdEeiNnpqrstuwy",
         valued="CUWxI",
         long="unified context brief recursive side-by-side ignore-all-space ignore-space-change ignore-blank-lines "
-        "ignore-case new-file text color no-color width suppress-common-lines exclude report-identical-files",
+        "ignore-case new-file text color no-color suppress-common-lines report-identical-files",
+        long_valued="width exclude",
     ),
     "file": Spec(short="bEhikLNr0", long="brief mime mime-type mime-encoding dereference keep-going"),
     "tree": Spec(
         short="adfilxpsuhgDFNqQrtUvcnACSJX",
         valued="LIP",
-        long="dirsfirst gitignore noreport filelimit prune si du sort ignore-case matchdirs inodes metafirst",
+        glued=False,
+        long="dirsfirst gitignore noreport prune si du ignore-case matchdirs inodes metafirst",
+        long_valued="filelimit sort",
     ),
     "grep": Spec(
         short="abcEFGHhIiLlnoPqRrsTUvwxyZz",
         valued="ABCDdem",
-        long="after-context before-context context basic-regexp extended-regexp fixed-strings perl-regexp regexp "
+        long="context basic-regexp extended-regexp fixed-strings perl-regexp "
         "count color colour files-with-matches files-without-match ignore-case no-ignore-case invert-match "
-        "line-number line-regexp max-count no-filename no-messages null only-matching quiet silent recursive "
-        "dereference-recursive with-filename word-regexp include exclude exclude-dir binary-files text "
-        "null-data initial-tab byte-offset",
+        "line-number line-regexp no-filename no-messages null only-matching quiet silent recursive "
+        "dereference-recursive with-filename word-regexp text null-data initial-tab byte-offset",
+        long_valued="after-context before-context regexp max-count include exclude exclude-dir binary-files",
         skip=1,
         skips_unless="-e --regexp",
     ),
     "rg": Spec(
         short="abcFHhIilNnopPqsSUuvwx0.V",
         valued="ABCEegjMmrTtd",
-        long="after-context before-context context count count-matches fixed-strings files files-with-matches "
-        "hidden files-without-match glob iglob ignore-case line-number no-line-number max-count max-depth "
-        "multiline multiline-dotall no-filename no-heading heading no-ignore no-ignore-vcs only-matching pcre2 "
-        "pretty color json quiet regexp replace smart-case sort sortr stats text trim type type-list type-not "
-        "vimgrep with-filename word-regexp column no-messages null case-sensitive invert-match line-regexp "
-        "max-columns max-filesize unrestricted no-config passthru crlf",
+        long="count count-matches fixed-strings files files-with-matches hidden files-without-match ignore-case "
+        "line-number no-line-number multiline multiline-dotall no-filename no-heading heading no-ignore "
+        "no-ignore-vcs only-matching pcre2 pretty json quiet smart-case stats text trim type-list vimgrep "
+        "with-filename word-regexp column no-messages null case-sensitive invert-match line-regexp unrestricted "
+        "no-config passthru crlf",
+        long_valued="after-context before-context context glob iglob max-count max-depth color regexp replace sort "
+        "sortr type type-not max-columns max-filesize",
         skip=1,
         skips_unless="-e --regexp --files --type-list",
     ),
@@ -92,9 +113,9 @@ def is_transparent(words: Words) -> bool:
         return False
     match texts:
         case ["timeout", limit, _, *_]:
-            return bool(re.fullmatch(r"\d+(?:\.\d+)?[smh]?", limit))
+            return bool(re.fullmatch(r"[0-9]+(?:\.[0-9]+)?[smh]?", limit))
         case ["nice", "-n", level, _, *_]:
-            return bool(re.fullmatch(r"\d+", level))
+            return bool(re.fullmatch(r"[0-9]+", level))
         case ["nice" | "command" | "time", first, *_]:
             return not first.startswith("-")
     return False
@@ -119,14 +140,17 @@ def complaint(words: Words, place: Place) -> str:
 
 def _echo(words: Words, place: Place) -> str:
     """Prints what it is told; a variable may be a password, and a pattern tells names of files elsewhere."""
-    if any(word.kind is Kind.GLOB and place.problem(word) == OUTSIDE for word in words):
-        return OUTSIDE
-    return unknown(words)
+    return outside(words, place) or unknown(words)
+
+
+_COUNTS = re.compile(r"%[^A-Za-z%]*[hjlLtzZ]*n")
 
 
 def _printf(words: Words, place: Place) -> str:
     if words and (not words[0].known or words[0].text.startswith("-")):
         return OPTION  # -v runs what stands in the name of a variable
+    if words and _COUNTS.search(words[0].text.replace("%%", "")):
+        return ARGUMENT  # %n sets a variable
     return _echo(words, place)
 
 
@@ -152,7 +176,7 @@ def _date(words: Words, place: Place) -> str:
 
 
 def _sleep(words: Words, place: Place) -> str:
-    short = len(words) == 1 and words[0].known and re.fullmatch(r"\d{1,2}(?:\.\d+)?s?", words[0].text)
+    short = len(words) == 1 and words[0].known and re.fullmatch(r"[0-9]{1,2}(?:\.[0-9]+)?s?", words[0].text)
     return "" if short else ARGUMENT
 
 
@@ -179,7 +203,7 @@ def _test(words: Words, place: Place) -> str:
     for word in words:
         if not word.known and word.kind is not Kind.NUMBER and not word.is_one_path:
             return VARIABLE
-        if word.text.startswith("-") and word.text not in _TEST_OPERATORS and not re.fullmatch(r"-\d+", word.text):
+        if word.text.startswith("-") and word.text not in _TEST_OPERATORS and not re.fullmatch(r"-[0-9]+", word.text):
             return OPTION
         if word.known and re.search(r"[$`\[(]", word.text.removeprefix("(").removesuffix("]")):
             return ARGUMENT
@@ -188,7 +212,7 @@ def _test(words: Words, place: Place) -> str:
     return ""
 
 
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?[0-9]+")
 _CALCULATES = words_of("-eq -ne -lt -le -gt -ge")
 
 
@@ -197,7 +221,7 @@ def _condition(words: Words, place: Place) -> str:
 
     So only plain words, and only digits where it calculates. (`[ ]` takes nothing but digits.)
     """
-    if not all(word.known and re.fullmatch(r"[\w./!=&|()-]+|\]\]", word.text) for word in words):
+    if not all(word.known and re.fullmatch(r"[A-Za-z0-9_./!=&|()-]+|\]\]", word.text) for word in words):
         return ARGUMENT
     for at, word in enumerate(words):
         beside = (*words[max(at - 1, 0) : at], *words[at + 1 : at + 2])
@@ -206,7 +230,7 @@ def _condition(words: Words, place: Place) -> str:
     return _test(words[:-1], place)
 
 
-_LOOP_NAMES = re.compile(r"[a-z]+\d*|[A-Z]|_")
+_LOOP_NAMES = re.compile(r"[a-z]+[0-9]*|[A-Z]|_")
 """Names that no program asks for, as far as one can know: those of the environment are longer."""
 _KNOWN_TO_SHELLS = words_of("histchars")
 
@@ -232,7 +256,7 @@ def _strings(words: Words, place: Place) -> str:
 
 
 _SED = re.compile(
-    r"(?:(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)(?:,(?:\d+|\$|\+\d+|/(?:[^/\\\n]|\\[^\n])*/))?!?)?[pdq=]"
+    r"(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/)(?:,(?:[0-9]+|\$|\+[0-9]+|/(?:[^/\\\n]|\\[^\n])*/))?!?)?[pdq=]"
     r"|s/(?:[^/\\\n]|\\[^\n])*/(?:[^/\\\n]|\\[^\n])*/[gpI0-9]*"
 )
 """Print, delete, leave, count or replace: nothing that writes or runs."""
@@ -254,8 +278,10 @@ def _sed(words: Words, place: Place) -> str:
 
 
 _AWK_UNSAFE = re.compile(
-    r"[|>@`]|\\\n|\b(?:system|getline|ENVIRON|ARGV|ARGC|ARGIND|PROCINFO|SYMTAB|FUNCTAB|close|fflush|function|func)\b"
+    r"[|>@`]|\\\n|(?<![A-Za-z_])"
+    r"(?:system|getline|ENVIRON|ARGV|ARGC|ARGIND|PROCINFO|SYMTAB|FUNCTAB|close|fflush|function|func)(?![A-Za-z0-9_])"
 )
+"""No word boundary: to awk `1system` is a number and a name."""
 
 
 def _awk(words: Words, place: Place) -> str:
@@ -277,8 +303,9 @@ def _jq(words: Words, place: Place) -> str:
     spec = Spec(short="rcesnSMajC", long="raw-output compact-output exit-status slurp null-input sort-keys tab", skip=1)
     if any(re.search(r"env|ENV|import|include|input_filename|modulemeta|\$__", word.text) for word in words):
         return ARGUMENT
-    if not next((word for word in words if word.text[:1] != "-"), Word("")).known:
-        return ARGUMENT  # the name of a file would be the program
+    program = next((word for word in words if word.text[:1] != "-"), None)
+    if program is None or not program.known or "--" in [word.text for word in words]:
+        return ARGUMENT  # the name of a file may be the program
     return by_spec(words, spec, place)
 
 
@@ -297,21 +324,26 @@ def _find(words: Words, place: Place) -> str:
     """Starting points, then an expression without any action but printing. `-exec` is judged by what it runs."""
     at = 0
     while at < len(words) and words[at].text[:1] not in ("-", "(", "!"):
-        if words[at].kind is Kind.GLOB and not words[at].head:
-            return ARGUMENT
         if found := place.problem(words[at]):
             return found
+        if words[at].head[:1] in ("", "@"):  # a name that is an option, or to some program a file of arguments
+            return ARGUMENT
         at += 1
     while at < len(words):
         word = words[at]
         if not word.known:
             return VARIABLE
         if word.text == "-exec":
-            at = _end_of_exec(words, at + 1)
+            end = end_of_exec(words, at + 1)
+            if not all(_stays_in_exec(inside) for inside in words[at + 1 : end]):
+                return ARGUMENT
+            at = end
         elif word.text in _FIND_VALUED:
             at += 1
             if at >= len(words) or not (words[at].known or _is_named_pattern(words[at])):
                 return ARGUMENT
+            if found := outside(words[at : at + 1], place):
+                return found
         elif word.text not in _FIND_ALONE:
             return OPTION
         at += 1
@@ -323,10 +355,9 @@ def _is_named_pattern(word: Word) -> bool:
     return word.kind is Kind.GLOB and word.head[:1] not in ("", "-")
 
 
-def _end_of_exec(words: Words, at: int) -> int:
-    while at < len(words) and words[at].text not in (";", "+"):
-        at += 1
-    return at
+def _stays_in_exec(word: Word) -> bool:
+    """It cannot become the `;` or the `+` that ends the command, after which other actions may stand."""
+    return word.known or (word.kind is Kind.GLOB and word.head[:1] not in ("", "-", ";", "+"))
 
 
 _JUDGES: dict[str, Callable[[Words, Place], str]] = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covey.lifecycle.safe_paths import Place
+from covey.lifecycle.safe_paths import OUTSIDE, Place
 from covey.lifecycle.shell_words import Kind, Word
 
 Words = Sequence[Word]
@@ -25,8 +25,12 @@ class Spec:
     """Options of one letter; None: all options are harmless."""
     valued: str = ""
     """Those with a value, which is no path."""
+    glued: bool = True
+    """Whether a value may stand in the same word as its letter. If not, what follows the letter are options."""
     long: str = ""
-    """Options in words, with or without a value."""
+    """Options in words that never take the next word: they have no value, or only behind `=`."""
+    long_valued: str = ""
+    """Those with a value, which may be the next word."""
     skip: int = 0
     """How many operands at the beginning are no paths."""
     most: int | None = None
@@ -39,8 +43,10 @@ class Spec:
 
 def by_spec(words: Words, spec: Spec, place: Place) -> str:
     if spec.short is None:
-        return _any_options(words, place) if spec.paths else unknown(words)
+        return _any_options(words, place) if spec.paths else unknown(words) or outside(words, place)
     operands: list[Word] = []
+    values: list[Word] = []
+    """Values that are operands to some versions of some programs."""
     skip, at = spec.skip, 0
     unless = spec.skips_unless.split()
     while at < len(words):
@@ -61,16 +67,22 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
             return OPTION
         if _has_any(word.text, unless):
             skip = 0
-        if takes and at < len(words) and not words[at].known:
-            return VARIABLE  # it may become several words
+        if takes and at < len(words):
+            if not words[at].known:
+                return VARIABLE  # it may become several words
+            if word.text.startswith("--") and words[at].text.startswith("-"):
+                return OPTION  # too easily an option to somebody, and a value to somebody else
+            if word.text.startswith("--") or operands:
+                values.append(words[at])
         at += takes
-    if spec.most is not None and len(operands) > spec.most:
+    if spec.most is not None and (len(operands) > spec.most or not all(word.known for word in operands)):
         return ARGUMENT
     # What may become several words stands for paths as well, even in the place of one that is no path.
     paths = operands[skip:] + [word for word in operands[:skip] if not word.known]
-    return problem(paths, place) if spec.paths else ""
+    return problem(paths + values, place) if spec.paths else outside(operands, place)
 
 
+_DIGITS = re.compile("[0-9]+")
 _LONG_WITH_VALUE = re.compile(r"--[\w-]+=")
 
 
@@ -84,12 +96,16 @@ def _has_any(text: str, names: Sequence[str]) -> bool:
 def option(text: str, spec: Spec) -> int:
     """How many further words an option takes as its value; -1: it is not known."""
     if text.startswith("--"):
-        name = text[2:].partition("=")[0]
+        name, equals, _ = text[2:].partition("=")
+        if name in spec.long_valued.split():
+            return 0 if equals else 1
         return 0 if name in spec.long.split() else -1
     for at, letter in enumerate(text[1:], 2):
         if letter in spec.valued:
-            return 1 if at == len(text) else 0
-        if letter not in (spec.short or "") and not letter.isdigit():
+            if at == len(text):
+                return 1
+            return 0 if spec.glued or _DIGITS.fullmatch(text[at:]) else -1
+        if letter not in (spec.short or "") and not _DIGITS.fullmatch(letter):
             return -1
     return 0
 
@@ -105,10 +121,24 @@ def _any_options(words: Words, place: Place) -> str:
         if found := place.problem(word):
             return found
         if word.text.startswith("-"):
-            value = word.text.partition("=")[2] if "=" in word.text else word.text[2:]
-            if value and (found := place.problem(Word(value, word.kind))):
+            values = [word.text.partition("=")[2]] if "=" in word.text else _endings(word.text[2:])
+            if found := problem([Word(value, word.kind) for value in values if value], place):
                 return found
     return ""
+
+
+def _endings(cluster: str) -> list[str]:
+    """Each may be the value of the letter before it."""
+    return [cluster[at:] for at in range(min(len(cluster), _LONGEST_CLUSTER))]
+
+
+_LONGEST_CLUSTER = 20
+"""Letters of one word that may be options; what comes after them is a value for sure."""
+
+
+def outside(words: Words, place: Place) -> str:
+    """A pattern tells the names of files elsewhere, whatever is done with them."""
+    return next((OUTSIDE for word in words if word.kind is Kind.GLOB and place.problem(word) == OUTSIDE), "")
 
 
 def unknown(words: Words) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from covey.lifecycle.shell_words import Kind, Word
@@ -28,6 +29,17 @@ _EXAMPLES_OF_SECRETS = (
 _GLOB = re.compile(r"[*?\[]")
 
 
+class Repository(StrEnum):
+    """Where the repository is that git would use in the workspace."""
+
+    OWN = "own"
+    """In the workspace itself; or there is none."""
+    ABOVE = "above"
+    """The workspace is a directory of it: paths may be seen from further up."""
+    FOREIGN = "foreign"
+    """Plain files that a clone may have brought along: its configuration is not the user's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a command runs. After a `cd` that may or may not have happened there is more than one possibility."""
@@ -36,8 +48,7 @@ class Place:
     """The workspace's directory; empty: not known, so every absolute path is outside."""
     directories: frozenset[tuple[str, ...]] = frozenset({()})
     """Each as seen from the root."""
-    trusts_git: bool = True
-    """Whether the repository that git would use is the user's own."""
+    repository: Repository = Repository.OWN
 
     def problem(self, word: Word) -> str:
         """Why this path should not be used without asking; empty if nothing speaks against it."""

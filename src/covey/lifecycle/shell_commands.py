@@ -22,7 +22,7 @@ class Redirect:
     def writes(self) -> bool:
         """Whether a file may be created or changed."""
         if self.op in (">&", "<&"):
-            return not (self.target.known and re.fullmatch(r"\d+-?|-", self.target.text))
+            return not (self.target.known and re.fullmatch(r"[0-9]+-?|-", self.target.text))
         return ">" in self.op and not (self.target.known and self.target.text == "/dev/null")
 
     @property

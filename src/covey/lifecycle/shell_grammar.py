@@ -14,8 +14,8 @@ from covey.lifecycle.shell_commands import Command, Redirect
 from covey.lifecycle.shell_redirects import Redirections
 from covey.lifecycle.shell_words import CannotRead, Kind, Word, literal
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
-_SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[.*\]\+?=", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_SUBSCRIPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*\]\+?=", re.DOTALL)
 _KEYWORD = re.compile(
     r"(?:if|then|elif|else|fi|while|until|for|select|do|done|case|esac|function|coproc|time|\[\[|[{}!])"
     r"(?=[\s;&|<>()]|\Z)"
@@ -189,7 +189,7 @@ class Grammar(Redirections):
     def _plain_name(self) -> Word:
         """A name that is set, not a word that is expanded."""
         self.skip_blanks()
-        if name := self.take(re.compile(r"[A-Za-z_]\w*(?=[\s;()])")):
+        if name := self.take(re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[\s;()])")):
             return literal(name)
         raise CannotRead("an unusual name")
 
@@ -246,7 +246,7 @@ class Grammar(Redirections):
     def _coproc(self) -> None:
         self.oddities.add("coproc")
         self.skip_blanks()
-        self.take(re.compile(r"[A-Za-z_]\w*[ \t]+(?=[({])"))
+        self.take(re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({])"))
         self.command()
 
     def _condition(self) -> None:

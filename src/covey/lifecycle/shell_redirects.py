@@ -9,7 +9,7 @@ from covey.lifecycle.shell_commands import Command, Redirect
 from covey.lifecycle.shell_words import UNKNOWN, CannotRead, Scanner, Word, literal
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
-_REDIRECT = re.compile(r"\d*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
+_REDIRECT = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
 _DELIMITER = re.compile(r"(?:[\w.+@%:-]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[\w.+-])+(?=[\s;&|<>()]|\Z)")
 
 
@@ -54,7 +54,7 @@ class Redirections(Scanner):
         found = _REDIRECT.match(self.text, self.at)
         if found is None:
             return False
-        if self.text[self.at : self.at + 2].isdigit():
+        if found[0][:2].isdigit():
             raise CannotRead("a file descriptor above 9")  # which other shells take for a word
         self.at = found.end()
         self.skip_blanks()

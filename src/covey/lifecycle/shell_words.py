@@ -98,7 +98,7 @@ _PLAIN = re.compile(r"[^\s;&|<>()'\"\\$`*?\[\]{}~]+")
 _IN_QUOTES = re.compile(r"[^\"\\$`]+")
 _IN_BODY = re.compile(r"[^\\$`]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*!\-_]")
-_IN_SUM = r"(?:[\w \t+*/%=!&|^~?:,-]|[$<>](?!\())"
+_IN_SUM = r"(?:[A-Za-z0-9_ \t+*/%=!&|^~?:,-]|[$<>](?!\())"
 _SUM = re.compile(rf"\(\((?:{_IN_SUM}|\((?:{_IN_SUM}|\({_IN_SUM}*\))*\))*\)\)")
 """Arithmetic with nothing in it that runs, and brackets that cannot be taken for subshells."""
 _ANSI = re.compile(
@@ -106,7 +106,7 @@ _ANSI = re.compile(
 )
 _ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _BACKQUOTES = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
-_MAYBE_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\Z")
+_MAYBE_SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 WORD_ENDS = frozenset(" \t\n;&|<>()")
 
 
@@ -173,7 +173,7 @@ class Scanner:
 
     def _special(self, growing: _Growing, char: str) -> None:
         """An unquoted character that may mean something, or a blank that is not ASCII."""
-        before = self.text[self.at - 1] if self.at else ""
+        before = growing.pieces[-1][-1:] if growing.pieces else ""
         self.at += 1
         if char in "*?[":
             if char == "[" and growing.bare and growing.head < 0 and _MAYBE_SUBSCRIPT.match("".join(growing.pieces)):
@@ -203,6 +203,8 @@ class Scanner:
         elif char == "\\":
             self.at += 2
             if self.looking_at_line_end(start):
+                if growing.braces:
+                    raise CannotRead("a line that goes on in braces")
                 self.join_lines()
             else:
                 growing.add(self.text[start + 1 : self.at])

@@ -210,7 +210,7 @@ def _after_option(words: Words, *options: str) -> Iterator[Inner]:
 def _find(words: Words) -> Iterator[Inner]:
     for at, word in enumerate(words):
         if _may_be_option(word) or word.text in ("-exec", "-execdir", "-ok", "-okdir"):
-            end = _end_of_exec(words, at + 1)
+            end = end_of_exec(words, at + 1)
             if words[at + 1 : end]:
                 yield Inner(tuple(_filled_in(word) for word in words[at + 1 : end]))
 
@@ -220,6 +220,8 @@ def _filled_in(word: Word) -> Word:
 
     That path does not lead out of where `find` looks, and neither does one below it; the text around it may.
     """
+    if word.kind is Kind.GLOB and ".." in word.text.split("/"):
+        return replace(word, kind=Kind.UNKNOWN)  # a directory may be named {}
     if "{}" not in word.text or not word.known:
         return word
     is_path = word.text == "{}" or (
@@ -233,7 +235,8 @@ def _may_be_option(word: Word) -> bool:
     return word.head[:1] == "-" if word.kind is Kind.GLOB else not word.known and "-" in word.text
 
 
-def _end_of_exec(words: Sequence[Word], start: int) -> int:
+def end_of_exec(words: Sequence[Word], start: int) -> int:
+    """Where the command of an `-exec` ends, which begins at `start`."""
     for at in range(start, len(words)):
         if words[at].text == ";" or (words[at].text == "+" and words[at - 1].text == "{}"):
             return at

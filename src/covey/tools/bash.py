@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 
 from covey.lifecycle.permissions import Wish
+from covey.lifecycle.safe_paths import Repository
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
-from covey.tools.git_guard import in_bare_repository
+from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
 from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
@@ -64,8 +65,8 @@ class Bash(Tool[BashParams]):
 
     def wish(self, params: BashParams, context: ToolContext) -> Wish:
         cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
-        bare = "git" in params.command and in_bare_repository(context.root)
-        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd, in_bare_repository=bare)
+        repository = repository_of(context.root) if "git" in params.command else Repository.OWN
+        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd, repository=repository)
 
     def describe(self, params: BashParams, context: ToolContext) -> str:
         # The command itself, never the model's words about it: those are in the preview, beside it.

@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from covey.lifecycle.safe_paths import Repository
+
 _BARE_PARTS = ("objects", "refs", "commondir")
 
 
@@ -25,11 +27,11 @@ def guarded(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def in_bare_repository(directory: Path) -> bool:
-    """Whether git, called in this directory, would step into a bare repository: for older ones, which know no guard."""
+def repository_of(directory: Path) -> Repository:
+    """Which repository git would use in this directory. Older ones also step into a bare one, in spite of the guard."""
     for above in (directory, *directory.parents):
         if os.path.lexists(above / ".git"):
-            return False
+            return Repository.OWN if above == directory else Repository.ABOVE
         if os.path.lexists(above / "HEAD") and any(os.path.lexists(above / part) for part in _BARE_PARTS):
-            return True
-    return False
+            return Repository.FOREIGN
+    return Repository.OWN
