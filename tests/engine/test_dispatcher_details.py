@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.engine import closing
+from covey.engine import last_words
 from covey.engine.dispatcher import Dispatcher
-from covey.engine.last_words import Ending
+from covey.engine.last_words import LastWords
 from covey.engine.recorder import Batch
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.errors import Conflict
@@ -247,10 +247,10 @@ async def test_nothing_is_written_about_a_run_before_it_is_certain_that_the_id_i
 
 @pytest.fixture
 def speechless(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> Ending:
+    def broken(*_: object) -> LastWords:
         raise ValueError("a bug of ours")
 
-    monkeypatch.setattr(closing, "_ending", broken)
+    monkeypatch.setattr(last_words, "_filled", broken)
 
 
 @pytest.mark.usefixtures("speechless")

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from covey.engine import last_words
-from covey.engine.last_words import INTERRUPTED, Ending, close_turn, cut_off, drop, end_folded
+from covey.engine.last_words import INTERRUPTED, LastWords, close_turn, cut_off, drop, end_folded
 from covey.engine.recorder import Batch
 from covey.engine.world import World
 from covey.lifecycle import history
@@ -81,9 +81,9 @@ ENDS: dict[Outcome, tuple[FinishPart, str]] = {
 """How the answer is finished, and what an open call is told."""
 
 
-def ending(outcome: Outcome, **more: Any) -> Ending:
+def ending(outcome: Outcome, **more: Any) -> LastWords:
     error = "oh" if outcome in (Outcome.FAILED, Outcome.INTERRUPTED) else ""
-    return Ending(run(), outcome, error, usage=USAGE, session_title="t", **more)
+    return LastWords(run(), outcome, error, usage=USAGE, session_title="t", **more)
 
 
 def closing(call_id: str, why: str) -> tuple[ToolResultPart, ...]:
@@ -109,7 +109,7 @@ def test_an_answer_that_was_cut_short_says_how_and_its_calls_get_results(outcome
 
 def test_an_answer_says_that_a_shutdown_stopped_it() -> None:
     batch = Batch()
-    close_turn(Ending(run(cancelled_by="shutdown"), Outcome.CANCELLED, answer=ANSWER), batch, world())
+    close_turn(LastWords(run(cancelled_by="shutdown"), Outcome.CANCELLED, answer=ANSWER), batch, world())
     (answer,) = messages(batch)
     assert answer.parts[-1] == finish("canceled", NOW, message="Stopped by a shutdown")
 
@@ -178,7 +178,7 @@ def test_people_are_told_of_an_end_and_of_a_failure(outcome: Outcome, auth: bool
 def test_a_session_without_a_title_has_none_in_a_notice() -> None:
     for outcome in (Outcome.COMPLETED, Outcome.FAILED):
         batch = Batch()
-        close_turn(Ending(run(), outcome, "oh"), batch, world())
+        close_turn(LastWords(run(), outcome, "oh"), batch, world())
         notice = batch.events[-1].payload
         assert isinstance(notice, AgentEvent)
         assert notice.session_title is None
@@ -209,8 +209,8 @@ def test_the_ended_run_and_its_terminal_event_agree(outcome: Outcome) -> None:
 def test_a_crash_leaves_the_last_answer_and_its_open_calls_to_close() -> None:
     first = message("a", "assistant", call("c0"), finish("tool_use"))
     summary = message("d", "assistant", finish("end_turn"), is_summary_message=True)
-    found = cut_off(Ending(run(), Outcome.INTERRUPTED), [message("u", "user"), first, ANSWER, summary])
-    assert found == Ending(
+    found = cut_off(LastWords(run(), Outcome.INTERRUPTED), [message("u", "user"), first, ANSWER, summary])
+    assert found == LastWords(
         run(), Outcome.INTERRUPTED, INTERRUPTED, answer=ANSWER, open_calls=history.open_calls([first, ANSWER])
     )
     assert [left.id for left in found.open_calls] == ["c0", "c1"]
@@ -218,12 +218,12 @@ def test_a_crash_leaves_the_last_answer_and_its_open_calls_to_close() -> None:
 
 def test_a_summary_that_a_crash_cut_off_is_finished_by_it() -> None:
     half = message("d", "assistant", text("we "), is_summary_message=True)
-    assert cut_off(Ending(run(), Outcome.INTERRUPTED), [ANSWER, half]).answer == half
+    assert cut_off(LastWords(run(), Outcome.INTERRUPTED), [ANSWER, half]).answer == half
 
 
 def test_a_run_that_was_cancelled_before_the_crash_has_no_error() -> None:
-    found = cut_off(Ending(run(), Outcome.CANCELLED, "oh"), [message("u", "user")])
-    assert found == Ending(run(), Outcome.CANCELLED, open_calls=[])
+    found = cut_off(LastWords(run(), Outcome.CANCELLED, "oh"), [message("u", "user")])
+    assert found == LastWords(run(), Outcome.CANCELLED, open_calls=[])
 
 
 # ── runs that never had a turn of their own ──

@@ -181,7 +181,7 @@ async def test_what_a_cancelled_agent_has_cost_counts_and_is_not_kept_for_ever(t
         await engine.cancel()
         await engine.ended("a")
         assert child_of(engine).cost == 2.0
-        assert engine.workspace.endings._wanted == {}
+        assert engine.workspace.waiters._wanted == {}
         assert engine.workspace.sessions.get(engine.session_id).cost == 3.0
 
 

@@ -13,7 +13,7 @@ from covey.config.schema import ConfigError
 from covey.engine import answer_writer
 from covey.engine import turn as turn_module
 from covey.engine.dispatcher import Dispatcher
-from covey.engine.last_words import Ending
+from covey.engine.last_words import LastWords
 from covey.engine.recorder import Batch
 from covey.engine.speaker import Speaker
 from covey.lifecycle import history
@@ -151,15 +151,15 @@ async def test_a_bug_in_the_last_words_does_not_strand_the_lane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(tmp_path) as engine:
-        works = turn_module.Turn.ending
+        works = turn_module.Turn.last_words
         broken = iter([True])
 
-        def ending(self: turn_module.Turn, known: Ending) -> Ending:
+        def ending(self: turn_module.Turn, known: LastWords) -> LastWords:
             if next(broken, False):
                 raise RuntimeError("a bug of ours")
             return works(self, known)
 
-        monkeypatch.setattr(turn_module.Turn, "ending", ending)
+        monkeypatch.setattr(turn_module.Turn, "last_words", ending)
         await engine.post("a", "a")
         await engine.post("b", "b")
         async with asyncio.timeout(10):

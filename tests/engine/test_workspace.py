@@ -205,7 +205,7 @@ async def test_waiting_ends_with_the_run_and_leaves_nothing_behind(tmp_path: Pat
         gate.open()
         assert [(await within(task)).state for task in waiting[1:]] == ["completed", "completed"]
         assert (await engine.workspace.run("a", 60)).state == "completed"
-        assert engine.workspace.endings._waiters == {}
+        assert engine.workspace.waiters._waiters == {}
 
 
 async def test_a_run_whose_end_is_decided_but_not_written_is_waited_for(tmp_path: Path) -> None:

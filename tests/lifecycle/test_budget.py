@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.lifecycle.budget import LOOP_REPEATS, LOOP_WINDOW, LoopGuard, Price
+from covey.lifecycle.budget import LOOP_REPEATS, LOOP_WINDOW, Bounds, LoopGuard, Price, Purse
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Usage
 
@@ -52,3 +52,39 @@ def test_what_is_long_ago_is_forgotten() -> None:
     for number in range(LOOP_WINDOW):
         guard.saw("view", str(number), "")
     assert not guard.saw("bash", "ls", "a")
+
+
+# ── one purse for a run and all that work for it ──
+
+
+def purse(run: float = 0.0, session: float = 0.0, before: float = 0.0, owner: Purse | None = None) -> Purse:
+    return Purse(lambda: (Bounds(run, session), before), owner)
+
+
+def test_what_an_agent_spends_is_spent_by_all_that_it_works_for() -> None:
+    root = purse(run=1.0)
+    agent = purse(owner=root)
+    agents_agent = purse(owner=agent)
+    agents_agent.spend(0.25)
+    agent.spend(0.5)
+    assert (root.spent, agent.spent, agents_agent.spent) == (0.75, 0.75, 0.25)
+    assert not root.is_empty and agents_agent.refusal() == ""
+    root.spend(0.25)
+    assert root.is_empty and agent.is_empty and agents_agent.is_empty
+    assert "this run has cost $1.0000" in root.refusal()
+    assert agent.refusal() == agents_agent.refusal() == "stopped: the run that it works for has spent what it may"
+
+
+def test_an_agent_that_has_spent_its_own_leaves_its_owner_the_rest() -> None:
+    root = purse(run=2.0)
+    agent = purse(run=1.0, owner=root)
+    agent.spend(1.0)
+    assert agent.is_empty and not root.is_empty
+    assert "this run has cost" in agent.refusal()
+    assert root.refusal() == ""
+
+
+def test_what_the_session_had_cost_before_counts() -> None:
+    assert not purse(session=1.0, before=0.9).is_empty
+    assert purse(session=1.0, before=1.0).is_empty
+    assert not purse().is_empty, "no bound"

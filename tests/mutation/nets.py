@@ -66,7 +66,7 @@ NETS: dict[str, tuple[Net, ...]] = {
     "lifecycle/shell_words.py": _SHELL,
     "lifecycle/shell_wrappers.py": _SHELL,
     "lifecycle/undo.py": ((QUICK, "tests.lifecycle.test_undo_rules", "tests.lifecycle.test_undo_details"),),
-    "engine/last_words.py": ((QUICK, "tests.engine.test_last_words_details"),),
+    "engine/last_words.py": ((QUICK, "tests.engine.test_last_words_details"), _REFUSED, _ENGINE),
     "engine/answer_writer.py": (
         (*_PYTEST, "tests/engine/test_answer_writer.py", "tests/engine/test_answer_bounds.py"),
     ),
@@ -77,7 +77,6 @@ NETS: dict[str, tuple[Net, ...]] = {
         _ENGINE,
     ),
     "engine/lane_writer.py": (_REFUSED, _ENGINE),
-    "engine/closing.py": (_REFUSED, _ENGINE),
     "engine/open_runs.py": (("tests.sim.hunt", "shell"), _ENGINE),
     "engine/lanes.py": ((*_PYTEST, "tests/engine/test_lanes.py", "tests/engine/test_dispatcher_details.py"), _ENGINE),
     "store/journal.py": (

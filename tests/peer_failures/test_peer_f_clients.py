@@ -177,7 +177,7 @@ async def test_f7_of_those_who_waited_and_left_nothing_is_kept(tmp_path: Path) -
         await asyncio.wait(waiting)
         gate.open()
         await engine.ended("a")
-        assert engine.workspace.endings._waiters == {}
+        assert engine.workspace.waiters._waiters == {}
 
 
 def request_seen(stream: Stream) -> Any:

@@ -174,7 +174,7 @@ class AgentShell(Shell):
             assert tool.running == 0, f"{tool.name} still runs"
         workspace = self.workspace
         assert not workspace.questions.pending
-        for owner in (workspace.tool_calls._host, workspace.endings):
+        for owner in (workspace.tool_calls._host, workspace.waiters):
             kept = {name: value for name, value in vars(owner).items() if isinstance(value, dict) and value}
             assert not kept, f"{type(owner).__name__} remembers {kept}"
         for row in self.store.sessions("w"):

@@ -12,8 +12,8 @@ from typing import assert_never
 
 from msgspec import structs
 
-from covey.engine import closing, last_words
-from covey.engine.lane_writer import Ended, LaneWriter
+from covey.engine import last_words
+from covey.engine.lane_writer import LaneWriter, UnwrittenEnd
 from covey.engine.messages import user_message
 from covey.engine.open_runs import Entry, OpenRuns
 from covey.engine.recorder import Batch, confirmed
@@ -251,7 +251,7 @@ class Dispatcher:
     ) -> asyncio.Future[None]:
         """Write a ruling as one change; then start and stop what it says."""
         batch = batch or Batch()
-        ends: list[Ended] = []
+        ends: list[UnwrittenEnd] = []
         host: RunComplete | None = None
         for decision in decisions:
             match decision:
@@ -333,9 +333,9 @@ class Dispatcher:
             self._turn = None
         if self._open[run_id].is_unsaid:
             self._open_turn(run_id, batch)
-        return closing.close(self._open.run(run_id), outcome, turn, leftover, batch, self._parts)
+        return last_words.compose(self._open.run(run_id), outcome, turn, leftover, batch, self._parts)
 
-    def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> Ended:
+    def _end(self, run_id: str, last: tuple[Run, RunComplete], batch: Batch) -> UnwrittenEnd:
         batch.end_run(*last)
         return self._open.end(run_id, *last)
 

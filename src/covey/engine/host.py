@@ -9,46 +9,35 @@ from typing import Protocol
 
 import msgspec
 
-from covey.engine.endings import Endings
 from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder
+from covey.engine.run_waiters import RunWaiters
 from covey.engine.sessions import SessionBook
 from covey.engine.world import World
+from covey.lifecycle.budget import Purse
 from covey.protocol.errors import CoveyError
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, RunComplete, RunOptions
 from covey.tools.base import Question, Todo, ToolContext, ToolFailed
 
-DELEGATES_AT_ONCE = 4
-"""Agents of one run at the same time; further ones wait. Each of them calls the model on its own."""
 TITLE_LENGTH = 60
 
 
 class Working(Protocol):
     """A turn, as those see it who work for it."""
 
+    purse: Purse
+    agents_at_once: asyncio.Semaphore
+
     @property
     def wished(self) -> RunOptions: ...
-
-    @property
-    def cost(self) -> float:
-        """Dollars, up to now."""
-        ...
-
-    def left_to_spend(self) -> float | None:
-        """Dollars that whoever works for this run may cost; None: there is no bound."""
-        ...
-
-    def pay(self, dollars: float) -> None:
-        """Somebody has worked for this run."""
-        ...
 
 
 class Lanes(Protocol):
     """The workspace, as far as an agent needs it that works in a session of its own."""
 
-    endings: Endings
+    waiters: RunWaiters
 
     async def create_child(self, parent_session_id: str, title: str) -> Session: ...
 
@@ -70,9 +59,8 @@ class EngineHost:
         self._sessions = sessions
         self._recorder = recorder
         self._questions = questions
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._delegates: dict[str, set[str]] = {}
-        """For each run, those that work for it right now, or wait for their turn to."""
+        self._purses: dict[str, Purse] = {}
+        """For each run of an agent, the money of the run that sent it."""
         self._principals: dict[str, tuple[str, str]] = {}
         """For each run of an agent, the session and the run that it works for."""
 
@@ -91,17 +79,9 @@ class EngineHost:
 
     # ── agents ──
 
-    def cost_of_delegates(self, run_id: str) -> float:
-        """What those have cost that work for a run right now. What the others did is paid."""
-        turns = (self._lanes.turn_of(delegate) for delegate in self._delegates.get(run_id, ()))
-        return sum(turn.cost for turn in turns if turn)
-
-    def is_poor(self, run_id: str) -> bool:
-        """Whether a run works for one that has spent what it may."""
-        _, principal = self._principals.get(run_id, ("", ""))
-        turn = self._lanes.turn_of(principal) if principal else None
-        left = turn.left_to_spend() if turn else None
-        return left is not None and left <= 0
+    def purse_of_principal(self, run_id: str) -> Purse | None:
+        """The money that a run spends beside its own: that of the run which sent it."""
+        return self._purses.get(run_id)
 
     def is_delegate(self, session_id: str) -> bool:
         """Whether what happens in a session is on behalf of another one."""
@@ -113,40 +93,39 @@ class EngineHost:
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         """Run the prompt as a run of its own in a child session. Cancelling this cancels it, and waits for its end."""
-        run_id, delegate = context.run_id, self._world.new_id()
-        slots = self._slots.setdefault(run_id, asyncio.Semaphore(DELEGATES_AT_ONCE))
-        self._delegates.setdefault(run_id, set()).add(delegate)
+        turn = self._lanes.turn_of(context.run_id)
+        if turn is None:
+            raise ToolFailed("No agent could be sent: the run has ended.")
         try:
-            async with slots:
-                terminal = await self._delegate(context, prompt, delegate)
+            async with turn.agents_at_once:
+                terminal = await self._delegate(context, prompt, turn)
         except CoveyError as error:  # the workspace is closing, or the disk is full
             raise ToolFailed(f"No agent could be sent: {error}.") from None
-        finally:
-            self._delegates[run_id].discard(delegate)
-            if not self._delegates[run_id]:
-                del self._delegates[run_id], self._slots[run_id]
         if terminal.text and terminal.outcome == "completed":
             return terminal.text
         raise ToolFailed(f"The agent gave no answer: {terminal.error or f'it was {terminal.outcome}'}.")
 
-    async def _delegate(self, context: ToolContext, prompt: str, run_id: str) -> RunComplete:
-        turn = self._lanes.turn_of(context.run_id)
-        left = turn.left_to_spend() if turn else None
-        if left is not None and left <= 0:
+    async def _delegate(self, context: ToolContext, prompt: str, turn: Working) -> RunComplete:
+        """With the model, the freedom and the money of whoever sends it."""
+        if turn.purse.is_empty:
             raise ToolFailed("There is no money left for an agent: go on without one.")
         child = await self._lanes.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
-        request = PostPrompt(session_id=child.id, prompt=prompt, run_id=run_id, plan=True)
-        if turn:  # with the model and the freedom of whoever sends it
-            request = msgspec.structs.replace(request, model=turn.wished.model, yolo=turn.wished.yolo)
-        self._principals[run_id] = self.principal(context)
-        ended = self._lanes.endings.terminal(run_id)
+        request = PostPrompt(
+            session_id=child.id,
+            prompt=prompt,
+            run_id=self._world.new_id(),
+            plan=True,
+            model=turn.wished.model,
+            yolo=turn.wished.yolo,
+        )
+        run_id = request.run_id
+        self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse
+        ended = self._lanes.waiters.terminal(run_id)
         try:
             return await self._ended(request, ended)
         finally:
-            self._lanes.endings.forget(run_id)
-            del self._principals[run_id]
-            if turn and ended.done() and not ended.cancelled() and (usage := ended.result().usage):
-                turn.pay(usage.cost)
+            self._lanes.waiters.forget(run_id)
+            del self._principals[run_id], self._purses[run_id]
 
     async def _ended(self, request: PostPrompt, ended: asyncio.Future[RunComplete]) -> RunComplete:
         posting = asyncio.ensure_future(self._lanes.post_for_agent(request))

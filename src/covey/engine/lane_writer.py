@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 from covey.engine import last_words
-from covey.engine.closing import ending_of
 from covey.engine.messages import user_message
 from covey.engine.recorder import Batch
 from covey.engine.turn import TurnParts
@@ -32,7 +31,7 @@ WAITS_S = (0.0, 0.25, 1.0, 5.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class UnwrittenEnd:
     """An end that is to be written: the run's row before it, and what is told."""
 
     row: RunRow
@@ -43,7 +42,7 @@ class Ended:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ruling:
     batch: Batch
-    ends: Sequence[Ended]
+    ends: Sequence[UnwrittenEnd]
     begun: str
     """The run that it starts; '' for none."""
     done: asyncio.Future[None]
@@ -73,7 +72,7 @@ class LaneWriter:
         """Try once more what is refused, then leave it to the next start."""
         self._closing.set()
 
-    def write(self, batch: Batch, ends: Sequence[Ended], begun: str) -> asyncio.Future[None]:
+    def write(self, batch: Batch, ends: Sequence[UnwrittenEnd], begun: str) -> asyncio.Future[None]:
         """Write a ruling; the future is done when it is told, or fails if it is refused and ended nothing."""
         ruling = _Ruling(batch, ends, begun, asyncio.get_running_loop().create_future())
         self._unwritten.add(ruling.done)
@@ -111,7 +110,7 @@ class LaneWriter:
         for each in behind:
             self._hand_in(each)
 
-    async def _end_anew(self, refused: Sequence[Ended], why: Exception) -> bool:
+    async def _end_anew(self, refused: Sequence[UnwrittenEnd], why: Exception) -> bool:
         """Write ends anew until the store takes them, or there is no more time."""
         for wait_s in chain(WAITS_S, repeat(WAITS_S[-1])):
             with contextlib.suppress(TimeoutError):
@@ -144,7 +143,7 @@ def _run_of(write: Write) -> str | None:
     return None
 
 
-async def _made_anew(refused: Sequence[Ended], why: Exception, parts: TurnParts) -> Batch:
+async def _made_anew(refused: Sequence[UnwrittenEnd], why: Exception, parts: TurnParts) -> Batch:
     batch = Batch()
     messages = await parts.read_messages(refused[0].run.session_id)
     host: RunComplete | None = None
@@ -161,12 +160,12 @@ async def _made_anew(refused: Sequence[Ended], why: Exception, parts: TurnParts)
 
 
 def _as_stored(
-    end: Ended, stored: Sequence[Message], why: Exception, batch: Batch, parts: TurnParts
+    end: UnwrittenEnd, stored: Sequence[Message], why: Exception, batch: Batch, parts: TurnParts
 ) -> tuple[Run, RunComplete]:
     """The end of a turn, with no more of its words than the store has taken."""
     if not any(message.role == "user" for message in stored):
         batch.add_message(user_message(end.row.run, end.row.attachments, parts.world))
     outcome = Outcome.CANCELLED if end.terminal.cancelled else Outcome.FAILED
     error = "" if end.terminal.cancelled else f"how this run ended could not be written: {why}"
-    ending = last_words.cut_off(ending_of(end.row.run, outcome, parts), stored)
-    return last_words.close_turn(replace(ending, error=error, usage=end.terminal.usage), batch, parts.world)
+    words = last_words.cut_off(last_words.known_of(end.row.run, outcome, parts), stored)
+    return last_words.close_turn(replace(words, error=error, usage=end.terminal.usage), batch, parts.world)

@@ -5,8 +5,10 @@ Whatever happened, the answer gets a finish reason and every tool call a result 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -28,6 +30,11 @@ from covey.protocol.messages import (
 )
 from covey.protocol.runs import Run, RunComplete, Usage
 
+if TYPE_CHECKING:
+    from covey.engine.turn import Turn, TurnParts
+
+log = logging.getLogger(__name__)
+
 INTERRUPTED = "The server stopped while this run was active."
 
 _WHY: dict[Outcome, str] = {
@@ -39,7 +46,7 @@ _WHY: dict[Outcome, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class LastWords:
     """How a turn ended, and what is left to close."""
 
     run: Run
@@ -57,28 +64,67 @@ class Ending:
     session_title: str = ""
 
 
-def close_turn(ending: Ending, batch: Batch, world: World) -> tuple[Run, RunComplete]:
+def compose(
+    run: Run, outcome: Outcome, turn: Turn | None, leftover: Sequence[Message], batch: Batch, parts: TurnParts
+) -> tuple[Run, RunComplete]:
+    """Last words: of the turn under way, of one that a crash cut off, or of one cancelled on entry."""
+    try:
+        words = _filled(known_of(run, outcome, parts), turn, leftover, batch, parts)
+    except Exception as error:  # a bug of ours must not keep a run from ending
+        log.exception("the last words of run %s could not be composed", run.run_id)
+        outcome = outcome if outcome is Outcome.CANCELLED else Outcome.FAILED
+        answer = turn.reply.message(parts.world.now_s()) if turn and turn.reply else None
+        text = "" if outcome is Outcome.CANCELLED else f"internal error: {error!r}"
+        words = LastWords(run, outcome, error=text, answer=answer)
+    return close_turn(words, batch, parts.world)
+
+
+def known_of(run: Run, outcome: Outcome, parts: TurnParts) -> LastWords:
+    """How a run ended, before anything is known of its answer but who would have given it."""
+    choice = parts.agent.known_choice(parts.model_of(run))
+    return (
+        LastWords(run, outcome, model=choice.model.id, provider=choice.provider_id)
+        if choice
+        else LastWords(run, outcome)
+    )
+
+
+def _filled(
+    words: LastWords, turn: Turn | None, leftover: Sequence[Message], batch: Batch, parts: TurnParts
+) -> LastWords:
+    if turn:
+        words = turn.last_words(words)
+        session = parts.sessions.spend(words.run.session_id, turn.speaker.last_usage, turn.usage)
+        if session:
+            batch.update_session(session)
+            words = replace(words, session_title=session.title)
+    elif words.run.state == "active":
+        words = cut_off(words, leftover)
+    return words
+
+
+def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunComplete]:
     """Add a turn's last words to `batch`; gives the ended run and its terminal event, which come last."""
-    run = ending.run
-    answer = _finished(ending, world)
-    if ending.answer is None:
+    run = words.run
+    answer = _finished(words, world)
+    if words.answer is None:
         batch.add_message(answer)
     else:
         batch.update_message(answer)
-    for call in ending.open_calls:
-        result = history.closing_result(call, _WHY[ending.outcome])
+    for call in words.open_calls:
+        result = history.closing_result(call, _WHY[words.outcome])
         batch.add_message(tool_message(result, run, world))
-    if notice := _notice(ending):
+    if notice := _notice(words):
         batch.events.append(created(notice))
-    return _terminal(ending, answer, world)
+    return _terminal(words, answer, world)
 
 
-def cut_off(ending: Ending, messages: Sequence[Message]) -> Ending:
+def cut_off(words: LastWords, messages: Sequence[Message]) -> LastWords:
     """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
     answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
     return replace(
-        ending,
-        error=INTERRUPTED if ending.outcome is Outcome.INTERRUPTED else "",
+        words,
+        error=INTERRUPTED if words.outcome is Outcome.INTERRUPTED else "",
         answer=answers[-1] if answers else None,
         open_calls=history.open_calls(messages),
     )
@@ -89,16 +135,16 @@ def _is_whole_summary(message: Message) -> bool:
     return message.is_summary_message and message.finish is not None
 
 
-def _finished(ending: Ending, world: World) -> Message:
+def _finished(words: LastWords, world: World) -> Message:
     """The answer with a finish reason that tells how the turn ended."""
     now = world.now_s()
-    answer = ending.answer or empty_answer(ending.run, world, model=ending.model, provider=ending.provider)
-    if ending.outcome is Outcome.COMPLETED:
+    answer = words.answer or empty_answer(words.run, world, model=words.model, provider=words.provider)
+    if words.outcome is Outcome.COMPLETED:
         return answer
-    reason: FinishReason = "canceled" if ending.outcome is Outcome.CANCELLED else "error"
-    words = history.finish_words(ending.outcome.value, ending.run.cancelled_by)
-    finish = Finish(reason=reason, time=now, message=words, details=ending.error or None)
-    until = None if ending.outcome is Outcome.INTERRUPTED else now  # nobody saw when a crash ended a thought
+    reason: FinishReason = "canceled" if words.outcome is Outcome.CANCELLED else "error"
+    for_people = history.finish_words(words.outcome.value, words.run.cancelled_by)
+    finish = Finish(reason=reason, time=now, message=for_people, details=words.error or None)
+    until = None if words.outcome is Outcome.INTERRUPTED else now  # nobody saw when a crash ended a thought
     parts = tuple(_closed(part, until) for part in answer.parts if not isinstance(part, FinishPart))
     return structs.replace(answer, parts=(*parts, FinishPart(data=finish)), updated_at=now)
 
@@ -113,46 +159,46 @@ def _closed(part: Part, until: int | None) -> Part:
     return part
 
 
-def _notice(ending: Ending) -> AgentEvent | None:
+def _notice(words: LastWords) -> AgentEvent | None:
     """What v1 clients show people. A cancel is not an error (R5), and an interruption is told by the terminal event."""
-    run = ending.run
-    title = ending.session_title or None
-    match ending.outcome:
+    run = words.run
+    title = words.session_title or None
+    match words.outcome:
         case Outcome.COMPLETED:
             return AgentEvent(type="agent_finished", session_id=run.session_id, run_id=run.run_id, session_title=title)
         case Outcome.FAILED:
             return AgentEvent(
-                type="re_authenticate" if ending.auth else "error",
+                type="re_authenticate" if words.auth else "error",
                 session_id=run.session_id,
                 run_id=run.run_id,
                 session_title=title,
-                error=ending.error,
+                error=words.error,
             )
     return None
 
 
-def _terminal(ending: Ending, answer: Message, world: World) -> tuple[Run, RunComplete]:
-    run = ending.run
-    text = answer.text if ending.outcome is Outcome.COMPLETED else (answer.text or None)
+def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, RunComplete]:
+    run = words.run
+    text = answer.text if words.outcome is Outcome.COMPLETED else (answer.text or None)
     ended = structs.replace(
         run,
-        state=ending.outcome.value,
+        state=words.outcome.value,
         ended_at=world.now(),
         waiting_on=None,
         last_progress_at=None,
         message_id=answer.id,
         text=text,
-        error=ending.error or None,
+        error=words.error or None,
     )
     terminal = RunComplete(
         session_id=run.session_id,
         run_id=run.run_id,
         message_id=answer.id,
         text=text,
-        error=ending.error or None,
-        cancelled=ending.outcome is Outcome.CANCELLED,
-        interrupted=ending.outcome is Outcome.INTERRUPTED,
-        usage=ending.usage,
+        error=words.error or None,
+        cancelled=words.outcome is Outcome.CANCELLED,
+        interrupted=words.outcome is Outcome.INTERRUPTED,
+        usage=words.usage,
     )
     return ended, terminal
 

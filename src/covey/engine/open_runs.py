@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from covey.engine.lane_writer import Ended
+from covey.engine.lane_writer import UnwrittenEnd
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import RunRow
 
@@ -49,8 +49,8 @@ class OpenRuns:
         """It was never recorded."""
         del self.entries[run_id]
 
-    def end(self, run_id: str, run: Run, terminal: RunComplete) -> Ended:
-        return Ended(self.entries.pop(run_id).row, run, terminal)
+    def end(self, run_id: str, run: Run, terminal: RunComplete) -> UnwrittenEnd:
+        return UnwrittenEnd(self.entries.pop(run_id).row, run, terminal)
 
     def run(self, run_id: str) -> Run:
         return self.entries[run_id].row.run

@@ -14,6 +14,7 @@ from covey.engine.agent import Agent, ReadyModel
 from covey.engine.answer_writer import AnswerWriter
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.world import World
+from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
 from covey.protocol.events import AgentEvent, created
@@ -26,7 +27,7 @@ TOO_MUCH = "No model should say that much at once: ask for less in one go, or ch
 class Speaker:
     """Speaks for one run, with the model that was chosen for it or, if that cannot be reached, with another."""
 
-    def __init__(self, run: Run, world: World, recorder: Recorder, agent: Agent) -> None:
+    def __init__(self, run: Run, world: World, recorder: Recorder, agent: Agent, purse: Purse) -> None:
         self.reply: Reply | None = None
         """The answer in progress, or the last one."""
         self.usage = Usage()
@@ -37,6 +38,7 @@ class Speaker:
         self._world = world
         self._recorder = recorder
         self._agent = agent
+        self._purse = purse
         self._wanted = ""
         self._model: ReadyModel | None = None
         self._tried: list[str] = []
@@ -114,8 +116,9 @@ class Speaker:
         self.last_progress_at = self._world.now()
 
     def spend(self, usage: Usage) -> None:
-        """Somebody else has worked for this run."""
+        """Something was asked for this run: its tokens and its cost count."""
         self.usage += usage
+        self._purse.spend(usage.cost)
 
     def forget_length(self, tokens: int) -> None:
         """The conversation is short again: this is what the model reads next time."""
@@ -144,7 +147,7 @@ class Speaker:
                     self._take(fact, reply)
         finally:
             used = self.model.price.usage(reply.usage)
-            self.usage += used
+            self.spend(used)
             if used.prompt_tokens or used.completion_tokens:
                 self.last_usage = used
             reply.usage = UsageReported(0, 0)

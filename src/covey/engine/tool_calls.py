@@ -15,6 +15,7 @@ from covey.engine.agent import Agent
 from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.world import World
+from covey.lifecycle.budget import Purse
 from covey.lifecycle.permissions import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
@@ -58,11 +59,9 @@ class ToolCalls:
         """What marks the processes of a run, also after a crash of this server."""
         return f"covey-{self._workspace_id}-{run_id}"
 
-    def cost_of_delegates(self, run_id: str) -> float:
-        return self._host.cost_of_delegates(run_id)
-
-    def is_poor(self, run_id: str) -> bool:
-        return self._host.is_poor(run_id)
+    def purse_of_principal(self, run_id: str) -> Purse | None:
+        """The money of the run which this one works for, if there is one."""
+        return self._host.purse_of_principal(run_id)
 
     def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """The calls of a step in order; those that may run at the same time are together."""

@@ -16,7 +16,7 @@ from msgspec import structs
 from covey.config.schema import ConfigError, LimitSettings
 from covey.engine.agent import Agent
 from covey.engine.file_versions import record_files
-from covey.engine.last_words import Ending
+from covey.engine.last_words import LastWords
 from covey.engine.messages import tool_message
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.sessions import SessionBook
@@ -26,7 +26,7 @@ from covey.engine.title import titled
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.lifecycle import history
-from covey.lifecycle.budget import Bounds, LoopGuard, is_too_long
+from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long
 from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
@@ -35,6 +35,8 @@ from covey.protocol.runs import Run, RunOptions, Usage
 
 log = logging.getLogger(__name__)
 
+AGENTS_AT_ONCE = 4
+"""Agents of one run at the same time; further ones wait. Each of them calls the model on its own."""
 TOO_LONG = "The conversation is too long for the model; it is summarised now."
 
 
@@ -66,13 +68,21 @@ class TurnParts:
         session = self.sessions.find(run.session_id)
         return run.wished.model or (session and session.model) or ""
 
+    def bounds_of(self, run: Run) -> tuple[Bounds, float]:
+        """What a run and its session may cost, and what the session had cost before."""
+        session = self.sessions.find(run.session_id)
+        bounds = Bounds(run.wished.max_cost or self.limits.cost_per_run, self.limits.cost_per_session)
+        return bounds, session.cost if session else 0.0
+
 
 class Turn:
     """The turn of one run. Its public state is what the dispatcher needs to close it, at any moment."""
 
     def __init__(self, run: Run, parts: TurnParts, fold_into: FoldInto) -> None:
         self.run_id = run.run_id
-        self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent)
+        self.purse = Purse(lambda: parts.bounds_of(run), owner=parts.tool_calls.purse_of_principal(run.run_id))
+        self.agents_at_once = asyncio.Semaphore(AGENTS_AT_ONCE)
+        self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent, self.purse)
         self.open_calls: dict[str, ToolCall] = {}
         """The calls of the last answer that have no result yet, by their id."""
         self.error = ""
@@ -145,20 +155,25 @@ class Turn:
             self.error = f"internal error: {type(error).__name__}: {error}"
         return Outcome.FAILED
 
-    def ending(self, ending: Ending) -> Ending:
-        """Complete `ending` with what this turn has to be closed."""
+    def last_words(self, known: LastWords) -> LastWords:
+        """Complete what is known with what this turn has to be closed."""
         answer = self.reply.message(self._parts.world.now_s()) if self.reply else None
-        if ending.outcome is Outcome.COMPLETED:
+        if known.outcome is Outcome.COMPLETED:
             answer = self._summary or answer
         cut_short = answer is not None and not answer.finish
         return replace(
-            ending,
-            error="" if ending.outcome is Outcome.CANCELLED else self.error,
+            known,
+            error="" if known.outcome is Outcome.CANCELLED else self.error,
             auth=self.auth_failed,
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls.values()),
-            usage=self.speaker.usage,
+            usage=self.usage,
         )
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this run, and what it has cost with all that worked for it."""
+        return structs.replace(self.speaker.usage, cost=self.purse.spent)
 
     # ── the body ──
 
@@ -284,29 +299,8 @@ class Turn:
         self.speaker.choose(self._parts.model_of(self._run))
 
     def _check_cost(self) -> None:
-        bounds, spent, before = self._money()
-        if told := bounds.exceeded(spent, before):
-            raise TurnFailed(told)
-        if self._parts.tool_calls.is_poor(self.run_id):
-            raise TurnFailed("stopped: the run that it works for has spent what it may")
-
-    def left_to_spend(self) -> float | None:
-        """Dollars that this run, with all that work for it, may still cost; None: there is no bound."""
-        bounds, spent, before = self._money()
-        return bounds.left(spent + self._parts.tool_calls.cost_of_delegates(self.run_id), before)
-
-    @property
-    def cost(self) -> float:
-        return self.speaker.usage.cost
-
-    def pay(self, dollars: float) -> None:
-        self.speaker.spend(Usage(cost=dollars))
-
-    def _money(self) -> tuple[Bounds, float, float]:
-        """What may be spent, what this run has cost, and what the session had cost before."""
-        limits, session = self._parts.limits, self._parts.sessions.find(self._run.session_id)
-        bounds = Bounds(self.wished.max_cost or limits.cost_per_run, limits.cost_per_session)
-        return bounds, self.speaker.usage.cost, session.cost if session else 0.0
+        if refusal := self.purse.refusal():
+            raise TurnFailed(refusal)
 
     def _is_too_long(self, visible: list[Message]) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""

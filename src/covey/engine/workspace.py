@@ -14,12 +14,12 @@ from covey.config.schema import Config, ConfigError
 from covey.engine import intake, summary
 from covey.engine.agent import Agent
 from covey.engine.dispatcher import Dispatcher, check_same_content
-from covey.engine.endings import Endings
 from covey.engine.host import EngineHost
 from covey.engine.lanes import Lanes
 from covey.engine.permissions import PermissionDesk
 from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder, confirmed
+from covey.engine.run_waiters import RunWaiters
 from covey.engine.sessions import SessionBook
 from covey.engine.shared import Shared, load_config
 from covey.engine.tool_calls import ToolCalls
@@ -78,7 +78,7 @@ class Workspace:
         self._world = shared.world
         self._recorder = Recorder(journal, sessions, self.view)
         self._early = EarlyCancels()
-        self.endings = Endings(self._look_up)
+        self.waiters = RunWaiters(self._look_up)
         self.permissions = PermissionDesk(
             journal, row.id, self._rules(), sessions, self._recorder, skip=yolo, always=self._allow_always
         )
@@ -259,7 +259,7 @@ class Workspace:
 
     async def run(self, run_id: str, wait_s: float = 0.0) -> Run:
         """A run; with `wait_s`, as soon as it has ended, or as it is then."""
-        return await self.endings.run(run_id, wait_s)
+        return await self.waiters.run(run_id, wait_s)
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
@@ -288,7 +288,7 @@ class Workspace:
     def _on_event(self, event: Event) -> None:
         if isinstance(event.payload, RunComplete):
             self.shared.counts[f"runs_ended_{event.payload.outcome}"] += 1
-            self.endings.told(event.payload)
+            self.waiters.ended(event.payload)
 
     # ── being open ──
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from covey.lifecycle.reply import UsageReported
@@ -65,6 +66,39 @@ class Bounds:
         left = [self.run - run_cost] if self.run else []
         left += [self.session - run_cost - session_cost] if self.session else []
         return min(left, default=None)
+
+
+@dataclass(slots=True)
+class Purse:
+    """The money of one run. Whoever works for the run spends it from here too, so that all share one bound."""
+
+    bounds: Callable[[], tuple[Bounds, float]]
+    """What may be spent as things stand, and what the session had cost before."""
+    owner: Purse | None = None
+    """That of the run which this one works for."""
+    spent: float = 0.0
+    """Dollars, with those of all who work for the run."""
+
+    def spend(self, dollars: float) -> None:
+        self.spent += dollars
+        if self.owner:
+            self.owner.spend(dollars)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing may be spent any more, by this run or by one that it works for."""
+        bounds, before = self.bounds()
+        left = bounds.left(self.spent, before)
+        return (left is not None and left <= 0) or (self.owner is not None and self.owner.is_empty)
+
+    def refusal(self) -> str:
+        """Why the run may not go on, for people; empty if it may."""
+        bounds, before = self.bounds()
+        if why := bounds.exceeded(self.spent, before):
+            return why
+        if self.owner and self.owner.is_empty:
+            return "stopped: the run that it works for has spent what it may"
+        return ""
 
 
 @dataclass(slots=True)

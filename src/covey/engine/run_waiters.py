@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from covey.protocol.runs import Run, RunComplete
 
 
-class Endings:
-    """The waiting of one workspace."""
+class RunWaiters:
+    """Those of one workspace."""
 
     def __init__(self, look_up: Callable[[str], Awaitable[Run]]) -> None:
         self._look_up = look_up
@@ -36,7 +36,7 @@ class Endings:
     def forget(self, run_id: str) -> None:
         self._wanted.pop(run_id, None)
 
-    def told(self, terminal: RunComplete) -> None:
+    def ended(self, terminal: RunComplete) -> None:
         """The run has ended: whoever waits for that goes on."""
         self._wake(terminal.run_id)
         wanted = self._wanted.get(terminal.run_id)
