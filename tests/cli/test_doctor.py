@@ -17,11 +17,11 @@ import pytest
 
 from covey.cli import doctor, doctor_rules, exits
 from covey.cli.main import main
+from covey.doctor import repair
+from covey.doctor.oracle_file import NoStore
 from covey.protocol.events import PermissionRequest, created, encode_event
 from covey.server.daemon import _owned
 from covey.server.listener import CannotServe
-from covey.store import repair
-from covey.store.oracle_file import NoStore
 from covey.tools.process_table import TAG
 from tests.cli.conftest import Home, finish, read_until, until
 from tests.support.damages import DAMAGES

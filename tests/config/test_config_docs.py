@@ -26,7 +26,7 @@ from covey.config.schema import (
     ServerSettings,
     ToolSettings,
 )
-from covey.lifecycle.permissions import Rules, Wish, decide
+from covey.permissions.judge import Rules, Wish, decide
 
 PAGE = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

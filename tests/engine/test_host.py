@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from covey.config.schema import ModelSettings, ProviderSettings
-from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import UsageReported
+from covey.permissions.judge import Wish
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import PermissionRequest, QuestionBatchNotification, QuestionBatchRequest
 from covey.protocol.messages import Session

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from covey.config.schema import Config, ModelSettings, ProviderSettings
-from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import UsageReported
+from covey.permissions.judge import Wish
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt

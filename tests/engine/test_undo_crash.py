@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from covey.doctor.oracle import examine
 from covey.protocol.events import File
 from covey.store.base import StoreFailed
-from covey.store.oracle import examine
 from covey.store.sqlite import SqliteStore
 from tests.engine.test_undo import undoing
 from tests.support.engine import within

@@ -26,12 +26,12 @@ KNOWN: dict[str, dict[str, str]] = {
         "if self._checkpoint is None:  →  always": "the second timer finds nothing to save",
     },
     "lifecycle/budget.py": {"LOOP_REPEATS = 5  →  6": "a constant, by one"},
-    "lifecycle/permissions.py": {
+    "permissions/judge.py": {
         "inside = rules.root and wish.subject.startswith(prefix)  →  without wish.subject.startswith(prefix)": (
             "what does not begin with the prefix is not shortened anyway"
         ),
     },
-    "lifecycle/permission_shell.py": {
+    "permissions/lines.py": {
         "if wanted:  →  always": "without patterns nothing is looked at",
         "for spelled in (plain, spell(command.words), plain[plain.find(command.name) :] if command.name else plain):"
         "  →  always the first": "an empty name is found at the beginning",
@@ -40,7 +40,7 @@ KNOWN: dict[str, dict[str, str]] = {
         'if redirect.op.startswith("<<") and redirect.target.kind is Kind.UNKNOWN:'
         "  →  without redirect.op.startswith('<<')": "every other redirection to the unknown is found before",
     },
-    "lifecycle/safe_commands.py": {
+    "permissions/safe_commands.py": {
         r'short = len(words) == 1 and words[0].known and re.fullmatch(r"\d{1,2}(?:\.\d+)?s?", words[0].text)'
         "  →  without words[0].known": "what is not known is not all digits",
         r'return "" if words and re.fullmatch(r"-[eux]*(?:[eux]|o pipefail)(?: -o pipefail)?", text) else ARGUMENT'
@@ -54,19 +54,19 @@ KNOWN: dict[str, dict[str, str]] = {
         ),
         "at = _end_of_exec(words, at + 1)  →  without the right": "the option itself is not the end",
     },
-    "lifecycle/safe_git.py": {
+    "permissions/safe_git.py": {
         '_LOG = Spec(short="pursziRwbaEFPicqmtMCDgW", valued="nSGULl", long=_SHOW, paths=True)  →  without paths': (
             "it is the default"
         ),
     },
-    "lifecycle/safe_options.py": {
+    "permissions/safe_options.py": {
         'if word.known and word.text == "--":  →  without word.known': "what is not known has another character",
         "return 0 if name in spec.long.split() else -1  →  2": "below zero is below zero",
         "return -1  →  2": "below zero is below zero",
         "if letter not in (spec.short or \"\") and not letter.isdigit():  →  without ''": "for the sake of types only",
         "if value and (found := place.problem(Word(value, word.kind))):  →  without value": "nothing speaks against ''",
     },
-    "lifecycle/safe_paths.py": {
+    "permissions/safe_paths.py": {
         'return SECRET if any(is_secret(part, globs=globs) for parts in found for part in parts or ()) else ""'
         "  →  without ()": "for the sake of types only",
         'if part == ".." or (part[:1] == "." and _GLOB.search(part) and fnmatchcase("..", part)):'
@@ -76,7 +76,7 @@ KNOWN: dict[str, dict[str, str]] = {
         ),
         "if not cwd:  →  never": "an empty path is the root",
     },
-    "lifecycle/shell.py": {
+    "permissions/shell.py": {
         "MAX_LENGTH = 32_768  →  32769": "a constant, by one",
         "MAX_COMMANDS = 300  →  301": "a constant, by one",
         "_LEVELS_PER_TEXT = 5  →  6": "a constant, by one",
@@ -87,7 +87,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "inner = _Parser(body, self.depth + 1)  →  without the right": "a bound, by one",
         "inner = _Parser(body, self.depth + 1)  →  2": "a bound, by one",
     },
-    "lifecycle/shell_commands.py": {
+    "permissions/shell_commands.py": {
         r'return not (self.target.known and re.fullmatch(r"\d+-?|-", self.target.text))'
         "  →  without self.target.known": "what is not known has another character",
         'return ">" in self.op and not (self.target.known and self.target.text == "/dev/null")'
@@ -96,7 +96,7 @@ KNOWN: dict[str, dict[str, str]] = {
         'return self.op[0] == "<" and not (self.target.known and self.target.text == "/dev/null")'
         "  →  without self.target.known": "what is not known has another character",
     },
-    "lifecycle/shell_grammar.py": {
+    "permissions/shell_grammar.py": {
         "self.skip_blanks()  →  left out": "the pipeline before has passed them",
         "self.skip_blanks()  →  left out #3": "every command has passed them",
         "self.skip_blanks()  →  left out #4": "every command has passed them",
@@ -107,7 +107,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "words.append(Word(operator, bare=False, head=operator))  →  True": "no operator is a keyword",
         "words.append(Word(operator, bare=False, head=operator))  →  without head": "only a pattern's is looked at",
     },
-    "lifecycle/shell_redirects.py": {
+    "permissions/shell_redirects.py": {
         "def __init__(self, text: str, depth: int = 0) -> None:  →  1": "a bound, by one",
         "self._announced = self._separated = 0  →  1": "it counts only whether it has grown",
         "self._announced += 1  →  2": "it counts only whether it has grown",
@@ -117,7 +117,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "self.at = len(self.text) if end < 0 else end  →  LtE": "before the line end there is the comment",
         "self.at = len(self.text) if end < 0 else end  →  1": "before the line end there is the comment",
     },
-    "lifecycle/shell_words.py": {
+    "permissions/shell_words.py": {
         "MAX_DEPTH = 30  →  31": "a constant, by one",
         "UNKNOWN = 4  →  5": "only the order of kinds counts",
         "return Word(text, head=text)  →  without head": "only a pattern's is looked at",
@@ -141,7 +141,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "if end < 0:  →  1": "the end of a quote is behind its beginning",
         "if self.depth > MAX_DEPTH:  →  GtE": "a bound, by one",
     },
-    "lifecycle/shell_wrappers.py": {
+    "permissions/shell_wrappers.py": {
         'if word.text[:1] != "-":  →  never': "what has no dash is among no options; it only takes longer",
         'elif name in _RUNNERS and len(words) > 2 and words[1].text == "run":  →  GtE': "then there is nothing to run",
         'if name in _WRAPPERS and not (name == "command" and words[1:] and words[1].text in ("-v", "-V")):  →  2': (

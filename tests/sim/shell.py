@@ -18,9 +18,9 @@ from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSe
 from covey.engine.shared import Shared
 from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
-from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelFailed, ModelRequest
+from covey.permissions.judge import Wish
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt

@@ -19,9 +19,9 @@ from covey.config.schema import LimitSettings, ModelChoice, ModelSettings, Provi
 from covey.engine import agent as engine_agent
 from covey.engine.workspace import Workspace
 from covey.lifecycle import history
-from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest
+from covey.permissions.judge import Wish
 from covey.protocol.errors import Conflict, NotFound
 from covey.protocol.messages import Message
 from covey.protocol.requests import QuestionResponse, UndoTurns

@@ -11,6 +11,8 @@ import apsw
 import pytest
 from msgspec import structs
 
+from covey.doctor.oracle import examine
+from covey.doctor.repair import repair
 from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import created
 from covey.store import base, schema
@@ -27,8 +29,6 @@ from covey.store.base import (
     UndoRow,
     digest_of,
 )
-from covey.store.oracle import examine
-from covey.store.repair import repair
 from covey.store.sqlite import SqliteStore
 from tests.store.test_store_conformance import MAKERS, change, message, session
 

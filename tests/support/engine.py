@@ -29,9 +29,9 @@ from covey.context.prompt import Surroundings
 from covey.engine.shared import Shared
 from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
-from covey.lifecycle.permissions import Wish
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelRequest
+from covey.permissions.judge import Wish
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt

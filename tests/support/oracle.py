@@ -1,11 +1,11 @@
-"""The oracle of `covey.store.oracle`, as tests use it: anything that is wrong fails the test, all of it at once."""
+"""The oracle of `covey.doctor.oracle`, as tests use it: anything that is wrong fails the test, all of it at once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from covey.store import oracle
-from covey.store.oracle_record import LogEvent, Record
+from covey.doctor import oracle
+from covey.doctor.oracle_record import LogEvent, Record
 
 __all__ = ["LogEvent", "Record", "check", "judge", "read"]
 

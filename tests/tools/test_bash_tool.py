@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import ToolContext, ToolFailed
 from covey.tools.bash import Bash, BashParams
 from covey.tools.output import Output

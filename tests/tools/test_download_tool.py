@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools import download as download_module
 from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
 from covey.tools.download import Download, DownloadParams

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools import fetch as fetch_module
 from covey.tools import html
 from covey.tools.base import ToolContext, ToolFailed, ToolOutput

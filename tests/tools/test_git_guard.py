@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from covey.lifecycle.permissions import Judgement, Rules, Verdict, judge
-from covey.lifecycle.safe_paths import Repository
+from covey.permissions.judge import Judgement, Rules, Verdict, judge
+from covey.permissions.safe_paths import Repository
 from covey.tools.base import ToolContext
 from covey.tools.bash import Bash, BashParams
 from covey.tools.git_guard import guarded, repository_of

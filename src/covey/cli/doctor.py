@@ -19,12 +19,12 @@ from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
 from covey.config.schema import ConfigError
+from covey.doctor.oracle import Examination, examine, open_runs
+from covey.doctor.oracle_file import NAME, NoStore, check_file
+from covey.doctor.oracle_findings import Finding
+from covey.doctor.oracle_record import Record
+from covey.doctor.repair import Repaired, repair
 from covey.protocol.paths import Address, default_data_dir
-from covey.store.oracle import Examination, examine, open_runs
-from covey.store.oracle_file import NAME, NoStore, check_file
-from covey.store.oracle_findings import Finding
-from covey.store.oracle_record import Record
-from covey.store.repair import Repaired, repair
 from covey.tools import process_table
 
 SHOWN = 10

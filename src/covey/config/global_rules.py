@@ -13,7 +13,7 @@ from covey.config.check import check
 from covey.config.expand import expand
 from covey.config.load import blaming, config_dir, parse, read_text
 from covey.config.schema import Files
-from covey.lifecycle.permission_rules import exact
+from covey.permissions.rules import exact
 
 
 def find_global_rules(environ: Mapping[str, str]) -> tuple[Path, tuple[str, ...]]:

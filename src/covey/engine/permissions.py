@@ -1,4 +1,4 @@
-"""The desk where tool calls ask and people answer. Whether to ask at all is decided by `lifecycle.permissions`.
+"""The desk where tool calls ask and people answer. Whether to ask at all is decided by `permissions.judge`.
 
 The first answer wins. A request outlives the client that saw it: whoever attaches later is told of it.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from covey.engine.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.sessions import SessionBook
-from covey.lifecycle.permissions import Rules, Verdict, Wish, judge, sentence
+from covey.permissions.judge import Rules, Verdict, Wish, judge, sentence
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal

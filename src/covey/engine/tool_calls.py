@@ -16,7 +16,7 @@ from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
-from covey.lifecycle.permissions import Verdict, session_rule
+from covey.permissions.judge import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 
 PROMPT_LIMIT = 50_000

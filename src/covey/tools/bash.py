@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
-from covey.lifecycle.safe_paths import Repository
+from covey.permissions.judge import Wish
+from covey.permissions.safe_paths import Repository
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs

@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools import web
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.files import FileParams, FileReads, Version, exists, name_for, open_regular, printable

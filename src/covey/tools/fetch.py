@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools import web
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import printable

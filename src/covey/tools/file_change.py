@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.diffs import Diff, unified
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace

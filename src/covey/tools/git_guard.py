@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from covey.lifecycle.safe_paths import Repository
+from covey.permissions.safe_paths import Repository
 
 _BARE_PARTS = ("objects", "refs", "commondir")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import Tool, ToolContext, ToolOutput
 from covey.tools.job_output import state_of
 from covey.tools.jobs import UNREAD_LIMIT, Jobs, shown

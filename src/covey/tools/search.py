@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from covey.lifecycle.permission_rules import path_hit
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
+from covey.permissions.rules import path_hit
 from covey.tools.base import Tool, ToolContext, ToolFailed, is_inside, resolve
 from covey.tools.files import may_look, name_for, printable
 from covey.tools.processes import Processes

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from covey.lifecycle.permission_rules import path_hit
+from covey.permissions.rules import path_hit
 from covey.tools.globs import PathPattern, expand
 from covey.tools.line_search import FILE_LIMIT, LINE_CHARACTERS, BadRegex, LineQuery, make_engine
 from covey.tools.walk import Found, Walk

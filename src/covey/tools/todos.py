@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput
 
 TODOS_LIMIT = 100

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
-from covey.lifecycle.permissions import Wish
+from covey.permissions.judge import Wish
 from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, resolve
 from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
 from covey.tools.threads import in_thread

@@ -1,0 +1,1 @@
+"""Allow, ask or deny: rules, past answers, and the reading of shell commands. Pure, like `lifecycle`."""

@@ -1,0 +1,178 @@
+"""Allow, ask or deny: from rules and past answers, never from what the model says about itself.
+
+A rule is `tool` or `tool:pattern`. The pattern is matched against the commands of `bash`, which are found by parsing
+(`shell`), and against the path of the other tools. Shell text is hostile: it is allowed only if every command in it
+is, while a deny rule hits a command wherever it stands. This is no sandbox: a program that is allowed may do anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from covey.permissions.lines import Doubt, doubt, hit, spell
+from covey.permissions.rules import Rules, escape, path_allowed, path_hit
+from covey.permissions.safe_paths import Repository
+from covey.permissions.shell import Line, Unparsed, parse
+
+__all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
+
+Granted = frozenset[tuple[str, str, str]]
+
+
+class Verdict(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a tool call is about to do. `harmless`: the tool itself knows that nobody needs to be asked."""
+
+    tool: str
+    action: str
+    subject: str
+    """The command, or the path."""
+    harmless: bool = False
+    cwd: str = ""
+    """For a command: the directory it runs in, if that is not the workspace's own."""
+    repository: Repository = Repository.OWN
+    """For a command: which repository git would use."""
+
+    @property
+    def grant(self) -> tuple[str, str, str]:
+        """What an answer for the session covers: the same thing done to the same subject.
+
+        Changing a file is the same thing whichever tool does it, since all of them ask with what will change.
+        """
+        tool = "" if self.action == "write" else self.tool
+        return (tool, self.action, f"{self.cwd}\0{self.subject}" if self.cwd else self.subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: Verdict
+    tag: str
+    """The reason in one word; `explain` has the sentence."""
+    about: str = ""
+    """The rule or the command it is about."""
+
+
+READING = frozenset({"read", "list", "search", "fetch"})
+"""Actions of tools that change nothing, which plan mode leaves as they are."""
+
+
+def decide(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
+    """A deny rule is never overruled; then plan mode; then whatever allows; then somebody must be asked."""
+    return judge(wish, rules, granted, skip=skip, plan=plan).verdict
+
+
+def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Judgement:
+    """The verdict with its reason.
+
+    `skip` (yolo) and an answer for the session also answer for an ask rule; neither lifts plan mode or a deny rule.
+    """
+    line = parse(wish.subject) if wish.tool == "bash" else None
+
+    def found(which: tuple[str, ...]) -> str | None:
+        if line is None:
+            return path_hit(which, wish.tool, wish.subject, rules.root)
+        return hit(which, wish.subject, line, rules)
+
+    if rule := found(rules.deny):
+        return Judgement(Verdict.DENY, "deny-rule", rule)
+    worry = None if wish.harmless else _worry(wish, line, Rules(root=rules.root))
+    if plan and worry and wish.action not in READING:
+        return Judgement(Verdict.DENY, "plan", worry.about)
+    if skip:
+        return Judgement(Verdict.ALLOW, "skip")
+    if wish.grant in granted:
+        return Judgement(Verdict.ALLOW, "granted")
+    if rule := found(rules.ask):
+        return Judgement(Verdict.ASK, "ask-rule", rule)
+    if worry is None:
+        return Judgement(Verdict.ALLOW, "harmless")
+    left = _worry(wish, line, rules)
+    return Judgement(Verdict.ALLOW, "allow-rule") if left is None else Judgement(Verdict.ASK, left.tag, left.about)
+
+
+def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
+    """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
+    if line is not None:
+        return doubt(wish.subject, line, rules, wish.cwd, wish.repository)
+    if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
+        return None
+    return Doubt("no-rule", wish.subject)
+
+
+_SENTENCES = {
+    "deny-rule": "The rule {about} forbids it.",
+    "ask-rule": "The rule {about} says to ask.",
+    "plan": "In plan mode nothing is changed, and only looking is allowed.",
+    "skip": "Permissions are skipped.",
+    "granted": "It was allowed for this session.",
+    "harmless": "It only looks.",
+    "allow-rule": "A rule allows it.",
+    "no-rule": "No rule allows it.",
+    "unparsed": "The command could not be understood for certain ({about}).",
+    "function": "It defines a function, which may stand for any other command.",
+    "background": "It leaves a command running in the background.",
+    "coproc": "It leaves a command running in the background.",
+    "environment": "It sets a variable that may change what {about} does.",
+    "sets": "{about} sets a variable that other commands may depend on.",
+    "writes": "{about} writes into a file.",
+    "outside": "{about} reaches outside of the workspace.",
+    "secret": "{about} may show secrets.",
+    "unknown": "What {about} works on is only known when it runs.",
+    "directory": "{about} depends on a change of the directory.",
+    "repository": "{about} may run programs: here lies a repository that a clone can have brought along.",
+    "option": "{about} has an option that is not known to be harmless.",
+    "argument": "{about} has an argument that is not known to be harmless.",
+    "not-listed": "No rule allows {about}.",
+}
+_NO_RULES = Rules()
+_SHOWN = 80
+"""Characters of a command in a sentence: the whole of it is shown beside."""
+
+
+def explain(wish: Wish, rules: Rules, granted: Granted = frozenset(), *, skip: bool = False, plan: bool = False) -> str:
+    """One sentence on why a wish is allowed, asked about or denied: for people and for the model."""
+    return sentence(judge(wish, rules, granted, skip=skip, plan=plan))
+
+
+def sentence(judgement: Judgement) -> str:
+    """What a judgement says, in words."""
+    about = " ".join(judgement.about.split()) or "it"
+    about = about if len(about) <= _SHOWN else f"{about[: _SHOWN - 1]}…"
+    # A rule and a reason stand for themselves; a command is quoted, so that it is not read as a part of the sentence.
+    quoted = about if about == "it" or judgement.tag.endswith(("-rule", "parsed")) else f"`{about}`"
+    told = _SENTENCES[judgement.tag].format(about=quoted)
+    return told[0].upper() + told[1:]
+
+
+def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
+    """The rules that "always allow" adds for a wish: as narrow as they can be. Empty if no rule would do.
+
+    For `bash` the commands of the line that are not harmless, each as it is; where that would not be enough, as with
+    a redirection, the very same line.
+    """
+    if wish.tool != "bash":
+        prefix = f"{rules.root.rstrip('/')}/"
+        inside = rules.root and wish.subject.startswith(prefix)
+        return (f"{wish.tool}:{escape(wish.subject.removeprefix(prefix) if inside else wish.subject)}",)
+    line = parse(wish.subject)
+    if isinstance(line, Unparsed):
+        return ()
+    commands = [spell(command.words) for command in line.commands if command.parent < 0 and command.words]
+    each = tuple(
+        dict.fromkeys(
+            f"bash:{escape(command)}"
+            for command in commands
+            if _worry(replace(wish, subject=command), parse(command), Rules(root=rules.root))
+        )
+    )
+    for offered in (each, (f"bash:{escape(wish.subject.strip())}",)):
+        if _worry(wish, line, Rules(offered, root=rules.root)) is None:
+            return offered
+    return ()
