@@ -59,6 +59,7 @@ NETS: dict[str, tuple[Net, ...]] = {
     "permissions/safe_git.py": _SHELL,
     "permissions/safe_options.py": _SHELL,
     "permissions/safe_paths.py": _SHELL,
+    "permissions/safe_scripts.py": _SHELL,
     "permissions/shell.py": _SHELL,
     "permissions/shell_commands.py": _SHELL,
     "permissions/shell_grammar.py": _SHELL,

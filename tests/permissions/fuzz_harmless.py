@@ -168,6 +168,15 @@ def twice(draw: random.Random) -> str:
     return f"for {name} in {quoted(draw, draw.choice(HOSTILE), 1)}; do {place}; done"
 
 
+def document(draw: random.Random, inner: str) -> str:
+    """A here-document whose end is not certain, with a command in it or after it."""
+    mark = draw.choice(("E", "'E'", "EF", "\\E", "''", "'a\"b'", '"a\'b"', "-E"))
+    ends = ("E", "EF", "E)", "\\\nE", "E\\\n", "E\\\nF", 'a"b', "ab", "a'b", "", "\tE", ")", "E;", " E")
+    rows = [draw.choice((*ends, inner, "touch pwned", "x")) for _ in range(draw.randint(1, 5))]
+    text = f"cat <<{mark}\n" + "\n".join((*rows, draw.choice(ends), draw.choice(ends)))
+    return draw.choice((text, f"echo $({text}\n)", f"({text}\n)", f'echo "$({text}\n)"', f"{text}\n{inner}"))
+
+
 def line(draw: random.Random, depth: int) -> str:
     """Commands, and what stands around them."""
     if depth <= 0 or draw.random() < 0.3:
@@ -192,6 +201,7 @@ def line(draw: random.Random, depth: int) -> str:
             f"{{ {inner}; }}",
             f"{inner}\n{other}",
             f"cat <<E\n{word(draw, depth)}\nE",
+            document(draw, inner),
             f"{name}={word(draw, depth)}; {inner}",
         )
     )
@@ -210,7 +220,9 @@ def made_up(draw: random.Random, known: list[str]) -> str:
     kind = draw.random()
     if kind < 0.35:
         return mutated(draw, known)
-    return twice(draw) if kind < 0.5 else line(draw, draw.randint(0, 3))
+    if kind < 0.55:
+        return twice(draw) if kind < 0.47 else document(draw, "ls")
+    return line(draw, draw.randint(0, 3))
 
 
 def known_lines() -> list[str]:

@@ -143,6 +143,7 @@ _SOUP = (
         r"case x in ¦x) ¦;;¦ esac¦! ¦[[ ¦ ]]¦[ ¦((¦))¦$((¦$(( $(¦ )))¦=¦x=¦x=1 ¦x=(¦> o¦<i¦2>&1 ¦&> o ¦>| o ¦~¦*¦?¦"
         r"{a,b}¦{¦,¦..¦eval ¦env ¦env x=1 ¦timeout 1 ¦-c ¦sh -c ¦bash -c '¦xargs ¦time ¦command ¦exec ¦nohup ¦coproc ¦"
         r"""f() ¦function f ¦f¦$x¦$?¦<(¦>(¦then¦do¦in ¦-n¦--¦⇥¦\ ¦\;¦-exec ¦find . ¦trap ¦'a b'¦"$(¦"`¦@¦a[¦]¦]=¦"""
+        r"E)⏎¦\⏎E⏎¦E\⏎⏎¦<<'a\"b'⏎¦a\"b⏎¦ab⏎¦$(a <<E⏎¦<<\E⏎¦"
         r"+=¦$[¦${¦${#x}¦${x@P}¦${x/¦select ¦until ¦elif ¦else ¦alias ¦!(¦@("
     )
     .replace("⏎", "\n")

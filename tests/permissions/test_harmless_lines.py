@@ -91,6 +91,15 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
         ("uniq two/[12]", "changed 2, 2"),
         # A variable that is set by printing.
         ("printf '%n' PATH; ls", "ran 0-ls"),
+        ("git log -iS --output=pwned", "changed pwned"),
+        ("git blame -CL --contents=../outside/secret.txt a.py", "read a file outside"),
+        # Where a here-document ends.
+        ("cat <<'a\"b'\na\"b\ntouch pwned\nab", "changed pwned"),
+        ("cat <<E\n\\\nE\ntouch pwned\nE", "changed pwned"),
+        ("cat <<EF\nE\\\nF\ntouch pwned\nEF", "changed pwned"),
+        ("echo $(cat <<E\nx\nE)\ntouch pwned\nE\n)", "changed pwned"),
+        # Where a bracket ends.
+        ("echo 'touch pwned 1' | sed 's/[[:digit:]/]/;s/e#/x/'", "changed pwned"),
         # What is a digit, and where a word ends.
         ("echo hi >&٣", "changed ٣"),
         ("grep -v -e ../outside/dir/{e.\\\n.f}", "read a file outside"),

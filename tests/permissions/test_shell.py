@@ -156,7 +156,7 @@ def test_what_is_too_long_is_not_read() -> None:
 def test_whatever_bash_runs_was_found(tmp_path: Path) -> None:
     """A short piece of what `python -m tests.permissions.fuzz_shell` does for as long as one likes."""
     arena, tally, draw = Arena(tmp_path), Counter[str](), random.Random(7)
-    faults = {line: found for line in (made_up(draw) for _ in range(250)) if (found := fault(arena, line, tally))}
+    faults = {line: found for line in (made_up(draw) for _ in range(320)) if (found := fault(arena, line, tally))}
     assert faults == {}
     assert tally["parsed that ran something"] > 50, "else nothing was compared"
     assert tally["must be denied"] > 20

@@ -19,10 +19,10 @@ from covey.permissions.safe_options import (
     Words,
     by_spec,
     outside,
-    problem,
     unknown,
 )
 from covey.permissions.safe_paths import SECRET, Place
+from covey.permissions.safe_scripts import awk, jq, sed
 from covey.permissions.shell_words import Kind, Word
 from covey.permissions.shell_wrappers import end_of_exec
 
@@ -34,9 +34,8 @@ def words_of(text: str) -> frozenset[str]:
 ANY = Spec()
 NO_PATHS = Spec(paths=False)
 _SPECS: dict[str, Spec] = {
-    **dict.fromkeys(("ls", "cat", "head", "tail", "wc", "stat", "du", "df", "realpath"), ANY),
-    **dict.fromkeys(("readlink", "tac", "rev", "nl", "fold", "expand", "comm", "cmp", "cksum", "md5sum"), ANY),
-    **dict.fromkeys(("sha1sum", "sha256sum", "sha512sum", "b2sum", "od", "dir", "vdir"), ANY),
+    **dict.fromkeys(("ls", "cat", "head", "tail", "stat", "df", "realpath", "dir", "vdir"), ANY),
+    **dict.fromkeys(("readlink", "tac", "rev", "nl", "fold", "expand", "comm", "cmp", "od"), ANY),
     "base64": Spec(short="dD", valued="w", long="decode ignore-garbage", long_valued="wrap"),
     **dict.fromkeys(
         ("true", "false", ":", "pwd", "whoami", "uname", "arch", "nproc", "seq", "expr", "tr", "id"), NO_PATHS
@@ -248,65 +247,19 @@ def _case(words: Words, place: Place) -> str:
     return unknown(words)
 
 
+def _unless(options: str) -> Callable[[Words, Place], str]:
+    """Every option is harmless but these, which read names of files from elsewhere."""
+    listed = re.compile(options)
+    return lambda words, place: (
+        OPTION if any(map(listed.match, (w.text for w in words))) else by_spec(words, ANY, place)
+    )
+
+
 def _strings(words: Words, place: Place) -> str:
     """To binutils `@file` is a file of further arguments, and what is in it comes back in an error."""
     if any(word.text[:1] == "@" or (word.kind is Kind.GLOB and not word.head) for word in words):
         return ARGUMENT
     return by_spec(words, ANY, place)
-
-
-_SED = re.compile(
-    r"(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/)(?:,(?:[0-9]+|\$|\+[0-9]+|/(?:[^/\\\n]|\\[^\n])*/))?!?)?[pdq=]"
-    r"|s/(?:[^/\\\n]|\\[^\n])*/(?:[^/\\\n]|\\[^\n])*/[gpI0-9]*"
-)
-"""Print, delete, leave, count or replace: nothing that writes or runs."""
-
-
-def _sed(words: Words, place: Place) -> str:
-    rest = list(words)
-    while rest and rest[0].known and re.fullmatch(r"-[nEru]+|--quiet|--silent|--regexp-extended", rest[0].text):
-        rest.pop(0)
-    if not rest or not rest[0].known:
-        return VARIABLE
-    if any(word.text.startswith("-") or (word.kind is Kind.GLOB and not word.head) for word in rest):
-        return OPTION
-    if not all(_SED.fullmatch(part.strip()) for part in rest[0].text.split(";") if part.strip()):
-        return ARGUMENT
-    if re.search(r"\[\^?\]?[^\]]*/", rest[0].text):
-        return ARGUMENT  # a slash in brackets ends nothing
-    return problem(rest[1:], place)
-
-
-_AWK_UNSAFE = re.compile(
-    r"[|>@`]|\\\n|(?<![A-Za-z_])"
-    r"(?:system|getline|ENVIRON|ARGV|ARGC|ARGIND|PROCINFO|SYMTAB|FUNCTAB|close|fflush|function|func)(?![A-Za-z0-9_])"
-)
-"""No word boundary: to awk `1system` is a number and a name."""
-
-
-def _awk(words: Words, place: Place) -> str:
-    rest = list(words)
-    while rest and rest[0].known and rest[0].text.startswith("-F"):
-        if rest[0].text == "-F" and (not rest[1:] or not rest.pop(1).known):
-            return VARIABLE
-        rest.pop(0)
-    if not rest or not all(word.known or word.kind is Kind.GLOB for word in rest):
-        return VARIABLE
-    if any(word.text.startswith("-") or (word.kind is Kind.GLOB and not word.head) for word in rest):
-        return OPTION
-    if not rest[0].known or _AWK_UNSAFE.search(rest[0].text):
-        return ARGUMENT
-    return problem(rest[1:], place)
-
-
-def _jq(words: Words, place: Place) -> str:
-    spec = Spec(short="rcesnSMajC", long="raw-output compact-output exit-status slurp null-input sort-keys tab", skip=1)
-    if any(re.search(r"env|ENV|import|include|input_filename|modulemeta|\$__", word.text) for word in words):
-        return ARGUMENT
-    program = next((word for word in words if word.text[:1] != "-"), None)
-    if program is None or not program.known or "--" in [word.text for word in words]:
-        return ARGUMENT  # the name of a file may be the program
-    return by_spec(words, spec, place)
 
 
 _FIND_ALONE = words_of(
@@ -318,6 +271,9 @@ _FIND_VALUED = words_of(
     "-ctime -cmin -newer -newermt -anewer -cnewer -maxdepth -mindepth -perm -user -group -links -inum -printf "
     "-regextype -lname"
 )
+
+
+_FIND_NEWER = words_of("-newer -anewer -cnewer")
 
 
 def _find(words: Words, place: Place) -> str:
@@ -343,6 +299,8 @@ def _find(words: Words, place: Place) -> str:
             if at >= len(words) or not (words[at].known or _is_named_pattern(words[at])):
                 return ARGUMENT
             if found := outside(words[at : at + 1], place):
+                return found
+            if word.text in _FIND_NEWER and (found := place.problem(words[at])):
                 return found
         elif word.text not in _FIND_ALONE:
             return OPTION
@@ -375,11 +333,13 @@ _JUDGES: dict[str, Callable[[Words, Place], str]] = {
     "test": _test,
     "[": _test,
     "strings": _strings,
-    "sed": _sed,
-    "awk": _awk,
-    "gawk": _awk,
-    "mawk": _awk,
-    "jq": _jq,
+    **dict.fromkeys(("wc", "du"), _unless("--f")),
+    **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum"), _unless("-[a-zA-Z]*c|--c")),
+    "sed": sed,
+    "awk": awk,
+    "gawk": awk,
+    "mawk": awk,
+    "jq": jq,
     "find": _find,
     "git": git,
 }

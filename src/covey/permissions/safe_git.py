@@ -29,7 +29,7 @@ _SHOW = (
 )
 _SHOW_VALUED = "max-count skip since after until before author committer grep diff-filter date diff-merges"
 _REFS = "format sort points-at merged no-merged contains no-contains"
-_DIFF = Spec(short="pursziRwbaEFPicqmtMCDgWU", valued="nSGl", long=_SHOW, long_valued=_SHOW_VALUED)
+_DIFF = Spec(short="pursziRwbaEFPicqmtMCDgWU", valued="nSGl", clusters=False, long=_SHOW, long_valued=_SHOW_VALUED)
 _LOG = replace(_DIFF, valued="nSGlL")
 """These also follow a range of lines."""
 _SPECS: dict[str, Spec] = {
@@ -61,6 +61,7 @@ _SPECS: dict[str, Spec] = {
     "blame": Spec(
         short="lbtsfnewcpMCq",
         valued="L",
+        clusters=False,
         long="line-porcelain porcelain show-email show-name abbrev",
         long_valued="date since",
     ),
@@ -104,7 +105,8 @@ _LISTS_WITH_PATTERN = frozenset(
 """With one of these, `git branch x` and `git tag x` list instead of making something."""
 
 
-_FROM_TOP = re.compile(r"^:|:(?!\./)[^:]*$")
+_SIGNATURE = re.compile(r"%[-+ ]?G|%\(signature|^(?:--sort=)?-?signature")
+_FROM_TOP = re.compile(r"^:|:(?!\./)[^:]*$|:.*\.\.")
 """Paths that are seen from the repository's own directory: `:/x`, `:(top)x`, `HEAD:x`."""
 
 
@@ -134,7 +136,7 @@ def git(words: Words, place: Place) -> str:
         return NOT_LISTED
     if any(is_secret(part) for text in texts for part in re.split(r"[:/]", text)):
         return SECRET
-    if any("%G" in text or "%(signature" in text for text in texts):
+    if any(_SIGNATURE.search(text) for text in texts):
         return ARGUMENT  # checking a signature runs a program
     if place.repository is Repository.ABOVE and any(_FROM_TOP.search(text) for text in texts):
         return OUTSIDE

@@ -27,6 +27,8 @@ class Spec:
     """Those with a value, which is no path."""
     glued: bool = True
     """Whether a value may stand in the same word as its letter. If not, what follows the letter are options."""
+    clusters: bool = True
+    """Whether letters may share a word with one that takes the next word."""
     long: str = ""
     """Options in words that never take the next word: they have no value, or only behind `=`."""
     long_valued: str = ""
@@ -63,7 +65,7 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
             operands.append(word)
             continue
         takes = option(word.text, spec)
-        if takes < 0:
+        if takes < 0 or (takes and not spec.clusters and re.match("-[^-].", word.text)):
             return OPTION
         if _has_any(word.text, unless):
             skip = 0
@@ -121,19 +123,18 @@ def _any_options(words: Words, place: Place) -> str:
         if found := place.problem(word):
             return found
         if word.text.startswith("-"):
-            values = [word.text.partition("=")[2]] if "=" in word.text else _endings(word.text[2:])
+            values = [word.text.partition("=")[2]]
+            if not word.text.startswith("--"):  # each ending may be the value of the letter before it
+                values += [word.text[at:] for at in range(2, min(len(word.text), _LONGEST_CLUSTER))]
             if found := problem([Word(value, word.kind) for value in values if value], place):
                 return found
+            if len(word.text) > _LONGEST_CLUSTER and "/" in word.text:
+                return ARGUMENT
     return ""
 
 
-def _endings(cluster: str) -> list[str]:
-    """Each may be the value of the letter before it."""
-    return [cluster[at:] for at in range(min(len(cluster), _LONGEST_CLUSTER))]
-
-
 _LONGEST_CLUSTER = 20
-"""Letters of one word that may be options; what comes after them is a value for sure."""
+"""Characters of a word in which letters are looked for that may be options with a value."""
 
 
 def outside(words: Words, place: Place) -> str:

@@ -86,7 +86,7 @@ class Place:
             directory, text = (), text[len(root) :]
         parts = list(directory)
         for part in text.split("/"):
-            if part == ".." or (part[:1] == "." and _GLOB.search(part) and fnmatchcase("..", part)):
+            if part == ".." or (part[:1] == "." and _GLOB.search(part) and _may_be("..", part)):
                 if not parts:
                     return None
                 parts.pop()
@@ -104,8 +104,16 @@ def is_secret(part: str, *, globs: bool = False) -> bool:
     plain = len(re.sub(r"\[[^\]]*\]|[*?]", "", part))
     # A pattern that says nothing about the name (`*`, `*.*`) also means them, but not in particular.
     return any(
-        fnmatchcase(name, part) and (part[0] == "." if name[0] == "." else plain > 1) for name in _EXAMPLES_OF_SECRETS
+        _may_be(name, part) and (part[0] == "." if name[0] == "." else plain > 1) for name in _EXAMPLES_OF_SECRETS
     )
+
+
+_WITH_CLASS = re.compile(r"\[[^\]]*\[[:.=][^\]]*[:.=]\][^\]]*\]")
+
+
+def _may_be(name: str, pattern: str) -> bool:
+    """Whether a shell's pattern may fit a name. Python knows neither `[^…]` nor classes such as `[[:alpha:]]`."""
+    return fnmatchcase(name, _WITH_CLASS.sub("?", pattern).replace("[^", "[!"))
 
 
 def place(root: str, cwd: str) -> Place | None:

@@ -10,7 +10,7 @@ from covey.permissions.shell_words import UNKNOWN, CannotRead, Scanner, Word, li
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 _REDIRECT = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
-_DELIMITER = re.compile(r"(?:[\w.+@%:-]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[\w.+-])+(?=[\s;&|<>()]|\Z)")
+_DELIMITER = re.compile(r"(?:[A-Za-z0-9_.+@%:-]|'[^'\"\\\n]*'|\"[^\"'\\$`\n]*\"|\\[A-Za-z0-9_.+-])+(?=[\s;&|<>()]|\Z)")
 
 
 class Redirections(Scanner):
@@ -87,7 +87,7 @@ class Redirections(Scanner):
                 redirect.target = self._expanded(body)
 
     def _body_until(self, delimiter: str, *, tabs: bool, joins: bool) -> str:
-        start, joined = self.at, False
+        start, joined, before = self.at, False, ""
         while self.at < len(self.text):
             end = self.text.find("\n", self.at)
             end = len(self.text) if end < 0 else end
@@ -96,7 +96,11 @@ class Redirections(Scanner):
             if not joined and (line.lstrip("\t") if tabs else line) == delimiter:
                 self.at = min(end + 1, len(self.text))
                 return self.text[start:begin]
+            whole = (before + line).lstrip("\t")
+            if (joined and whole == delimiter) or (whole.startswith(delimiter) and ")" in whole):
+                raise CannotRead("what may end a here-document")  # lines that are joined do, and `E)` does in `$(…)`
             joined = joins and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+            before = before + line[:-1] if joined else ""
         raise CannotRead("a here-document without its end")
 
     def _expanded(self, body: str) -> Word:
