@@ -50,7 +50,10 @@ NETS: dict[str, tuple[Net, ...]] = {
         ),
         (*_PYTEST, "tests/lifecycle/test_reply_bounds.py"),
     ),
-    "lifecycle/pieces.py": ((QUICK, "tests.lifecycle.test_reply_bounds"),),
+    "protocol/growth.py": (
+        (QUICK, "tests.protocol.test_growth"),
+        (*_PYTEST, "tests/client/test_transcript.py", "tests/lifecycle/test_reply.py"),
+    ),
     "lifecycle/budget.py": ((QUICK, "tests.lifecycle.test_budget", "tests.lifecycle.test_budget_details"),),
     "lifecycle/permissions.py": _SHELL,
     "lifecycle/permission_rules.py": _SHELL,

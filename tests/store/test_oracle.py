@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from covey.lifecycle.reply import TextPiece
+from covey.protocol.growth import TextPiece
 from covey.store import oracle_file
 from covey.store.oracle import examine, loose_ends, open_runs
 from covey.store.oracle_file import NoStore

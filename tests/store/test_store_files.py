@@ -11,8 +11,8 @@ import apsw
 import pytest
 from msgspec import structs
 
-from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import created
+from covey.protocol.growth import TextPiece
 from covey.store import base, schema
 from covey.store.base import (
     AppendText,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from covey.lifecycle.reply import TextPiece, grown
 from covey.lifecycle.undo import FileStep
+from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run
 from covey.store import base
@@ -180,7 +180,7 @@ class MemoryStore:
         return [self._with_tail(message) for message in chosen]
 
     def _with_tail(self, message: Message) -> Message:
-        return grown(message, ((piece.part, piece.kind, piece.text) for piece in self._tails.get(message.id, ())))
+        return grown(message, self._tails.get(message.id, ()))
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return self._runs.get((workspace_id, run_id))

@@ -15,8 +15,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from covey.lifecycle.reply import grown
 from covey.lifecycle.undo import FileStep
+from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
 from covey.store import schema, sqlite_files
@@ -280,8 +280,8 @@ class SqliteStore:
         return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
 
     def _with_tail(self, message: Message) -> Message:
-        query = "SELECT part, kind, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
-        return grown(message, self._read(query, message.id))
+        query = "SELECT part, kind, offset, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
+        return grown(message, (TextPiece(*row) for row in self._read(query, message.id)))
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return next(iter(self._run_rows("workspace_id = ? AND run_id = ?", workspace_id, run_id)), None)
