@@ -178,6 +178,11 @@ def test_saved_text_that_does_not_continue_its_message_is_not_read(store: Store)
     assert found.parts == (text("whole!"),)
 
 
+def test_a_write_of_an_unknown_kind_is_not_dropped_in_silence(store: Store) -> None:
+    with pytest.raises(AssertionError):
+        store.commit([change("a write that nobody knows")])  # type: ignore[arg-type] # a type checker would see it
+
+
 def test_the_mark_only_rises_and_survives_changes_of_the_session(store: Store) -> None:
     store.commit([change(PutSession(session())), change(SetMark("s", 5)), change(SetMark("s", 3))])
     store.commit([change(PutSession(session(updated_at=9)))])

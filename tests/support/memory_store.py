@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from covey.lifecycle.undo import FileStep
 from covey.protocol.growth import TextPiece, grown
@@ -111,8 +112,10 @@ class MemoryStore:
             case SetMark(session_id, mark):
                 if marked := self._sessions.get((workspace_id, session_id)):
                     self._sessions[workspace_id, session_id] = SessionRow(marked.session, max(marked.mark, mark))
-            case PutEarlyCancel(run_id):
-                self._early[workspace_id, run_id] = write
+            case PutEarlyCancel():
+                self._early[workspace_id, write.run_id] = write
+            case _:
+                assert_never(write)
 
     def _owner(self, message_id: str) -> tuple[str, str]:
         workspace_id, message = self._messages[message_id]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from msgspec import structs
 
@@ -17,14 +18,19 @@ from covey.lifecycle import history
 from covey.lifecycle.runs import Outcome
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import (
+    BinaryPart,
     Finish,
     FinishPart,
     FinishReason,
+    ImageUrlPart,
     Message,
     Part,
     ReasoningPart,
+    ShellCommandPart,
+    TextPart,
     ToolCall,
     ToolCallPart,
+    ToolResultPart,
 )
 from covey.protocol.runs import Run, RunComplete, Usage
 
@@ -106,11 +112,15 @@ def _finished(ending: Ending, world: World) -> Message:
 def _closed(part: Part, until: int | None) -> Part:
     """The part, which will not grow any more since `until`."""
     match part:
-        case ToolCallPart(data=call) if not call.finished:
+        case ToolCallPart(data=call):
             return ToolCallPart(data=structs.replace(call, finished=True))
-        case ReasoningPart(data=thought) if thought.started_at is not None and thought.finished_at is None:
-            return ReasoningPart(data=structs.replace(thought, finished_at=until))
-    return part
+        case ReasoningPart(data=thought):
+            is_open = thought.started_at is not None and thought.finished_at is None
+            return ReasoningPart(data=structs.replace(thought, finished_at=until)) if is_open else part
+        case TextPart() | ToolResultPart() | ImageUrlPart() | BinaryPart() | ShellCommandPart() | FinishPart():
+            return part
+        case _:
+            assert_never(part)
 
 
 def _notice(ending: Ending) -> AgentEvent | None:
@@ -128,7 +138,10 @@ def _notice(ending: Ending) -> AgentEvent | None:
                 session_title=title,
                 error=ending.error,
             )
-    return None
+        case Outcome.CANCELLED | Outcome.INTERRUPTED:
+            return None
+        case _:
+            assert_never(ending.outcome)
 
 
 def _terminal(ending: Ending, answer: Message, world: World) -> tuple[Run, RunComplete]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Struct, structs
 
@@ -195,6 +195,10 @@ class Reply:
                 self.usage = fact
             case Stopped(reason):
                 self.stopped = reason
+            case TextDelta() | ReasoningDelta() | ToolInputDelta():
+                pass  # it says nothing
+            case _:
+                assert_never(fact)
         return None
 
     def close_tool_calls(self) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import apsw
 import msgspec
@@ -175,10 +175,12 @@ class SqliteStore:
                 execute("DELETE FROM messages WHERE workspace_id = ? AND session_id = ?", key)
                 execute("DELETE FROM sessions WHERE workspace_id = ? AND id = ?", key)
                 sqlite_files.drop_session(self._writer, *key)
-            case _:
+            case PutFileVersion() | DropMessages() | PutUndo() | PutWorkspace():
                 self._write_rarely(workspace_id, write)
+            case _:
+                assert_never(write)
 
-    def _write_rarely(self, workspace_id: str, write: Write) -> None:
+    def _write_rarely(self, workspace_id: str, write: PutFileVersion | DropMessages | PutUndo | PutWorkspace) -> None:
         match write:
             case PutFileVersion():
                 sqlite_files.put_version(self._writer, workspace_id, write)
@@ -189,6 +191,8 @@ class SqliteStore:
             case PutWorkspace(row):
                 values = (row.id, row.path, row.epoch, row.created_at)
                 self._writer.cursor().execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", values)
+            case _:
+                assert_never(write)
 
     def _insert_run(self, workspace_id: str, row: RunRow) -> None:
         run = row.run
