@@ -29,7 +29,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_layering.py tests/test_tidy.py
+	$(BIN)/pytest -q tests/test_layering.py tests/test_tidy.py tests/test_closed_unions.py
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -94,7 +94,10 @@ def test_every_layer_is_known() -> None:
     assert {layer for allowed in ALLOWED.values() for layer in allowed} <= set(ALLOWED)
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if layer_of(path) in ("lifecycle", "permissions")])
+RULES = [path for path in FILES if layer_of(path) in ("lifecycle", "permissions")]
+
+
+@pytest.mark.parametrize("path", [*RULES, "protocol/growth.py"])
 def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
     source = (PACKAGE / path).read_text("utf-8")
     assert {name.partition(".")[0] for name in imported(source, path)} <= PURE

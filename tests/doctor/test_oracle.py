@@ -16,7 +16,7 @@ from covey.doctor.oracle import examine, loose_ends, open_runs
 from covey.doctor.oracle_file import NoStore
 from covey.doctor.oracle_findings import KINDS
 from covey.doctor.oracle_record import TABLES, fitting
-from covey.lifecycle.reply import TextPiece
+from covey.protocol.growth import TextPiece
 from covey.store.sqlite import SqliteStore
 from tests.support.good_stores import make_stores
 from tests.support.meddling import meddling

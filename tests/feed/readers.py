@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from covey.feed.feed import Feed, Subscription
-from covey.protocol.events import Event, MessageDelta, created, decode_event, encode_event
+from covey.protocol.events import DeltaKind, Event, MessageDelta, created, decode_event, encode_event
 from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
 from covey.protocol.sse import Decoder
 
@@ -25,9 +25,11 @@ def text(value: str) -> TextPart:
     return TextPart(data=Text(text=value))
 
 
-def delta(message_id: str, offset: int, value: str, *, part: int = 0, session_id: str = "s") -> MessageDelta:
+def delta(
+    message_id: str, offset: int, value: str, *, part: int = 0, session_id: str = "s", kind: DeltaKind = "text"
+) -> MessageDelta:
     return MessageDelta(
-        message_id=message_id, session_id=session_id, run_id="r", part=part, kind="text", offset=offset, delta=value
+        message_id=message_id, session_id=session_id, run_id="r", part=part, kind=kind, offset=offset, delta=value
     )
 
 

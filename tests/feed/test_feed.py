@@ -68,6 +68,21 @@ async def test_growth_of_a_message_that_is_not_in_progress_is_not_told() -> None
     assert feed.live == {}
 
 
+async def test_growth_that_does_not_continue_the_message_as_told_is_not_told() -> None:
+    """The store has refused a whole message for good: what grows in it is told by the next one."""
+    feed = Feed(1, 0)
+    reader = Reader(feed)
+    publish(feed, created(message("m", text("a"))))
+    feed.grow(delta("m", 0, "{", part=1, kind="tool_input"))
+    feed.grow(delta("m", 0, "b", part=2))
+    feed.grow(delta("m", 5, "c"))
+    feed.grow(delta("m", 1, "d"))
+    reader.take_all()
+    assert reader.messages == {"m": ["ad"]}
+    assert [event.type for event in reader.events] == ["message", "message_delta"]
+    assert feed.in_progress() == [message("m", text("ad"))]
+
+
 # ── what a client with deltas can rely on ──
 
 

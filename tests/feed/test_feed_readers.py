@@ -53,7 +53,7 @@ async def test_merging_never_moves_growth_past_a_whole_event(monkeypatch: pytest
         feed.grow(delta("n", number, letter.upper()))
     publish(feed, updated(message("m", text("abc"), call)))
     for number, letter in enumerate("xyz"):
-        feed.grow(delta("m", number, letter, part=1))
+        feed.grow(delta("m", number, letter, part=1, kind="tool_input"))
     reader.take_all()
     told = [(event.type, getattr(event.payload, "delta", "")) for event in reader.events]
     assert told == [

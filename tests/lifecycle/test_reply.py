@@ -10,7 +10,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from covey.lifecycle.pieces import JOIN_AT
 from covey.lifecycle.reply import (
     ModelFact,
     ReasoningDelta,
@@ -18,13 +17,12 @@ from covey.lifecycle.reply import (
     Stopped,
     Structure,
     TextDelta,
-    TextPiece,
     ToolCallBegun,
     ToolInputDelta,
     UsageReported,
-    grown,
 )
 from covey.protocol.events import MessageDelta
+from covey.protocol.growth import JOIN_AT, TextPiece, grown
 from covey.protocol.messages import (
     Finish,
     FinishPart,
@@ -245,10 +243,10 @@ def test_whole_messages_and_deltas_between_them_tell_everything(facts: list[Mode
             reply.unsaved()
             client = stored = reply.message(now=100)
         elif answer:
-            client = grown(client, [(answer.part, answer.kind, answer.delta)])
+            client = grown(client, [TextPiece(answer.part, answer.kind, answer.offset, answer.delta)])
         if number % every == 0:
-            stored = grown(stored, [(piece.part, piece.kind, piece.text) for piece in reply.unsaved()])
-    stored = grown(stored, [(piece.part, piece.kind, piece.text) for piece in reply.unsaved()])
+            stored = grown(stored, reply.unsaved())
+    stored = grown(stored, reply.unsaved())
     whole = _without_signatures(reply.message(now=100))
     assert _without_signatures(client) == whole
     assert _without_signatures(stored) == whole

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from covey.lifecycle import history
-from covey.lifecycle.pieces import JOIN_AT, Pieces
 from covey.lifecycle.reply import (
     MAX_CALLS,
     MAX_CHARACTERS,
@@ -224,25 +221,3 @@ def test_unsaved_text_can_be_had_of_the_first_parts_alone() -> None:
     reply.take(ToolInputDelta(0, "{}"))
     assert [piece.part for piece in reply.unsaved(1)] == [0]
     assert [piece.part for piece in reply.unsaved()] == [1]
-
-
-def test_tiny_pieces_do_not_take_more_room_than_their_text() -> None:
-    pieces = Pieces()
-    for _ in range(50 * JOIN_AT + 7):
-        pieces.append("".join(("ä", "ö")))
-    kept = [*pieces._chunks, *pieces._recent]
-    assert len(kept) < 50 + JOIN_AT
-    assert sum(map(sys.getsizeof, kept)) < 50 * JOIN_AT * 2 + 60 * len(kept) + 2 * JOIN_AT
-    assert str(pieces) == "äö" * (50 * JOIN_AT + 7)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, JOIN_AT - 1, JOIN_AT, JOIN_AT + 1, 2 * JOIN_AT, 3 * JOIN_AT])
-@pytest.mark.parametrize("looked_at", [-1, 1, JOIN_AT - 1, JOIN_AT])
-def test_text_in_pieces_is_the_text(count: int, looked_at: int) -> None:
-    pieces = Pieces()
-    for number in range(count):
-        pieces.append(f"{number},")
-        if number == looked_at:
-            assert str(pieces).endswith(f",{number},")
-    text = "".join(f"{number}," for number in range(count))
-    assert (str(pieces), str(pieces), bool(pieces)) == (text, text, count > 0)

@@ -10,11 +10,11 @@ from covey.lifecycle.reply import (
     Reply,
     Stopped,
     TextDelta,
-    TextPiece,
     ToolCallBegun,
     ToolInputDelta,
     UsageReported,
 )
+from covey.protocol.growth import TextPiece
 from tests.lifecycle.test_reply import new_reply
 
 FACTS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun, grown
+from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun
+from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message, ReasoningPart
 from tests.lifecycle.test_reply import new_reply
 
@@ -49,7 +50,9 @@ def test_nothing_but_thoughts_has_times() -> None:
 def test_growth_keeps_the_times_that_are_known_and_makes_none_up() -> None:
     """As a store does with what was saved between two whole messages, also after a crash."""
     whole = after(ReasoningDelta("h"))
-    later = grown(whole, [(0, "reasoning", "m"), (1, "text", "I go"), (2, "reasoning", "so")])
+    later = grown(
+        whole, [TextPiece(0, "reasoning", 1, "m"), TextPiece(1, "text", 0, "I go"), TextPiece(2, "reasoning", 0, "so")]
+    )
     assert times(later) == [(101, None), (None, None)]
     assert [part.data.thinking for part in later.parts if isinstance(part, ReasoningPart)] == ["hm", "so"]
 

@@ -12,7 +12,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "PART_CHARACTERS = 64  →  65": "a constant, by one",
         "if index is None:  →  never": "then the answer is cut off, and nothing is kept behind that",
     },
-    "lifecycle/pieces.py": {
+    "protocol/growth.py": {
         "JOIN_AT = 1024  →  1025": "a constant, by one",
         "if self._recent or len(self._chunks) > 1:  →  GtE": "joining one chunk gives that chunk",
     },

@@ -67,7 +67,7 @@ def _walk(node: ast.AST, path: Path) -> Iterator[tuple[Path, ast.expr | ast.stmt
         if name in ("annotation", "returns", "decorator_list", "bases", "msg"):
             continue
         for index, child in enumerate(value) if isinstance(value, list) else ((None, value),):
-            if not isinstance(child, ast.AST) or isinstance(child, _SKIPPED) or _is_docstring(child):
+            if not isinstance(child, ast.AST) or isinstance(child, _SKIPPED) or _says_nothing(child):
                 continue
             step = (*path, (name, index))
             if isinstance(child, ast.expr | ast.stmt):
@@ -75,8 +75,12 @@ def _walk(node: ast.AST, path: Path) -> Iterator[tuple[Path, ast.expr | ast.stmt
             yield from _walk(child, step)
 
 
-def _is_docstring(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _says_nothing(node: ast.AST) -> bool:
+    """A docstring, or a line that a type checker has proved to be never reached."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str()) | ast.Call(func=ast.Name(id="assert_never"))):
+            return True
+    return False
 
 
 def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.AST]]:

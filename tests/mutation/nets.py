@@ -50,7 +50,10 @@ NETS: dict[str, tuple[Net, ...]] = {
         ),
         (*_PYTEST, "tests/lifecycle/test_reply_bounds.py"),
     ),
-    "lifecycle/pieces.py": ((QUICK, "tests.lifecycle.test_reply_bounds"),),
+    "protocol/growth.py": (
+        (QUICK, "tests.protocol.test_growth", "tests.lifecycle.test_reply_details"),
+        (*_PYTEST, "tests/client/test_transcript.py", "tests/lifecycle/test_reply.py"),
+    ),
     "lifecycle/budget.py": ((QUICK, "tests.lifecycle.test_budget", "tests.lifecycle.test_budget_details"),),
     "permissions/judge.py": _SHELL,
     "permissions/rules.py": _SHELL,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import Event, created, encode_event, updated
+from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Attachment, Finish, FinishPart, Message, Part, Session, Text, TextPart
 from covey.protocol.runs import Run
 from covey.store.base import (
@@ -168,6 +168,19 @@ def test_text_saved_on_the_way_is_part_of_a_message_until_it_is_written_whole(st
     store.commit([change(PutMessage(message("m", text("whole"))))])
     (found,) = store.messages("w", "s", "", 0)
     assert found.parts == (text("whole"),)
+
+
+def test_saved_text_that_does_not_continue_its_message_is_not_read(store: Store) -> None:
+    """Nothing writes it; but a message that cannot be read would be worse than one without its last words."""
+    saved = (TextPiece(0, "text", 5, "!"), TextPiece(3, "text", 0, "?"))
+    store.commit([change(PutMessage(message("m", text("whole"))), AppendText("m", saved))])
+    (found,) = store.messages("w", "s", "", 0)
+    assert found.parts == (text("whole!"),)
+
+
+def test_a_write_of_an_unknown_kind_is_not_dropped_in_silence(store: Store) -> None:
+    with pytest.raises(AssertionError):
+        store.commit([change("a write that nobody knows")])  # type: ignore[arg-type] # a type checker would see it
 
 
 def test_the_mark_only_rises_and_survives_changes_of_the_session(store: Store) -> None:

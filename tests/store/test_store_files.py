@@ -13,8 +13,8 @@ from msgspec import structs
 
 from covey.doctor.oracle import examine
 from covey.doctor.repair import repair
-from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import created
+from covey.protocol.growth import TextPiece
 from covey.store import base, schema
 from covey.store.base import (
     AppendText,

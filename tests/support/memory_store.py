@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
-from covey.lifecycle.reply import TextPiece, grown
 from covey.lifecycle.undo import FileStep
+from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run
 from covey.store import base
@@ -111,8 +112,10 @@ class MemoryStore:
             case SetMark(session_id, mark):
                 if marked := self._sessions.get((workspace_id, session_id)):
                     self._sessions[workspace_id, session_id] = SessionRow(marked.session, max(marked.mark, mark))
-            case PutEarlyCancel(run_id):
-                self._early[workspace_id, run_id] = write
+            case PutEarlyCancel():
+                self._early[workspace_id, write.run_id] = write
+            case _:
+                assert_never(write)
 
     def _owner(self, message_id: str) -> tuple[str, str]:
         workspace_id, message = self._messages[message_id]
@@ -180,7 +183,7 @@ class MemoryStore:
         return [self._with_tail(message) for message in chosen]
 
     def _with_tail(self, message: Message) -> Message:
-        return grown(message, ((piece.part, piece.kind, piece.text) for piece in self._tails.get(message.id, ())))
+        return grown(message, self._tails.get(message.id, ()))
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return self._runs.get((workspace_id, run_id))

@@ -12,7 +12,7 @@ import termios
 from collections.abc import Coroutine
 from contextlib import suppress
 from enum import Enum
-from typing import Any
+from typing import Any, assert_never
 
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
 from covey.cli.request_text import visible
@@ -166,9 +166,12 @@ class Asking:
                 )
             case Unattended.DENY:
                 self._refuse(ask)
-            case Unattended.DENY_IF_ALONE if ask.id not in self._waits_for_others:
-                task = self._waits_for_others[ask.id] = asyncio.create_task(self._refuse_if_alone(ask))
-                task.add_done_callback(lambda _: self._waits_for_others.pop(ask.id))
+            case Unattended.DENY_IF_ALONE:
+                if ask.id not in self._waits_for_others:
+                    task = self._waits_for_others[ask.id] = asyncio.create_task(self._refuse_if_alone(ask))
+                    task.add_done_callback(lambda _: self._waits_for_others.pop(ask.id))
+            case _:
+                assert_never(self._unattended)
 
     async def _refuse_if_alone(self, ask: Ask) -> None:
         """Refuse as soon as nobody else could answer. Those who could come and go: nobody is waited for in vain."""
@@ -254,11 +257,13 @@ class Asking:
                 self._screen.ask(ask.question)
             case Heard.MORE:
                 self._screen.ask(ask.text)
-            case _:
+            case PermissionAnswer() | QuestionAnswers():
                 answered, self._asked = self._asked, ""
                 self._open.pop(answered, None)
                 self._answer(answered, heard)
                 self._ask_next()
+            case _:
+                assert_never(heard)
 
     def _lose_terminal(self) -> None:
         assert self._terminal is not None
@@ -294,10 +299,13 @@ class Asking:
                 await self._client.answer_permission(self._workspace_id, request_id, action, reason)
                 if action == "allow_always":
                     self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
-            case QuestionAnswers(None):
-                await self._client.refuse_questions(self._workspace_id, request_id)
-            case QuestionAnswers(tuple(responses)):
-                await self._client.answer_questions(self._workspace_id, request_id, responses)
+            case QuestionAnswers(responses):
+                if responses is None:
+                    await self._client.refuse_questions(self._workspace_id, request_id)
+                else:
+                    await self._client.answer_questions(self._workspace_id, request_id, responses)
+            case _:
+                assert_never(answer)
 
 
 def _in_short(ask: Ask) -> str:

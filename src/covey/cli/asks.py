@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 from covey.cli.request_text import request_text, visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
@@ -118,7 +118,10 @@ class QuestionAsk:
                 return "A number, or your own words (Ctrl-D: no answer): "
             case "multi_choice":
                 return "Numbers, or your own words (Ctrl-D: no answer): "
-        return "Your answer (Ctrl-D: none): "
+            case "free_text":
+                return "Your answer (Ctrl-D: none): "
+            case _:
+                assert_never(self._item.type)
 
     def hear(self, line: str) -> Answer | Heard:
         response = _response(self._item, line.strip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import assert_never
 
 import msgspec
 
@@ -129,3 +130,5 @@ def _about_embedded(embedded: EmbeddedEntry) -> str:
         case "no_weights":
             size = f"{embedded.download_bytes / 1e6:.0f} MB, {embedded.licence}"
             return f"The embedded model, {embedded.name}, is not there yet: `covey models get` gets it ({size})."
+        case _:
+            assert_never(embedded.state)

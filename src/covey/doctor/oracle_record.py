@@ -6,16 +6,16 @@ Values stay as the JSON that clients see. What cannot be read as what it should 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 import apsw
 import msgspec
 
-from covey.lifecycle.reply import TextPiece
 from covey.protocol.events import TYPES, decode_event
-from covey.protocol.messages import Attachment, Message, ReasoningPart, Session, TextPart, ToolCallPart
+from covey.protocol.growth import GrowingMessage, TextPiece
+from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
 from covey.store import schema
 from covey.store.base import UndoRow, digest_of
@@ -288,26 +288,6 @@ def _add_tails(connection: apsw.Connection, owners: dict[str, Record]) -> list[s
     return list(stray)
 
 
-def fitting(message: Any, pieces: Iterable[TextPiece]) -> list[TextPiece]:
+def fitting(message: Any, pieces: list[TextPiece]) -> list[TextPiece]:
     """The pieces, up to the first that does not continue the message where it, or the piece before, left off."""
-    ends = [_end(part) for part in msgspec.convert(message, Message).parts]
-    fit = []
-    for piece in pieces:
-        if piece.part == len(ends) and piece.kind in ("text", "reasoning"):
-            ends.append((piece.kind, 0))
-        if not 0 <= piece.part < len(ends) or ends[piece.part] != (piece.kind, piece.offset):
-            break
-        ends[piece.part] = (piece.kind, piece.offset + len(piece.text))
-        fit.append(piece)
-    return fit
-
-
-def _end(part: object) -> tuple[str, int]:
-    match part:
-        case TextPart(data=data):
-            return "text", len(data.text)
-        case ReasoningPart(data=data):
-            return "reasoning", len(data.thinking)
-        case ToolCallPart(data=data):
-            return "tool_input", len(data.input)
-    return "", 0
+    return pieces[: GrowingMessage(msgspec.convert(message, Message)).extend(pieces)]

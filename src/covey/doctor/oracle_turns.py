@@ -11,9 +11,9 @@ import msgspec
 from msgspec import structs
 
 from covey.doctor.oracle import is_finished, loose_ends
-from covey.doctor.oracle_record import Record, fitting
+from covey.doctor.oracle_record import Record
 from covey.lifecycle import history
-from covey.lifecycle.reply import grown
+from covey.protocol.growth import grown
 from covey.protocol.messages import (
     Finish,
     FinishPart,
@@ -64,8 +64,7 @@ class Turns:
         return self._with_results(run, turn, disowned)
 
     def _finished(self, run: Any, message: Any, *, is_last: bool) -> Any:
-        pieces = fitting(message, self._found.tails.get(message["id"], ()))
-        whole = grown(_message(message), ((piece.part, piece.kind, piece.text) for piece in pieces))
+        whole = grown(_message(message), self._found.tails.get(message["id"], ()))
         state = run["state"] if is_last else ""
         reason = _reason(state, has_calls=bool(whole.tool_calls))
         words = history.finish_words(state, run.get("cancelled_by"))

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from typing import assert_never
 
 from covey.engine import last_words
 from covey.engine.messages import user_message
@@ -22,7 +23,22 @@ from covey.engine.turn import TurnParts
 from covey.lifecycle.runs import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete
-from covey.store.base import PutMessage, RunRow, UpdateRun, Write
+from covey.store.base import (
+    AppendText,
+    DropMessages,
+    DropSession,
+    InsertRun,
+    PutEarlyCancel,
+    PutFileVersion,
+    PutMessage,
+    PutSession,
+    PutUndo,
+    PutWorkspace,
+    RunRow,
+    SetMark,
+    UpdateRun,
+    Write,
+)
 
 log = logging.getLogger(__name__)
 
@@ -135,12 +151,20 @@ def _rest(ruling: _Ruling) -> Batch:
 
 
 def _run_of(write: Write) -> str | None:
+    """The run that a row is about; None of what is about the session, or is never part of a ruling."""
     match write:
         case UpdateRun():
             return write.run.run_id
         case PutMessage():
             return write.message.run_id
-    return None
+        case PutSession() | SetMark() | PutEarlyCancel():
+            return None
+        case (
+            InsertRun() | AppendText() | PutFileVersion() | PutUndo() | DropMessages() | DropSession() | PutWorkspace()
+        ):
+            return None
+        case _:
+            assert_never(write)
 
 
 async def _made_anew(refused: Sequence[UnwrittenEnd], why: Exception, parts: TurnParts) -> Batch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import structs
 
@@ -19,14 +19,19 @@ from covey.lifecycle import history
 from covey.lifecycle.runs import Outcome
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import (
+    BinaryPart,
     Finish,
     FinishPart,
     FinishReason,
+    ImageUrlPart,
     Message,
     Part,
     ReasoningPart,
+    ShellCommandPart,
+    TextPart,
     ToolCall,
     ToolCallPart,
+    ToolResultPart,
 )
 from covey.protocol.runs import Run, RunComplete, Usage
 
@@ -152,11 +157,15 @@ def _finished(words: LastWords, world: World) -> Message:
 def _closed(part: Part, until: int | None) -> Part:
     """The part, which will not grow any more since `until`."""
     match part:
-        case ToolCallPart(data=call) if not call.finished:
+        case ToolCallPart(data=call):
             return ToolCallPart(data=structs.replace(call, finished=True))
-        case ReasoningPart(data=thought) if thought.started_at is not None and thought.finished_at is None:
-            return ReasoningPart(data=structs.replace(thought, finished_at=until))
-    return part
+        case ReasoningPart(data=thought):
+            is_open = thought.started_at is not None and thought.finished_at is None
+            return ReasoningPart(data=structs.replace(thought, finished_at=until)) if is_open else part
+        case TextPart() | ToolResultPart() | ImageUrlPart() | BinaryPart() | ShellCommandPart() | FinishPart():
+            return part
+        case _:
+            assert_never(part)
 
 
 def _notice(words: LastWords) -> AgentEvent | None:
@@ -174,7 +183,10 @@ def _notice(words: LastWords) -> AgentEvent | None:
                 session_title=title,
                 error=words.error,
             )
-    return None
+        case Outcome.CANCELLED | Outcome.INTERRUPTED:
+            return None
+        case _:
+            assert_never(words.outcome)
 
 
 def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, RunComplete]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 from covey.engine.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
@@ -86,7 +87,11 @@ class PermissionDesk:
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
             case "allow_session" | "allow_always":
                 self._grant(request.session_id, wish)
-        return ""
+                return ""
+            case "allow":
+                return ""
+            case _:
+                assert_never(answer.action)
 
     def _granted(self, session_id: str) -> tuple[tuple[str, str, str], ...]:
         session = self._sessions.find(session_id)

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import assert_never
 
 from covey.context.prompt import title_prompt
 from covey.engine.agent import Agent, ReadyModel
@@ -14,7 +15,7 @@ from covey.engine.messages import user_message
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.sessions import SessionBook
 from covey.engine.world import World
-from covey.lifecycle.reply import TextDelta, UsageReported
+from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, Usage
@@ -85,6 +86,10 @@ async def _ask(model: ReadyModel, prompt: Message, spend: Callable[[Usage], None
                         text += piece
                     case UsageReported():
                         used = fact  # the last report holds
+                    case ReasoningDelta() | ToolCallBegun() | ToolInputDelta() | Stopped():
+                        pass
+                    case _:
+                        assert_never(fact)
                 if len(text) > ANSWER_CHARACTERS:
                     return ""
     finally:

@@ -17,8 +17,8 @@ from typing import Literal
 
 import msgspec
 
-from covey.feed.live import LiveMessage
 from covey.protocol.events import Event, MessageDelta, encode_event, updated
+from covey.protocol.growth import GrowingMessage
 from covey.protocol.messages import Message
 from covey.protocol.sse import EventId, frame
 
@@ -137,7 +137,8 @@ class Feed:
     def __init__(self, epoch: int, last_seq: int) -> None:
         self.epoch = epoch
         self.last_seq = last_seq
-        self.live: dict[str, LiveMessage] = {}
+        self.live: dict[str, GrowingMessage] = {}
+        """Messages in progress, as the feed has told them so far: what a client that attaches now must know first."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
         self._log: list[_Entry] = []
@@ -179,12 +180,17 @@ class Feed:
         self.on_event(event)
 
     def grow(self, delta: MessageDelta) -> None:
-        """A message in progress grew."""
+        """A message in progress grew.
+
+        What does not continue the message as it was told is not told either: a whole message before it was refused by
+        the store, and the next one will tell everything.
+        """
         live = self.live.get(delta.message_id)
         if live is None:
             return
-        begun = live.begun(delta)
-        live.grow(delta)
+        begun = live.message() if live.begin(delta) else None
+        if live.grow(delta) is None:
+            return
         if self._whole_readers < len(self._subscriptions):
             if begun:  # a new part is a change of structure
                 self._append(_whole(begun, "deltas"))
@@ -213,7 +219,7 @@ class Feed:
         if gone or message.finish or message.role != "assistant":
             self.live.pop(message.id, None)
         else:
-            self.live[message.id] = LiveMessage(message)
+            self.live[message.id] = GrowingMessage(message)
 
     def _publish_whole(self) -> None:
         self._tick = None

@@ -11,7 +11,7 @@ fork, and never changes, which would spoil the provider's cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -19,8 +19,12 @@ from covey.lifecycle.reply import MAX_CALLS
 from covey.protocol.messages import (
     BinaryPart,
     Finish,
+    FinishPart,
+    ImageUrlPart,
     Message,
     Part,
+    ReasoningPart,
+    ShellCommandPart,
     Text,
     TextPart,
     ToolCall,
@@ -157,6 +161,10 @@ def estimated_tokens(message: Message) -> int:
             case BinaryPart(data=binary):
                 is_image = binary.MIMEType.startswith("image/")
                 characters += IMAGE_CHARACTERS if is_image else len(binary.Data) * 3 // 4
+            case ReasoningPart() | ImageUrlPart() | ShellCommandPart() | FinishPart():
+                pass
+            case _:
+                assert_never(part)
     return MESSAGE_TOKENS + characters // CHARACTERS_PER_TOKEN
 
 

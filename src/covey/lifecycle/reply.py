@@ -10,25 +10,21 @@ longer than `MAX_CHARACTERS` or has more than `MAX_PARTS` is cut there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Struct, structs
 
-from covey.lifecycle.pieces import Pieces
 from covey.protocol.events import DeltaKind, MessageDelta
+from covey.protocol.growth import EMPTY_REASONING, EMPTY_TEXT, GrowingPart, Pieces, TextPiece
 from covey.protocol.messages import (
     Finish,
     FinishPart,
     FinishReason,
     Message,
     Part,
-    Reasoning,
     ReasoningPart,
-    Text,
-    TextPart,
     ToolCall,
     ToolCallPart,
 )
@@ -94,14 +90,11 @@ class Structure(Enum):
 
 
 @dataclass(slots=True)
-class _Growing:
-    """A part that is still being written."""
+class _PartInProgress:
+    """A part that is still being written: its text, and what else becomes known of it."""
 
     kind: DeltaKind
-    text: Pieces = field(default_factory=Pieces)
-    length: int = 0
-    call_id: str = ""
-    name: str = ""
+    growing: GrowingPart
     signature: Pieces = field(default_factory=Pieces)
     finished: bool = False
     unsaved: list[str] = field(default_factory=list)
@@ -110,29 +103,19 @@ class _Growing:
 
     def grow(self, text: str) -> int:
         """Append, and say how long the part was before."""
-        offset = self.length
-        self.text.append(text)
+        offset = self.growing.length
+        self.growing.append(text)
         self.unsaved.append(text)
-        self.length = offset + len(text)
         return offset
 
     def part(self) -> Part:
-        text = str(self.text)
-        if self.kind == "text":
-            return TextPart(data=Text(text=text))
-        if self.kind == "reasoning":
+        part = self.growing.part()
+        if isinstance(part, ReasoningPart):
             times = {"started_at": self.started_at, "finished_at": self.finished_at}
-            return ReasoningPart(data=Reasoning(thinking=text, signature=str(self.signature), **times))
-        return ToolCallPart(data=ToolCall(id=self.call_id, name=self.name, input=text, finished=self.finished))
-
-
-class TextPiece(Struct, frozen=True):
-    """Text of one part that has not been saved yet: what a checkpoint appends."""
-
-    part: int
-    kind: DeltaKind
-    offset: int
-    text: str
+            return ReasoningPart(data=structs.replace(part.data, signature=str(self.signature), **times))
+        if isinstance(part, ToolCallPart):
+            return ToolCallPart(data=structs.replace(part.data, finished=self.finished))
+        return part
 
 
 class Reply:
@@ -165,7 +148,7 @@ class Reply:
         self._model = model
         self._provider = provider
         self._created_at = now
-        self._parts: list[_Growing] = []
+        self._parts: list[_PartInProgress] = []
         self._calls: dict[int, int] = {}
         """For the index of each call, its part."""
         self._call_count = 0
@@ -212,6 +195,10 @@ class Reply:
                 self.usage = fact
             case Stopped(reason):
                 self.stopped = reason
+            case TextDelta() | ReasoningDelta() | ToolInputDelta():
+                pass  # it says nothing
+            case _:
+                assert_never(fact)
         return None
 
     def close_tool_calls(self) -> None:
@@ -253,7 +240,7 @@ class Reply:
             if part.unsaved:
                 text = "".join(part.unsaved)
                 part.unsaved = []
-                pieces.append(TextPiece(index, part.kind, part.length - len(text), text))
+                pieces.append(TextPiece(index, part.kind, part.growing.length - len(text), text))
         return pieces
 
     def _begin_call(self, call: int, call_id: str, name: str) -> Structure | None:
@@ -262,7 +249,8 @@ class Reply:
             self.dropped_calls += 1
             self._has_room(PART_CHARACTERS + len(call_id) + len(name))
             return None
-        part = _Growing("tool_input", call_id=call_id, name=name)
+        begun = ToolCallPart(data=ToolCall(id=call_id, name=name, input="", finished=False))
+        part = _PartInProgress("tool_input", GrowingPart(begun))
         if not self._has_room(len(call_id) + len(name)) or not self._begin(part):
             return None
         self._call_count += 1
@@ -289,11 +277,13 @@ class Reply:
     def _last(self, kind: Literal["text", "reasoning"], *, fresh: bool = False) -> int | None:
         """The part that text of this kind continues: the last one, or a new one. None: there is no room for it."""
         fresh = fresh or not self._parts or self._parts[-1].kind != kind
-        if fresh and not self._begin(_Growing(kind)):
-            return None
+        if fresh:
+            empty = EMPTY_TEXT if kind == "text" else EMPTY_REASONING
+            if not self._begin(_PartInProgress(kind, GrowingPart(empty))):
+                return None
         return len(self._parts) - 1
 
-    def _begin(self, part: _Growing) -> bool:
+    def _begin(self, part: _PartInProgress) -> bool:
         """Add a part, if there is room for it and for some text. With that the one before it is complete."""
         if len(self._parts) == MAX_PARTS:
             self.cut_off = f"the answer was cut off at {MAX_PARTS:,} parts"
@@ -328,24 +318,3 @@ class Reply:
             offset=offset,
             delta=text,
         )
-
-
-def grown(message: Message, growth: Iterable[tuple[int, DeltaKind, str]]) -> Message:
-    """`message` with text added to its parts: (part, kind, text) in the order in which it came."""
-    parts = list(message.parts)
-    for index, kind, text in growth:
-        if index == len(parts):
-            parts.append(_Growing(kind).part())
-        parts[index] = _longer(parts[index], text)
-    return structs.replace(message, parts=tuple(parts))
-
-
-def _longer(part: Part, text: str) -> Part:
-    match part:
-        case TextPart(data=data):
-            return TextPart(data=Text(text=data.text + text))
-        case ReasoningPart(data=data):
-            return ReasoningPart(data=structs.replace(data, thinking=data.thinking + text))
-        case ToolCallPart(data=data):
-            return ToolCallPart(data=structs.replace(data, input=data.input + text))
-    raise AssertionError(f"{type(part).__name__} does not grow")

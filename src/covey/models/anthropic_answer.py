@@ -7,7 +7,7 @@ the signature of a thought, or `r:` and a thought that only Anthropic can read. 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -139,7 +139,7 @@ class MessagesAnswer(SseAnswer):
 
     def _event(self, data: bytes) -> None:
         try:
-            event = _decode_event(data)
+            event: _AnyEvent = _decode_event(data)
         except msgspec.DecodeError:
             self._not_known(data.strip())
             return
@@ -162,6 +162,10 @@ class MessagesAnswer(SseAnswer):
                 self.done = True
             case _Error(error=error):
                 raise _told(error, data)
+            case _Ping():
+                pass
+            case _:
+                assert_never(event)
 
     def _not_known(self, data: bytes) -> None:
         """New kinds of events may come any day, and mean nothing to us; other things are no events."""

@@ -7,7 +7,7 @@ own and its result right behind it. Thoughts go back to the model that had them,
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,7 +15,19 @@ from covey.models import catalog
 from covey.models.anthropic_answer import REDACTED, SIGNED
 from covey.models.base import ModelRequest
 from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
-from covey.protocol.messages import Message, Part, Reasoning, ReasoningPart, TextPart, ToolCallPart
+from covey.protocol.messages import (
+    BinaryPart,
+    FinishPart,
+    ImageUrlPart,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningPart,
+    ShellCommandPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 MAX_TOKENS = 8192
 """For models that the catalogue does not know: every Claude since 3.5 can say as much."""
@@ -166,16 +178,19 @@ class _Conversation:
 
     def _blocks(self, part: Part, *, own: bool) -> list[_Json]:
         match part:
-            case TextPart(data=data) if data.text.strip():
-                return [{"type": "text", "text": data.text}]
-            case ReasoningPart(data=data) if own:
-                return _thought(data)
+            case TextPart(data=data):
+                return [{"type": "text", "text": data.text}] if data.text.strip() else []
+            case ReasoningPart(data=data):
+                return _thought(data) if own else []
             case ToolCallPart(data=data):
                 call_id = self._new_id(data.id)
                 self._open.setdefault(data.id, []).append(call_id)
                 given = data.input.strip() or "{}"  # sent as it came: a changed letter would spoil the cache
                 return [{"type": "tool_use", "id": call_id, "name": data.name, "input": msgspec.Raw(given.encode())}]
-        return []
+            case ToolResultPart() | ImageUrlPart() | BinaryPart() | ShellCommandPart() | FinishPart():
+                return []
+            case _:
+                assert_never(part)
 
     def _results(self, message: Message) -> list[_Json]:
         blocks: list[_Json] = []
@@ -211,3 +226,5 @@ def _block(piece: Piece) -> _Json:
             return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
         case PictureAt(url):
             return {"type": "image", "source": {"type": "url", "url": url}}
+        case _:
+            assert_never(piece)

@@ -7,7 +7,7 @@ one, as another model makes it, is marked as such: Gemini 3 and later refuse it 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,7 +15,19 @@ from covey.models.base import ModelRequest, ToolSpec
 from covey.models.gemini_schema import clean_schema
 from covey.models.google_answer import CALL, TEXT, THOUGHT
 from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
-from covey.protocol.messages import Message, ReasoningPart, TextPart, ToolCall, ToolCallPart, ToolResult
+from covey.protocol.messages import (
+    BinaryPart,
+    FinishPart,
+    ImageUrlPart,
+    Message,
+    ReasoningPart,
+    ShellCommandPart,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResult,
+    ToolResultPart,
+)
 
 BUDGETS = {"low": 2048, "medium": 8192, "high": 24_576}
 """Tokens to think, for Gemini 2.5; the last is the most that its smaller models take."""
@@ -136,12 +148,18 @@ class _Conversation:
         parts: list[_Json] = []
         for part in message.parts:
             match part:
-                case TextPart(data=data) if data.text.strip():
-                    parts.append({"text": data.text})
-                case ReasoningPart(data=data) if own:
-                    _sign(parts, data.thinking, data.signature)
+                case TextPart(data=data):
+                    if data.text.strip():
+                        parts.append({"text": data.text})
+                case ReasoningPart(data=data):
+                    if own:
+                        _sign(parts, data.thinking, data.signature)
                 case ToolCallPart(data=data):
                     self._call(parts, data)
+                case ToolResultPart() | ImageUrlPart() | BinaryPart() | ShellCommandPart() | FinishPart():
+                    pass
+                case _:
+                    assert_never(part)
         parts = [part for part in parts if "unused" not in part]
         calls = [part for part in parts if "functionCall" in part]
         if self._is_new and calls and "thoughtSignature" not in calls[0]:
@@ -191,3 +209,5 @@ def _part(piece: Piece) -> _Json:
             return {"inlineData": {"mimeType": mime_type, "data": data}}
         case PictureAt(url):
             return {"text": url}
+        case _:
+            assert_never(piece)

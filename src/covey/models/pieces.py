@@ -6,17 +6,22 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from covey.protocol.messages import (
     Attachment,
     Binary,
     BinaryPart,
+    FinishPart,
     ImageUrlPart,
     Message,
     Part,
+    ReasoningPart,
     ShellCommandPart,
     TextPart,
+    ToolCallPart,
     ToolResult,
+    ToolResultPart,
 )
 
 
@@ -84,8 +89,10 @@ def _piece(part: Part, eyes: Eyes) -> Piece | None:
             return Words(f"(There is a picture{where}, but you cannot see it.)")
         case ShellCommandPart(data=data):
             return Words(f"$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
-        case _:
+        case ReasoningPart() | ToolCallPart() | ToolResultPart() | FinishPart():
             return None
+        case _:
+            assert_never(part)
 
 
 def _attachment(data: Binary, eyes: Eyes) -> Piece:

@@ -6,14 +6,26 @@ it encrypted, as it came: only to the same model of the same provider, which alo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
 from covey.models.base import ModelRequest
 from covey.models.chat_request import address_of, detail_of, eyes_for
 from covey.models.pieces import Eyes, Piece, Words, is_of, pieces_of, pieces_of_result
-from covey.protocol.messages import Message, Reasoning, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from covey.protocol.messages import (
+    BinaryPart,
+    FinishPart,
+    ImageUrlPart,
+    Message,
+    Reasoning,
+    ReasoningPart,
+    ShellCommandPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolResultPart,
+)
 
 _Json = dict[str, Any]
 
@@ -66,10 +78,12 @@ def _items(message: Message, request: ModelRequest, provider_id: str) -> list[_J
             return [_output(result, eyes_for(request)) for result in message.tool_results]
         case "assistant":
             return _assistant(message, is_of(message, provider_id, request.model))
-        case role:
+        case "user" | "system":
             eyes = eyes_for(request)
             content = [_wire_piece(p, detail_of(part)) for part in message.parts for p in pieces_of((part,), eyes)]
-            return [{"role": role, "content": content}] if content else []
+            return [{"role": message.role, "content": content}] if content else []
+        case _:
+            assert_never(message.role)
 
 
 def _assistant(message: Message, own: bool) -> list[_Json]:
@@ -78,15 +92,20 @@ def _assistant(message: Message, own: bool) -> list[_Json]:
     thoughts: list[_Json] = []
     for part in message.parts:
         match part:
-            case ReasoningPart(data=data) if own and data.signature:
-                thoughts += _thoughts(data)
-            case TextPart(data=data) if data.text:
-                items += [*thoughts, {"role": "assistant", "content": data.text}]
-                thoughts = []
+            case ReasoningPart(data=data):
+                thoughts += _thoughts(data) if own and data.signature else []
+            case TextPart(data=data):
+                if data.text:
+                    items += [*thoughts, {"role": "assistant", "content": data.text}]
+                    thoughts = []
             case ToolCallPart(data=data):
                 call = {"call_id": data.id, "name": data.name, "arguments": data.input or "{}"}
                 items += [*thoughts, {"type": "function_call", **call}]
                 thoughts = []
+            case ToolResultPart() | ImageUrlPart() | BinaryPart() | ShellCommandPart() | FinishPart():
+                pass
+            case _:
+                assert_never(part)
     return items
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from covey.lifecycle.reply import TextPiece
 from covey.lifecycle.undo import FileStep
 from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
+from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
 

@@ -10,13 +10,13 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import apsw
 import msgspec
 
-from covey.lifecycle.reply import grown
 from covey.lifecycle.undo import FileStep
+from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
 from covey.store import schema, sqlite_files
@@ -175,10 +175,12 @@ class SqliteStore:
                 execute("DELETE FROM messages WHERE workspace_id = ? AND session_id = ?", key)
                 execute("DELETE FROM sessions WHERE workspace_id = ? AND id = ?", key)
                 sqlite_files.drop_session(self._writer, *key)
-            case _:
+            case PutFileVersion() | DropMessages() | PutUndo() | PutWorkspace():
                 self._write_rarely(workspace_id, write)
+            case _:
+                assert_never(write)
 
-    def _write_rarely(self, workspace_id: str, write: Write) -> None:
+    def _write_rarely(self, workspace_id: str, write: PutFileVersion | DropMessages | PutUndo | PutWorkspace) -> None:
         match write:
             case PutFileVersion():
                 sqlite_files.put_version(self._writer, workspace_id, write)
@@ -189,6 +191,8 @@ class SqliteStore:
             case PutWorkspace(row):
                 values = (row.id, row.path, row.epoch, row.created_at)
                 self._writer.cursor().execute("INSERT INTO workspaces VALUES (?, ?, ?, ?)", values)
+            case _:
+                assert_never(write)
 
     def _insert_run(self, workspace_id: str, row: RunRow) -> None:
         run = row.run
@@ -280,8 +284,8 @@ class SqliteStore:
         return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
 
     def _with_tail(self, message: Message) -> Message:
-        query = "SELECT part, kind, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
-        return grown(message, self._read(query, message.id))
+        query = "SELECT part, kind, offset, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
+        return grown(message, (TextPiece(*row) for row in self._read(query, message.id)))
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return next(iter(self._run_rows("workspace_id = ? AND run_id = ?", workspace_id, run_id)), None)
