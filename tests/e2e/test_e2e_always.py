@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +34,21 @@ def with_prices(directory: Path) -> Path:
 
 def answer_all(workspace: Workspace, prompt: str, action: str) -> list[Any]:
     """Run a prompt to its end, give this answer to all that it asks for, and tell what that was."""
-    stream = workspace.stream()
-    session = workspace.session()
-    run_id = workspace.prompt(session, prompt)["run_id"]
     asked: list[Any] = []
-    while True:
-        seen = stream.wait_for(
-            lambda events: (
-                [e.payload for e in events if e.type == "permission_request"][len(asked) :]
-                or [e for e in events if e.type == "run_complete" and e.payload["run_id"] == run_id]
+    with closing(workspace.stream()) as stream:
+        run_id = workspace.prompt(workspace.session(), prompt)["run_id"]
+        while True:
+            seen = stream.wait_for(
+                lambda events: (
+                    [e.payload for e in events if e.type == "permission_request"][len(asked) :]
+                    or [e for e in events if e.type == "run_complete" and e.payload["run_id"] == run_id]
+                )
             )
-        )
-        if not isinstance(seen[0], dict):
-            return asked
-        asked.append(seen[0])
-        body = {"permission": {"id": seen[0]["id"]}, "action": action}
-        assert workspace.request("POST", "/permissions/grant", body).ok()["resolved"]
+            if not isinstance(seen[0], dict):
+                return asked
+            asked.append(seen[0])
+            body = {"permission": {"id": seen[0]["id"]}, "action": action}
+            assert workspace.request("POST", "/permissions/grant", body).ok()["resolved"]
 
 
 @pytest.fixture

@@ -77,6 +77,8 @@ class _Parser(Grammar):
         self._adopt(self._inside(text), -1)
 
     def _expanded(self, body: str) -> Word:
+        if "\\\n" in body and ("$" in body or "`" in body):  # lines are joined first, also inside of quotes
+            raise CannotRead("a line that goes on in a here-document")
         inner = _Parser(body, self.depth + 1)
         word = inner.body()
         inner.expect_all_judged()
