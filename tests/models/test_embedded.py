@@ -107,7 +107,7 @@ async def test_all_clients_of_a_model_share_one_process_and_wait_for_each_other(
 async def test_a_cancelled_answer_leaves_a_process_that_falls_quiet(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded_child, "HUSH_S", 30)  # on a busy machine that may take its time
+    monkeypatch.setattr(embedded_child, "STOP_GENERATION_S", 30)  # on a busy machine that may take its time
     client = make()
     pid = await pid_of(client)
     await give_up(client, "endless")

@@ -311,7 +311,7 @@ class Dispatcher:
 
     async def _run_turn(self, turn: Turn, begun: asyncio.Future[None]) -> None:
         outcome = await turn.run(begun)
-        self._open[turn.run_id].is_unsaid = begun.exception() is not None
+        self._open[turn.run_id].is_prompt_unwritten = begun.exception() is not None
         self.lane, decisions = self.lane.finish(turn.run_id, outcome)
         self._carry_out(decisions)
 
@@ -331,7 +331,7 @@ class Dispatcher:
         turn = self.turn_of(run_id)
         if turn:
             self._turn = None
-        if self._open[run_id].is_unsaid:
+        if self._open[run_id].is_prompt_unwritten:
             self._open_turn(run_id, batch)
         return last_words.compose(self._open.run(run_id), outcome, turn, leftover, batch, self._parts)
 

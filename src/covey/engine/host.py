@@ -34,7 +34,7 @@ class Working(Protocol):
     def wished(self) -> RunOptions: ...
 
 
-class Lanes(Protocol):
+class AgentWorkspace(Protocol):
     """The workspace, as far as an agent needs it that works in a session of its own."""
 
     waiters: RunWaiters
@@ -52,9 +52,14 @@ class EngineHost:
     """The host of all tools of a workspace."""
 
     def __init__(
-        self, lanes: Lanes, sessions: SessionBook, recorder: Recorder, questions: QuestionDesk, world: World
+        self,
+        workspace: AgentWorkspace,
+        sessions: SessionBook,
+        recorder: Recorder,
+        questions: QuestionDesk,
+        world: World,
     ) -> None:
-        self._lanes = lanes
+        self._workspace = workspace
         self._world = world
         self._sessions = sessions
         self._recorder = recorder
@@ -93,7 +98,7 @@ class EngineHost:
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         """Run the prompt as a run of its own in a child session. Cancelling this cancels it, and waits for its end."""
-        turn = self._lanes.turn_of(context.run_id)
+        turn = self._workspace.turn_of(context.run_id)
         if turn is None:
             raise ToolFailed("No agent could be sent: the run has ended.")
         try:
@@ -109,7 +114,7 @@ class EngineHost:
         """With the model, the freedom and the money of whoever sends it."""
         if turn.purse.is_empty:
             raise ToolFailed("There is no money left for an agent: go on without one.")
-        child = await self._lanes.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
+        child = await self._workspace.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
         request = PostPrompt(
             session_id=child.id,
             prompt=prompt,
@@ -120,20 +125,20 @@ class EngineHost:
         )
         run_id = request.run_id
         self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse
-        ended = self._lanes.waiters.terminal(run_id)
+        ended = self._workspace.waiters.terminal(run_id)
         try:
             return await self._ended(request, ended)
         finally:
-            self._lanes.waiters.forget(run_id)
+            self._workspace.waiters.forget(run_id)
             del self._principals[run_id], self._purses[run_id]
 
     async def _ended(self, request: PostPrompt, ended: asyncio.Future[RunComplete]) -> RunComplete:
-        posting = asyncio.ensure_future(self._lanes.post_for_agent(request))
+        posting = asyncio.ensure_future(self._workspace.post_for_agent(request))
         try:
             await asyncio.shield(posting)
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            await self._lanes.cancel_run(request.run_id)
+            await self._workspace.cancel_run(request.run_id)
             await asyncio.wait({posting})
             if not posting.exception():  # else it was never accepted
                 await asyncio.shield(ended)

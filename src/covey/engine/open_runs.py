@@ -21,7 +21,7 @@ class Entry:
     row: RunRow
     recorded: asyncio.Future[None] | None = None
     """Until it is done nothing may be written about the run: the id may belong to one that ended long ago."""
-    is_unsaid: bool = False
+    is_prompt_unwritten: bool = False
     """The change with its prompt was refused: the prompt is written together with the end."""
 
 

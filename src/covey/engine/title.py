@@ -55,7 +55,7 @@ async def titled(
             recorder.write(batch)
 
     task = asyncio.create_task(work(), name=f"title {run.session_id}")
-    task.add_done_callback(_let_go)
+    task.add_done_callback(_log_failure)
     try:
         yield
     finally:
@@ -63,7 +63,7 @@ async def titled(
         await asyncio.wait({task}, timeout=STOP_S)
 
 
-def _let_go(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     """Whatever went wrong with a title, no run fails of it."""
     if not task.cancelled() and (error := task.exception()):
         log.warning("a title was not found: %r", error)

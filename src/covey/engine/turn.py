@@ -136,7 +136,7 @@ class Turn:
             await asyncio.wait({body}, timeout=grace_s)
         if not body.done():
             log.error("run %s did not stop within %s s and was abandoned", self.run_id, grace_s)
-            body.add_done_callback(_let_go)
+            body.add_done_callback(_log_abandoned)
             return Outcome.CANCELLED
         if body.cancelled():
             self.error = "" if self._stop.done() else "the turn was stopped from inside"
@@ -367,7 +367,7 @@ def _has_past(visible: list[Message]) -> bool:
     return any(message.role == "assistant" for message in visible)
 
 
-def _let_go(body: asyncio.Task[None]) -> None:
+def _log_abandoned(body: asyncio.Task[None]) -> None:
     """An abandoned body has ended after all. Whatever it has to say, its run has ended before."""
     if not body.cancelled() and (error := body.exception()):
         log.warning("an abandoned turn ended with %r", error)

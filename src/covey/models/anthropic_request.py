@@ -14,7 +14,7 @@ import msgspec
 from covey.models import catalog
 from covey.models.anthropic_answer import REDACTED, SIGNED
 from covey.models.base import ModelRequest
-from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
+from covey.models.pieces import ImageSupport, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
 from covey.protocol.messages import (
     BinaryPart,
     FinishPart,
@@ -44,7 +44,7 @@ BOUND_SINCE = (5, 1)
 BEGINNING = "(The beginning of the conversation is missing.)"
 GO_ON = "Go on."
 
-_EYES = Eyes(frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}), fetches=True)
+_IMAGES = ImageSupport(frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}), fetches=True)
 _CACHE = {"type": "ephemeral"}
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
@@ -138,7 +138,7 @@ class _Conversation:
         self._request = request
         self._provider_id = provider_id
         self._sends_thoughts = thoughts
-        self._eyes = _EYES if request.sees_images else Eyes()
+        self._images = _IMAGES if request.sees_images else ImageSupport()
         self._turns: list[_Json] = []
         self._open: dict[str, list[str]] = {}
         """For each of our ids, those under which calls were sent that have no result yet."""
@@ -151,7 +151,7 @@ class _Conversation:
             elif message.role == "tool":
                 self._add("user", self._results(message))
             else:
-                self._add("user", [_block(piece) for piece in pieces_of(message.parts, self._eyes)])
+                self._add("user", [_block(piece) for piece in pieces_of(message.parts, self._images)])
         if not self._turns or self._turns[-1]["role"] == "assistant":
             self._add("user", [{"type": "text", "text": GO_ON}])
         for turn in [turn for turn in self._turns if turn["role"] == "user"][-2:]:
@@ -199,7 +199,7 @@ class _Conversation:
             if not waiting:
                 continue
             block: _Json = {"type": "tool_result", "tool_use_id": waiting.pop(0)}
-            content = [_block(piece) for piece in pieces_of_result(result, self._eyes)]
+            content = [_block(piece) for piece in pieces_of_result(result, self._images)]
             if content:
                 block["content"] = content
             if result.is_error:

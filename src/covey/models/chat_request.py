@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from covey.models.base import ModelRequest
-from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
+from covey.models.pieces import ImageSupport, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
 from covey.protocol.messages import ImageUrlPart, Message, Part, ReasoningPart
 
-OPEN_EYES = Eyes(frozenset(("image/png", "image/jpeg", "image/gif", "image/webp")), fetches=True)
+COMMON_IMAGES = ImageSupport(frozenset(("image/png", "image/jpeg", "image/gif", "image/webp")), fetches=True)
 
 _Json = dict[str, Any]
 
 
-def eyes_for(request: ModelRequest) -> Eyes:
+def images_for(request: ModelRequest) -> ImageSupport:
     """What OpenAI's models can be shown, and those that are compatible with them."""
-    return OPEN_EYES if request.sees_images else Eyes()
+    return COMMON_IMAGES if request.sees_images else ImageSupport()
 
 
 def encode_request(request: ModelRequest, max_tokens_field: str, thinker: str = "") -> bytes:
@@ -48,15 +48,15 @@ def encode_request(request: ModelRequest, max_tokens_field: str, thinker: str = 
 
 def _messages(request: ModelRequest, thinker: str) -> list[_Json]:
     wire: list[_Json] = [{"role": "system", "content": request.system}] if request.system else []
-    eyes = eyes_for(request)
+    images = images_for(request)
     for message in request.messages:
         if message.role == "tool":
-            wire += _tool_results(message, eyes)
+            wire += _tool_results(message, images)
         elif message.role == "assistant":
             thoughts = {"reasoning_content": _thoughts(message, request, thinker)} if thinker else {}
             wire.append(_assistant(message) | thoughts)
         else:
-            content = _content(message, eyes)
+            content = _content(message, images)
             if wire and wire[-1]["role"] == message.role == "user":
                 wire[-1]["content"] += content  # many chat templates refuse two user messages in a row
             else:
@@ -84,12 +84,12 @@ def _thoughts(message: Message, request: ModelRequest, thinker: str) -> str:
     return "".join(part.data.thinking for part in message.parts if isinstance(part, ReasoningPart))
 
 
-def _tool_results(message: Message, eyes: Eyes) -> list[_Json]:
+def _tool_results(message: Message, images: ImageSupport) -> list[_Json]:
     """All results, and then their pictures in a message of the user: a result can hold only text here."""
     wire: list[_Json] = []
     shown: list[_Json] = []
     for result in message.tool_results:
-        pieces = pieces_of_result(result, eyes)
+        pieces = pieces_of_result(result, images)
         text = "\n".join(piece.text for piece in pieces if isinstance(piece, Words))
         wire.append({"role": "tool", "tool_call_id": result.tool_call_id, "content": text})
         for picture in pieces:
@@ -98,8 +98,8 @@ def _tool_results(message: Message, eyes: Eyes) -> list[_Json]:
     return [*wire, {"role": "user", "content": shown}] if shown else wire
 
 
-def _content(message: Message, eyes: Eyes) -> list[_Json]:
-    return [_wire_piece(piece, detail_of(part)) for part in message.parts for piece in pieces_of((part,), eyes)]
+def _content(message: Message, images: ImageSupport) -> list[_Json]:
+    return [_wire_piece(piece, detail_of(part)) for part in message.parts for piece in pieces_of((part,), images)]
 
 
 def _wire_piece(piece: Piece, detail: str = "") -> _Json:

@@ -61,8 +61,8 @@ class Embedded:
                             seen = True
                             yield fact
                 except ModelFailed as failure:
-                    epitaph = "" if failure.overflow else await child.epitaph()
-                    raise self._failed(epitaph, busy=not seen) if epitaph else failure from None
+                    last_output = "" if failure.overflow else await child.last_output()
+                    raise self._failed(last_output, busy=not seen) if last_output else failure from None
         except ChildFailed as failure:
             raise self._failed(str(failure), busy=True) from None
 

@@ -22,9 +22,9 @@ import msgspec
 
 from covey.models.embedded_server import Listening, Order
 
-HUSH_S = 0.5
+STOP_GENERATION_S = 0.5
 """How long a model may go on after its answer was given up, before its process is killed."""
-HUSH_POLL_S = 0.05
+STOP_GENERATION_POLL_S = 0.05
 IDLE_S = 300.0
 """How long a model that nobody asks stays in memory: people think between prompts, but not for ever."""
 LINGER_S = 60.0
@@ -72,7 +72,7 @@ class Child:
         self._address: Address | None = None
         self._stderr = bytearray()
         self._reading: asyncio.Task[None] | None = None
-        self._hushing: asyncio.Task[None] | None = None
+        self._stopping_generation: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
 
@@ -92,12 +92,12 @@ class Child:
                     yield address
                 except BaseException:
                     # A task of its own: whoever was cancelled need not wait, and cannot stop this by a second cancel.
-                    self._hushing = asyncio.create_task(self._hush(address))
+                    self._stopping_generation = asyncio.create_task(self._stop_generation(address))
                     raise
             finally:
                 self._end_in(IDLE_S if self.users else LINGER_S)
 
-    async def epitaph(self) -> str:
+    async def last_output(self) -> str:
         """How the process ended and what it said last; '' while it is alive."""
         process = self._process
         if process is None:
@@ -185,15 +185,15 @@ class Child:
 
     # ── ending ──
 
-    async def _hush(self, address: Address) -> None:
+    async def _stop_generation(self, address: Address) -> None:
         """Make sure that nothing is computed any more.
 
         llama.cpp stops when its reader is gone, but only between tokens, and a long prompt is one long computation.
         """
         with contextlib.suppress(OSError, msgspec.MsgspecError):  # a timeout is an OSError too
-            async with asyncio.timeout(HUSH_S):
+            async with asyncio.timeout(STOP_GENERATION_S):
                 while not await is_quiet(address):  # noqa: ASYNC110 - another process does not set our events
-                    await asyncio.sleep(HUSH_POLL_S)
+                    await asyncio.sleep(STOP_GENERATION_POLL_S)
                 return
         await self._end()
 
@@ -203,7 +203,7 @@ class Child:
 
     async def _settled(self) -> None:
         """Until what was begun about the process has been done."""
-        for task in (self._hushing, self._ending):
+        for task in (self._stopping_generation, self._ending):
             if task:
                 await asyncio.wait([task])
 

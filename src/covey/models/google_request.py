@@ -14,7 +14,7 @@ import msgspec
 from covey.models.base import ModelRequest, ToolSpec
 from covey.models.gemini_schema import clean_schema
 from covey.models.google_answer import CALL, TEXT, THOUGHT
-from covey.models.pieces import Eyes, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
+from covey.models.pieces import ImageSupport, Picture, PictureAt, Piece, Words, is_of, pieces_of, pieces_of_result
 from covey.protocol.messages import (
     BinaryPart,
     FinishPart,
@@ -35,7 +35,7 @@ UNSIGNED = "skip_thought_signature_validator"
 """What Google wants in the place of a signature that there never was."""
 GO_ON = "Go on."
 
-_EYES = Eyes(frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}))
+_IMAGES = ImageSupport(frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}))
 _VERSION = re.compile(r"gemini-(\d{1,2})(?:\.(\d{1,2}))?")
 _MADE_BY_US = re.compile(r"call_[0-9a-f]{16}")
 """An id that Gemini did not give, and so does not get back."""
@@ -89,7 +89,7 @@ class _Conversation:
     def __init__(self, request: ModelRequest, provider_id: str) -> None:
         self._request = request
         self._provider_id = provider_id
-        self._eyes = _EYES if request.sees_images else Eyes()
+        self._images = _IMAGES if request.sees_images else ImageSupport()
         self._is_new = (version_of(request.model) or (0, 0)) >= (3, 0)
         self._contents: list[_Json] = []
         self._names: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Conversation:
             elif message.role == "tool":
                 self._add_results(message)
             else:
-                self._add("user", [_part(piece) for piece in pieces_of(message.parts, self._eyes)])
+                self._add("user", [_part(piece) for piece in pieces_of(message.parts, self._images)])
         if not self._contents or self._contents[-1]["role"] == "model":
             self._add("user", [{"text": GO_ON}])
         return self._contents
@@ -128,7 +128,7 @@ class _Conversation:
 
     def _response(self, result: ToolResult, shown: list[_Json]) -> _Json:
         """One result. Older models cannot see pictures inside of it, so those are `shown` right after."""
-        pieces = pieces_of_result(result, self._eyes)
+        pieces = pieces_of_result(result, self._images)
         text = "\n".join(piece.text for piece in pieces if isinstance(piece, Words))
         response: _Json = {
             "name": self._names[result.tool_call_id],

@@ -48,7 +48,7 @@ Piece = Words | Picture | PictureAt
 
 
 @dataclass(frozen=True, slots=True)
-class Eyes:
+class ImageSupport:
     """Which pictures a model can be shown. In the place of others stands a sentence."""
 
     mime_types: frozenset[str] = frozenset()
@@ -56,18 +56,18 @@ class Eyes:
     """Addresses of pictures will do."""
 
 
-def pieces_of(parts: Iterable[Part], eyes: Eyes) -> Iterator[Piece]:
+def pieces_of(parts: Iterable[Part], images: ImageSupport) -> Iterator[Piece]:
     """What the parts say, without what is blank: providers refuse empty text. Calls and results are not among it."""
     for part in parts:
-        piece = _piece(part, eyes)
+        piece = _piece(part, images)
         if piece is not None and not (isinstance(piece, Words) and not piece.text.strip()):
             yield piece
 
 
-def pieces_of_result(result: ToolResult, eyes: Eyes) -> list[Piece]:
+def pieces_of_result(result: ToolResult, images: ImageSupport) -> list[Piece]:
     pieces: list[Piece] = [Words(result.content)] if result.content.strip() else []
     if result.data and (result.mime_type or "").startswith("image/"):
-        pieces.append(_picture(result.mime_type or "", result.data, eyes))
+        pieces.append(_picture(result.mime_type or "", result.data, images))
     return pieces
 
 
@@ -76,14 +76,14 @@ def is_of(message: Message, provider_id: str, model: str) -> bool:
     return message.provider == provider_id and message.model == model
 
 
-def _piece(part: Part, eyes: Eyes) -> Piece | None:
+def _piece(part: Part, images: ImageSupport) -> Piece | None:
     match part:
         case TextPart(data=data):
             return Words(data.text)
         case BinaryPart(data=data):
-            return _attachment(data, eyes)
+            return _attachment(data, images)
         case ImageUrlPart(data=data):
-            if eyes.fetches:
+            if images.fetches:
                 return PictureAt(data.url)
             where = "" if data.url.startswith("data:") else f" at {data.url}"
             return Words(f"(There is a picture{where}, but you cannot see it.)")
@@ -95,9 +95,9 @@ def _piece(part: Part, eyes: Eyes) -> Piece | None:
             assert_never(part)
 
 
-def _attachment(data: Binary, eyes: Eyes) -> Piece:
+def _attachment(data: Binary, images: ImageSupport) -> Piece:
     if data.MIMEType.startswith("image/"):
-        return _picture(data.MIMEType, data.Data, eyes, data.Path)
+        return _picture(data.MIMEType, data.Data, images, data.Path)
     attachment = Attachment(file_path=data.Path, file_name=data.Path, mime_type=data.MIMEType, content=b"")
     if not attachment.is_text:
         return Words(f"(The file {data.Path} of type {data.MIMEType} is attached, but you cannot see it.)")
@@ -108,7 +108,7 @@ def _attachment(data: Binary, eyes: Eyes) -> Piece:
     return Words(f'<file path="{data.Path}">\n{text}\n</file>')
 
 
-def _picture(mime_type: str, data: str, eyes: Eyes, name: str = "") -> Piece:
-    if mime_type in eyes.mime_types:
+def _picture(mime_type: str, data: str, images: ImageSupport, name: str = "") -> Piece:
+    if mime_type in images.mime_types:
         return Picture(mime_type, data)
     return Words(f"(Here is a picture{f', {name},' if name else ''} of type {mime_type}, but you cannot see it.)")

@@ -11,8 +11,8 @@ from typing import Any, assert_never
 import msgspec
 
 from covey.models.base import ModelRequest
-from covey.models.chat_request import address_of, detail_of, eyes_for
-from covey.models.pieces import Eyes, Piece, Words, is_of, pieces_of, pieces_of_result
+from covey.models.chat_request import address_of, detail_of, images_for
+from covey.models.pieces import ImageSupport, Piece, Words, is_of, pieces_of, pieces_of_result
 from covey.protocol.messages import (
     BinaryPart,
     FinishPart,
@@ -75,12 +75,12 @@ def encode_request(request: ModelRequest, provider_id: str) -> bytes:
 def _items(message: Message, request: ModelRequest, provider_id: str) -> list[_Json]:
     match message.role:
         case "tool":
-            return [_output(result, eyes_for(request)) for result in message.tool_results]
+            return [_output(result, images_for(request)) for result in message.tool_results]
         case "assistant":
             return _assistant(message, is_of(message, provider_id, request.model))
         case "user" | "system":
-            eyes = eyes_for(request)
-            content = [_wire_piece(p, detail_of(part)) for part in message.parts for p in pieces_of((part,), eyes)]
+            images = images_for(request)
+            content = [_wire_piece(p, detail_of(part)) for part in message.parts for p in pieces_of((part,), images)]
             return [{"role": message.role, "content": content}] if content else []
         case _:
             assert_never(message.role)
@@ -127,8 +127,8 @@ def _thoughts(data: Reasoning) -> list[_Json]:
     ]
 
 
-def _output(result: ToolResult, eyes: Eyes) -> _Json:
-    pieces = pieces_of_result(result, eyes)
+def _output(result: ToolResult, images: ImageSupport) -> _Json:
+    pieces = pieces_of_result(result, images)
     output: str | list[_Json] = [_wire_piece(piece) for piece in pieces]
     if all(isinstance(piece, Words) for piece in pieces):
         output = "\n".join(piece.text for piece in pieces if isinstance(piece, Words))

@@ -56,10 +56,10 @@ def put_version(connection: apsw.Connection, workspace_id: str, version: PutFile
             size,
         ),
     )
-    _let_go(connection, workspace_id, version.session_id)
+    _forget_old_versions(connection, workspace_id, version.session_id)
 
 
-def _let_go(connection: apsw.Connection, workspace_id: str, session_id: str) -> None:
+def _forget_old_versions(connection: apsw.Connection, workspace_id: str, session_id: str) -> None:
     """Forget the oldest contents of a session that has too many. That they were there stays known."""
     execute = connection.cursor().execute
     of_session = "FROM file_versions WHERE workspace_id = ? AND session_id = ? AND size > 0"
