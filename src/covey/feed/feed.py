@@ -2,7 +2,8 @@
 
 Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: one
 that is slow costs nothing but the log's length, which is bounded. Whoever falls out of the log is disconnected and
-resumes from the store by its last event id.
+resumes from the store by its last event id. One that has read everything rests: it has no place in the log, and costs
+nothing until something is published that is for it.
 
 Nothing is published here that the journal has not written, except growth of messages and facts of the moment.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +20,7 @@ from typing import Literal
 import msgspec
 
 from covey.feed.live import LiveMessage
+from covey.feed.resting import Resting
 from covey.protocol.events import Event, MessageDelta, encode_event, updated
 from covey.protocol.messages import Message
 from covey.protocol.sse import EventId, frame
@@ -110,12 +113,23 @@ class Subscription:
         if self.is_up_to_date:
             self._push = push
             self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._feed.rest(self)
+            try:
+                await self._waiter
+            finally:
+                self._feed.rouse(self)
 
     def wake(self) -> None:
+        """Have it look whether there is something to take, or to notice."""
+        self._feed.pass_over(self)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """It rests, and stands where it is to read on: it is pushed what there is, or rests no more."""
         if self._waiter is None or self._waiter.done():
             return
         if self._push is None or not self._pushed(self._push):
+            self._feed.rouse(self)
             self._waiter.set_result(None)
 
     def _pushed(self, push: Callable[[], bool]) -> bool:
@@ -146,7 +160,12 @@ class Feed:
         self._told = 0
         """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
-        self._whole_readers = 0
+        self._reading: set[Subscription] = set()
+        """Those that do not rest: the log is kept as far as these have not read it."""
+        self._resting: Resting[Subscription] = Resting()
+        """The others."""
+        self._readers: Counter[tuple[str, bool]] = Counter()
+        """How many there are, by their session and by whether they take deltas."""
         self._batches: dict[tuple[int, bool, str], _Batch] = {}
         self._wake_due = False
         self._grown: set[str] = set()
@@ -185,11 +204,11 @@ class Feed:
             return
         begun = live.begun(delta)
         live.grow(delta)
-        if self._whole_readers < len(self._subscriptions):
+        if self._is_read(delta.session_id, deltas=True):
             if begun:  # a new part is a change of structure
                 self._append(_whole(begun, "deltas"))
             self._append(_Entry(delta.session_id, delta=delta))
-        if self._whole_readers:
+        if self._is_read(delta.session_id, deltas=False):
             self._grown.add(delta.message_id)
             if self._tick is None:
                 self._tick = self._loop.call_later(WHOLE_INTERVAL_S, self._publish_whole)
@@ -202,7 +221,7 @@ class Feed:
     def close(self) -> None:
         """End every stream, once it has been given what is in the log."""
         self._closed = True
-        for subscription in self._subscriptions:
+        for subscription in list(self._subscriptions):
             subscription.wake()
 
     @property
@@ -230,17 +249,23 @@ class Feed:
             self._loop.call_soon(self._wake)
 
     def _wake(self) -> None:
-        """Once for all that was published in this turn of the loop: trim, then wake whoever waits."""
+        """Once for all that was published in this turn of the loop: trim, then wake those who wait for any of it."""
         self._wake_due = False
         self._batches.clear()
-        self._trim()
-        self._told = self.head
-        for subscription in self._subscriptions:
-            subscription.wake()
+        head, fresh = self.head, self._log[max(0, self._told - self._base) :]
+        due = self._resting.due({entry.session_id for entry in fresh})
+        for subscription in due:
+            if subscription.cursor < self._told:
+                subscription.cursor = self._told
+        self._trim(self._told if due else head)
+        for subscription in due:
+            subscription.go_on()
+        self._told = head
 
-    def _trim(self) -> None:
-        read = min((subscription.cursor for subscription in self._subscriptions), default=self.head)
-        drop = max(0, read - self._base)
+    def _trim(self, unread: int) -> None:
+        """Forget what is read by those who read, and before `unread`; and more, if that is too much."""
+        read = min((subscription.cursor for subscription in self._reading), default=unread)
+        drop = max(0, min(read, unread) - self._base)
         size = self._bytes - sum(entry.size for entry in self._log[:drop])
         while size > LOG_BYTES and self._base + drop < self._told:
             size -= self._log[drop].size
@@ -249,8 +274,25 @@ class Feed:
             del self._log[:drop]
             self._base += drop
             self._bytes = size
-        for subscription in [s for s in self._subscriptions if s.cursor < self._base]:
+        for subscription in [s for s in self._reading if s.cursor < self._base]:
             subscription.close()
+
+    def rest(self, subscription: Subscription) -> None:
+        """It has read all that is for it, and waits."""
+        self._reading.discard(subscription)
+        self._resting.add(subscription)
+
+    def pass_over(self, subscription: Subscription) -> None:
+        """If it rests, what was told meanwhile was not for it: it would read on behind that."""
+        if subscription in self._resting:
+            subscription.cursor = max(subscription.cursor, self._told)
+
+    def rouse(self, subscription: Subscription) -> None:
+        """It reads on, if it was resting."""
+        if subscription in self._resting:
+            self.pass_over(subscription)
+            self._resting.discard(subscription)
+            self._reading.add(subscription)
 
     # ── reading ──
 
@@ -258,17 +300,26 @@ class Feed:
         """Start reading behind the last entry."""
         subscription = Subscription(self, self.head, deltas=deltas, session_id=session_id)
         self._subscriptions.add(subscription)
-        self._whole_readers += not deltas
+        self._reading.add(subscription)
+        self._readers[session_id, deltas] += 1
         return subscription
 
     def remove(self, subscription: Subscription) -> None:
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
-            self._whole_readers -= not subscription.deltas
+            self._reading.discard(subscription)
+            self._resting.discard(subscription)
+            kind = (subscription.session_id, subscription.deltas)
+            self._readers[kind] -= 1
+            if not self._readers[kind]:
+                del self._readers[kind]
             if not self._subscriptions:
                 self._base, self._bytes = self.head, 0
                 self._log.clear()
                 self._batches.clear()
+
+    def _is_read(self, session_id: str, *, deltas: bool) -> bool:
+        return ("", deltas) in self._readers or (session_id, deltas) in self._readers
 
     def in_progress(self, session_id: str = "") -> list[Message]:
         """The messages in progress, as the log has told them up to its head."""
