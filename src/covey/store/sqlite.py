@@ -271,8 +271,8 @@ class SqliteStore:
         return self._messages(workspace_id, session_id, "position > ?", start, limit=limit or -1)
 
     def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
-        start = self._position(workspace_id, session_id, "id = ?", message_id)
-        prompt = self._position(workspace_id, session_id, "role = 'user' AND position < ?", start)
+        start = self._position(workspace_id, session_id, "id = ?", message_id) if message_id else 0
+        prompt = self._position(workspace_id, session_id, "role = 'user' AND position < ?", start) if start else 0
         where = "position > ? AND (position >= ? OR role = 'assistant')"
         return self._messages(workspace_id, session_id, where, prompt, start)
 
