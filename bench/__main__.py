@@ -16,7 +16,10 @@ from bench.processes import COVEY
 from bench.report import Figure, core_share, header, line
 from bench.rig import Options
 
-PARTS = ("latency", "fanout", "sessions", "long_answer", "tool_calls", "memory", "startup", "providers", "peers")
+PARTS = (
+    *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls"),
+    *("memory", "startup", "providers", "peers"),
+)
 
 
 def main() -> int:

@@ -41,8 +41,9 @@ class Rig:
         answer = self.caller.call("POST", f"/v1/workspaces/{self.workspace_id}/sessions", {"title": "bench"})
         return str(answer["id"])
 
-    def stream(self) -> Stream:
-        return Stream(self.server.port, self.workspace_id)
+    def stream(self, session_id: str = "") -> Stream:
+        """All events, or those of one session."""
+        return Stream(self.server.port, self.workspace_id, session_id)
 
     def prompt(self, session_id: str, directive: str) -> None:
         self.caller.call("POST", self.agent, prompt_body(session_id, directive))

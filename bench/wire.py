@@ -70,9 +70,9 @@ class Caller:
 class Stream:
     """One event stream with deltas. `until` gives the moment at which a pattern had arrived."""
 
-    def __init__(self, port: int, workspace_id: str) -> None:
+    def __init__(self, port: int, workspace_id: str, session_id: str = "") -> None:
         self._socket = connect(port)
-        self._socket.sendall(request_bytes("GET", events_path(workspace_id)))
+        self._socket.sendall(request_bytes("GET", events_path(workspace_id, session_id)))
         self.data = b""
         self.until(b"retry:")
 
@@ -99,5 +99,6 @@ class Stream:
         self._socket.close()
 
 
-def events_path(workspace_id: str) -> str:
-    return f"/v1/workspaces/{workspace_id}/events?deltas=1&client_id={uuid.uuid4()}"
+def events_path(workspace_id: str, session_id: str = "") -> str:
+    narrowed = f"&session_id={session_id}" if session_id else ""
+    return f"/v1/workspaces/{workspace_id}/events?deltas=1&client_id={uuid.uuid4()}{narrowed}"

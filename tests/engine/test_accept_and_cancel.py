@@ -40,7 +40,7 @@ async def test_scenario_04_cancel_when_active_before_there_is_an_answer(tmp_path
     async with running(tmp_path) as engine:
         reading = Gate()
 
-        async def read_messages(session_id: str) -> list[Message]:
+        async def read_messages(session_id: str, since: str) -> list[Message]:
             await reading.pass_through()
             return []
 

@@ -78,7 +78,7 @@ def slow_reading(engine: Engine) -> Gate:
     """Turns stop before they read the conversation: they are active, and there is no answer yet."""
     gate = Gate()
 
-    async def read_messages(session_id: str) -> list[Message]:
+    async def read_messages(session_id: str, since: str) -> list[Message]:
         await gate.pass_through()
         return []
 

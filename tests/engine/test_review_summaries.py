@@ -205,8 +205,8 @@ async def test_a_summary_that_fails_after_a_tool_call_leaves_no_call_open(tmp_pa
         assert (await engine.ended("a")).state == "failed"
 
 
-async def test_what_the_model_sees_is_worked_out_once_for_each_step(tmp_path: Path) -> None:
-    """It takes longer with every step, and nothing else happens in the server meanwhile."""
+async def test_what_the_model_sees_is_worked_out_once_for_each_message(tmp_path: Path) -> None:
+    """Else it takes longer with every step, and nothing else happens in the server meanwhile."""
     with mock.patch.object(history, "for_model", wraps=history.for_model) as for_model:
         async with running(tmp_path, settings=with_window(1_000_000)) as engine:
             for number in range(9):
@@ -215,3 +215,4 @@ async def test_what_the_model_sees_is_worked_out_once_for_each_step(tmp_path: Pa
             await engine.ended("a")
             assert len(engine.model.requests) == 10
     assert for_model.call_count == 10
+    assert sum(len(done.args[0]) for done in for_model.call_args_list) == 1 + 9 * 2

@@ -120,10 +120,10 @@ async def test_a_history_that_cannot_be_read_fails_the_run(tmp_path: Path) -> No
         works = engine.workspace._parts.read_messages
         broken = iter([True])
 
-        async def read_messages(session_id: str) -> list[Message]:
+        async def read_messages(session_id: str, since: str) -> list[Message]:
             if next(broken, False):
                 raise StoreFailed("cannot read", passing=True)
-            return await works(session_id)
+            return await works(session_id, since)
 
         object.__setattr__(engine.workspace._parts, "read_messages", read_messages)
         assert "cannot read" in await fails(engine)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from covey.feed import entries
 from covey.feed import feed as feed_module
 from covey.feed.feed import Feed
 from covey.protocol.events import Event, Presence, created, encode_event, updated
@@ -123,7 +124,8 @@ async def test_each_event_is_encoded_once_however_many_read_it(monkeypatch: pyte
         encoded += 1
         return encode_event(event)
 
-    monkeypatch.setattr(feed_module, "encode_event", counting)
+    for module in (feed_module, entries):
+        monkeypatch.setattr(module, "encode_event", counting)
     feed = Feed(1, 0)
     readers = [Reader(feed, session_id=session_id) for session_id in ("", "s") for _ in range(15)]
     publish(feed, created(message("m")))
@@ -147,7 +149,8 @@ async def test_without_readers_nothing_is_kept_and_nothing_is_encoded(monkeypatc
     reader.take_all()
     reader.subscription.close()
     assert feed._batches == {}
-    monkeypatch.setattr(feed_module, "encode_event", lambda event: pytest.fail("encoded for nobody"))
+    for module in (feed_module, entries):
+        monkeypatch.setattr(module, "encode_event", lambda event: pytest.fail("encoded for nobody"))
     feed.grow(delta("m", 1, "b"))
     feed.announce(updated(Presence(client_id="c", session_id="", attached=True)))
     feed.publish(feed.last_seq + 1, created(message("n")), b"{}")

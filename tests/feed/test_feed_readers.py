@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
 from covey.feed import feed as feed_module
+from covey.feed.entries import ENTRY_OVERHEAD
 from covey.feed.feed import Feed
 from covey.protocol.events import Presence, created, updated
 from covey.protocol.messages import Message, ToolCall, ToolCallPart
@@ -73,7 +75,7 @@ async def test_who_falls_out_of_the_log_is_closed_and_nobody_else(monkeypatch: p
         feed.grow(delta("m", number, "x"))
         reading.take_all()
         await tick()
-        assert feed._bytes <= 20_000 + feed_module.ENTRY_OVERHEAD + 1
+        assert feed._bytes <= 20_000 + ENTRY_OVERHEAD + 1
     await asyncio.wait_for(waiting, 30)
     assert stalled.subscription.closed
     assert stalled.subscription.take() == b""
@@ -251,3 +253,89 @@ class Writer:
 
     def finish(self) -> None:
         publish(self._feed, updated(self._whole(finished=True)))
+
+
+# ── readers of other sessions ──
+
+
+async def test_an_event_costs_nothing_for_those_it_is_not_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rest: they are not asked, hold no part of the log, and lose nothing."""
+    monkeypatch.setattr(feed_module, "LOG_BYTES", 5_000)
+    feed = Feed(1, 0)
+    readers = [Reader(feed, session_id=f"s{number % 50}") for number in range(200)]
+    pushes: list[Reader] = []
+
+    def pushing(reader: Reader) -> Callable[[], bool]:
+        def push() -> bool:
+            pushes.append(reader)
+            reader.take_all()
+            return reader.subscription.is_up_to_date
+
+        return push
+
+    waits = [asyncio.create_task(reader.subscription.wait(pushing(reader))) for reader in readers]
+    await tick()
+    monkeypatch.setattr(feed_module, "_delta_frames", lambda entries: pytest.fail("encoded for nobody"))
+    for number in range(100):
+        publish(feed, created(message(f"other {number}", session_id="other", finished=True)))
+        await tick()
+        assert len(feed._log) <= 1
+    assert pushes == []
+    monkeypatch.undo()
+    publish(feed, created(message("mine", session_id="s7", finished=True)))
+    await tick()
+    assert len(pushes) == 4 and {reader.subscription.session_id for reader in pushes} == {"s7"}
+    feed.announce(updated(Presence(client_id="c", session_id="", attached=True)))
+    await tick()
+    assert len(pushes) == 4 + 200
+    for reader in readers:
+        mine = ["1.101"] if reader.subscription.session_id == "s7" else []
+        assert reader.ids == [*mine, ""]
+    feed.close()
+    await asyncio.wait_for(asyncio.gather(*waits), 30)
+
+
+async def test_growth_is_not_told_whole_because_of_readers_of_another_session() -> None:
+    feed = Feed(1, 0)
+    clock = Clock(feed)
+    Reader(feed, deltas=False, session_id="other")
+    stream(feed, ["a", "b"])
+    assert clock.timers == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_whoever_rests_and_is_woken_at_any_moment_is_told_everything_once(seed: int) -> None:
+    chance = random.Random(seed)
+    feed = Feed(1, 0)
+    sessions = ["", "a", "b", "c"]
+    readers = [Reader(feed, session_id=chance.choice(sessions)) for _ in range(12)]
+
+    async def follow(reader: Reader, *, pushed: bool) -> None:
+        def push() -> bool:
+            if chance.random() < 0.3:
+                return False  # its socket is full: only its task can go on
+            reader.take()
+            return reader.subscription.is_up_to_date
+
+        while not feed.closed:
+            if not reader.take():
+                await reader.subscription.wait(push if pushed else None)
+            for _ in range(chance.randrange(3)):
+                await tick()
+        reader.take_all()
+
+    tasks = [asyncio.create_task(follow(reader, pushed=number % 2 == 0)) for number, reader in enumerate(readers)]
+    told: list[str] = []
+    for number in range(200):
+        session_id = chance.choice(sessions[1:])
+        publish(feed, created(message(str(number), session_id=session_id, finished=True)))
+        told.append(session_id)
+        if chance.random() < 0.5:
+            chance.choice(readers).subscription.wake()  # as a heartbeat does
+        for _ in range(chance.randrange(3)):
+            await tick()
+    feed.close()
+    await asyncio.wait_for(asyncio.gather(*tasks), 30)
+    for reader in readers:
+        mine = reader.subscription.session_id
+        assert reader.ids == [f"1.{seq}" for seq, owner in enumerate(told, 1) if mine in ("", owner)]

@@ -192,7 +192,7 @@ PARTS = st.one_of(
 ROLES: st.SearchStrategy[Role] = st.sampled_from(["user", "assistant", "tool"])
 MESSAGES = st.lists(
     st.builds(
-        lambda number, role, parts: message(f"m{number}", role, *_fitting(role, parts)),
+        lambda number, role, parts: message(f"m{number}", role, *fitting(role, parts)),
         st.integers(0, 99),
         ROLES,
         st.lists(PARTS, max_size=4),
@@ -201,7 +201,7 @@ MESSAGES = st.lists(
 )
 
 
-def _fitting(role: Role, parts: list[Part]) -> list[Part]:
+def fitting(role: Role, parts: list[Part]) -> list[Part]:
     """Only answers hold calls, only tool messages hold results; the ids of one answer's calls differ."""
     if role == "tool":
         return [part for part in parts if isinstance(part, ToolResultPart)]

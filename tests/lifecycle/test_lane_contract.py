@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.runs import Lane, OpenRun, Outcome
+from covey.lifecycle.runs import Lane, OpenRun, Outcome, Phase
 
 
 def accepted(*run_ids: str) -> Lane:
@@ -51,3 +51,11 @@ def test_only_the_active_run_makes_steps_and_finishes() -> None:
 def test_a_seq_is_given_out_once() -> None:
     with pytest.raises(AssertionError):
         accepted("a").accept(OpenRun("b", 1, folds=False))
+
+
+@pytest.mark.parametrize(
+    "run", [OpenRun("b", 2, folds=False, phase=Phase.QUEUED), OpenRun("b", 2, folds=False, entered=True)]
+)
+def test_only_a_run_that_is_new_is_accepted(run: OpenRun) -> None:
+    with pytest.raises(AssertionError, match="accept of"):
+        accepted("a").accept(run)

@@ -40,6 +40,7 @@ NETS: dict[str, tuple[Net, ...]] = {
             "tests.lifecycle.test_history",
             "tests.lifecycle.test_history_details",
             "tests.lifecycle.test_r18_history",
+            "tests.lifecycle.test_conversation",
         ),
     ),
     "lifecycle/reply.py": (

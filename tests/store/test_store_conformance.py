@@ -10,7 +10,7 @@ from msgspec import structs
 
 from covey.protocol.events import Event, created, encode_event, updated
 from covey.protocol.growth import TextPiece
-from covey.protocol.messages import Attachment, Finish, FinishPart, Message, Part, Session, Text, TextPart
+from covey.protocol.messages import Attachment, Finish, FinishPart, Message, Part, Role, Session, Text, TextPart
 from covey.protocol.runs import Run
 from covey.store.base import (
     AppendText,
@@ -155,6 +155,38 @@ def test_messages_keep_their_order_when_they_change(store: Store) -> None:
     assert found[0].finish
     assert [m.id for m in store.messages("w", "s", "a", 1)] == ["b"]
     assert store.messages("w", "another", "", 0) == []
+
+
+def test_messages_since_one_come_with_the_answers_before_it_in_its_turn(store: Store) -> None:
+    def said(message_id: str, role: Role, session_id: str = "s") -> PutMessage:
+        return PutMessage(structs.replace(message(message_id, session_id=session_id), role=role))
+
+    turns: list[tuple[str, Role]] = [
+        ("u1", "user"), ("a1", "assistant"), ("u2", "user"), ("a2", "assistant"), ("t2", "tool"), ("a3", "assistant"),
+        ("sum", "assistant"), ("t3", "tool"), ("u3", "user"), ("a4", "assistant"),
+    ]  # fmt: skip
+    for one in turns:
+        store.commit([change(said(*one), said(f"{one[0]} elsewhere", one[1], "other"))])
+
+    def since(message_id: str) -> str:
+        return " ".join(found.id for found in store.messages_since("w", "s", message_id))
+
+    assert since("sum") == "a2 a3 sum t3 u3 a4"
+    assert since("u2") == "a1 u2 a2 t2 a3 sum t3 u3 a4"
+    assert since("a4") == "a4"
+    assert since("u1") == since("") == since("gone") == since("sum elsewhere") == " ".join(name for name, _ in turns)
+    assert store.messages_since("x", "s", "sum") == []
+    store.commit([change(AppendText("a4", (TextPiece(0, "text", 0, "half"),)))])
+    assert store.messages_since("w", "s", "sum")[-1].text == "half"
+
+
+def test_the_messages_of_one_run(store: Store) -> None:
+    store.commit([change(PutMessage(message(name, run_id=name[0]))) for name in ("a1", "b1", "a2", "b2")])
+    store.commit([change(PutMessage(message("a3", session_id="other", run_id="a")))])
+    store.commit([change(AppendText("a2", (TextPiece(0, "text", 0, "half"),)))])
+    found = store.messages_of_run("w", "s", "a")
+    assert [(one.id, one.text) for one in found] == [("a1", ""), ("a2", "half")]
+    assert store.messages_of_run("w", "s", "c") == store.messages_of_run("x", "s", "a") == []
 
 
 def test_text_saved_on_the_way_is_part_of_a_message_until_it_is_written_whole(store: Store) -> None:

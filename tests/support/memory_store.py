@@ -174,13 +174,26 @@ class MemoryStore:
         return sorted(rows, key=lambda row: (row.session.updated_at, row.session.id), reverse=True)
 
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
-        mine = [m for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)]
+        mine = self._messages_in(workspace_id, session_id)
         ids = [message.id for message in mine]
         if after and after not in ids:
             raise unknown_message(after)
         start = ids.index(after) + 1 if after else 0
-        chosen = mine[start : start + limit] if limit else mine[start:]
-        return [self._with_tail(message) for message in chosen]
+        return mine[start : start + limit] if limit else mine[start:]
+
+    def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
+        mine = self._messages_in(workspace_id, session_id)
+        start = next((place for place, message in enumerate(mine) if message.id == message_id), 0)
+        prompts = [place for place in range(start) if mine[place].role == "user"]
+        before = mine[max(prompts, default=0) : start]
+        return [message for message in before if message.role == "assistant"] + mine[start:]
+
+    def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
+        return [message for message in self._messages_in(workspace_id, session_id) if message.run_id == run_id]
+
+    def _messages_in(self, workspace_id: str, session_id: str) -> list[Message]:
+        mine = [m for owner, m in self._messages.values() if (owner, m.session_id) == (workspace_id, session_id)]
+        return [self._with_tail(message) for message in mine]
 
     def _with_tail(self, message: Message) -> Message:
         return grown(message, self._tails.get(message.id, ()))

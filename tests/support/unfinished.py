@@ -54,7 +54,7 @@ async def cancelled_on_entry(engine: Engine, wire: str) -> None:
 async def cancelled_before_there_is_an_answer(engine: Engine, wire: str) -> None:
     reading = Gate()
 
-    async def read_messages(session_id: str) -> list[Message]:
+    async def read_messages(session_id: str, since: str) -> list[Message]:
         await reading.pass_through()
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -44,7 +45,7 @@ def check(value: Any, kind: Any, key: str = "") -> None:
 
 
 def _check_settings(value: Any, kind: type[msgspec.Struct], key: str) -> None:
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     table = _table(value, key)
     for name in table:
         if name not in fields:
@@ -54,6 +55,11 @@ def _check_settings(value: Any, kind: type[msgspec.Struct], key: str) -> None:
             check(table[name], field.type, dotted(key, name))
         elif field.required:
             raise ConfigError(f"{dotted(key, name)}: missing; expected {_expected(field.type)}")
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _table(value: Any, key: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ a link in it must not make it speak with the words of a file elsewhere. Everythi
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ def _variants(names: Sequence[str]) -> Iterator[str]:
 def _found(places: Sequence[_Place]) -> Iterator[tuple[Path, tuple[bytes, int]]]:
     """Path, beginning and size of each file that is there and is text."""
     for place in places:
+        if not os.path.lexists(place.path):  # as most are not; finding out where it leads would take much longer
+            continue
         real = resolved_inside(place.path, (place.bound or Path(place.path.anchor)).resolve())
         read = read_regular(real, MAX_FILE_BYTES) if real else None
         if read and read[0].strip() and b"\0" not in read[0]:

@@ -108,11 +108,16 @@ def _template(name: str) -> str:
     return resources.files("covey.context").joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
-def _fill(name: str, surroundings: Surroundings, *, plan: bool) -> str:
+@cache
+def _template_for(name: str, tools: tuple[str, ...]) -> Template:
+    """A template with what concerns these tools; the sets of tools that there are can be counted on one hand."""
     lines = _template(name).split("\n")
-    kept = [line for line in lines if not (match := _FOR_TOOL.match(line)) or match[1] in surroundings.tools]
-    template = Template("\n".join(_FOR_TOOL.sub("", line) for line in kept))
-    text = template.substitute(
+    kept = [line for line in lines if not (match := _FOR_TOOL.match(line)) or match[1] in tools]
+    return Template("\n".join(_FOR_TOOL.sub("", line) for line in kept))
+
+
+def _fill(name: str, surroundings: Surroundings, *, plan: bool) -> str:
+    text = _template_for(name, surroundings.tools).substitute(
         root=surroundings.root,
         platform=surroundings.platform,
         files=_files(surroundings),

@@ -169,7 +169,6 @@ def _run_of(write: Write) -> str | None:
 
 async def _made_anew(refused: Sequence[UnwrittenEnd], why: Exception, parts: TurnParts) -> Batch:
     batch = Batch()
-    messages = await parts.read_messages(refused[0].run.session_id)
     host: RunComplete | None = None
     for end in refused:
         if end.run.state == "folded":
@@ -177,7 +176,7 @@ async def _made_anew(refused: Sequence[UnwrittenEnd], why: Exception, parts: Tur
         elif not end.terminal.message_id:  # dropped from the queue: there was nothing to store but the end itself
             batch.end_run(end.run, end.terminal)
         else:
-            stored = [message for message in messages if message.run_id == end.run.run_id]
+            stored = await parts.read_run(end.run.session_id, end.run.run_id)
             last, host = _as_stored(end, stored, why, batch, parts)
             batch.end_run(last, host)
     return batch

@@ -27,6 +27,7 @@ from covey.engine.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long
+from covey.lifecycle.history import Conversation
 from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
@@ -57,7 +58,10 @@ class TurnParts:
     sessions: SessionBook
     agent: Agent
     tool_calls: ToolCalls
-    read_messages: Callable[[str], Awaitable[list[Message]]]
+    read_messages: Callable[[str, str], Awaitable[list[Message]]]
+    """Those of a session that decide what a model sees from a summary on ('': from the beginning)."""
+    read_run: Callable[[str, str], Awaitable[list[Message]]]
+    """The messages of one run in a session."""
 
     @property
     def limits(self) -> LimitSettings:
@@ -183,16 +187,19 @@ class Turn:
         model, plan, delegate = self.speaker.model, run.wished.plan, parts.sessions.is_child(run.session_id)
         self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
-        messages = await parts.read_messages(run.session_id)
+        session = parts.sessions.find(run.session_id)
+        summary_message_id = session.summary_message_id if session else ""
+        messages = await parts.read_messages(run.session_id, summary_message_id)
+        seen = Conversation(messages, summary_message_id)
         self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
         self._check_cost()
         if run.wished.summarize:
-            await self._summarise(self._visible(messages), going_on=False)
+            await self._summarise(seen, going_on=False)
             return
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
-            await self._steps(messages)
+            await self._steps(seen)
 
-    async def _steps(self, messages: list[Message]) -> None:
+    async def _steps(self, seen: Conversation) -> None:
         """Step after step, until the model asks for no more tools."""
         limit = self._run.wished.max_steps or self._parts.limits.steps_per_run
         guard = LoopGuard()
@@ -202,27 +209,24 @@ class Turn:
             self._go_on()
             self._check_cost()
             self._choose_model()
-            visible = self._visible(messages)
-            if not fresh and _has_past(visible) and self._is_too_long(visible):
-                messages = await self._summarise(visible)
-                visible = self._visible(messages)
+            if not fresh and seen.has_past and self._is_too_long(seen):
+                seen = await self._summarise(seen)
             folded = await self._begin_step()
-            self._requests += folded
-            messages += folded
-            visible += folded
+            if folded:
+                self._requests += folded
+                seen.add(folded)
             try:
-                answer = await self._step(visible)
+                answer = await self._step(list(seen.messages))  # a request never changes
             except ModelFailed as failure:
-                if fresh or not _has_past(visible) or not failure.overflow or not self._nothing_said:
+                if fresh or not seen.has_past or not failure.overflow or not self._nothing_said:
                     raise
-                messages = await self._after_overflow(visible)
+                seen = await self._after_overflow(seen)
                 fresh = True
                 continue
             fresh = False
-            messages.append(answer)
             if not answer.tool_calls:
                 return
-            messages += await self._run_tools(answer, guard)
+            seen.add([answer, *await self._run_tools(answer, guard)])
         raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run)")
 
     async def _begin_step(self) -> list[Message]:
@@ -302,43 +306,36 @@ class Turn:
         if refusal := self.purse.refusal():
             raise TurnFailed(refusal)
 
-    def _is_too_long(self, visible: list[Message]) -> bool:
+    def _is_too_long(self, seen: Conversation) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
         if self.speaker.model.is_tiny:  # it would not understand; the latest messages that fit are all it sees
             return False
         last = self.speaker.last_usage
-        counted = last.prompt_tokens + last.completion_tokens
-        guessed = sum(history.estimated_tokens(message) for message in visible)
-        return is_too_long(max(counted, guessed), self.speaker.model.context_window, self._parts.limits.summarize_at)
+        tokens = max(last.prompt_tokens + last.completion_tokens, seen.tokens)
+        return is_too_long(tokens, self.speaker.model.context_window, self._parts.limits.summarize_at)
 
     # ── summarise and go on (R8: the run keeps its id, its place and its cancel scope) ──
-
-    def _visible(self, messages: list[Message]) -> list[Message]:
-        session = self._parts.sessions.find(self._run.session_id)
-        return history.for_model(messages, session.summary_message_id if session else "")
 
     @property
     def _nothing_said(self) -> bool:
         return self.reply is None or self.reply.is_empty
 
-    async def _after_overflow(self, visible: list[Message]) -> list[Message]:
+    async def _after_overflow(self, seen: Conversation) -> Conversation:
         """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
         assert self.reply is not None
         now = self._parts.world.now_s()
         self.reply.finish("error", now, history.RETRIED_WORDS, TOO_LONG)
         self.speaker.write(self.reply.message(now))
-        return await self._summarise(visible, overflown=True)
+        return await self._summarise(seen, overflown=True)
 
-    async def _summarise(
-        self, visible: list[Message], *, going_on: bool = True, overflown: bool = False
-    ) -> list[Message]:
+    async def _summarise(self, seen: Conversation, *, going_on: bool = True, overflown: bool = False) -> Conversation:
         """Replace the conversation, as the model sees it, by a summary. Gives what is left of it."""
         speaker, parts, session_id = self.speaker, self._parts, self._run.session_id
         batch = Batch()
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
         window = speaker.model.context_window
-        request = summary_request(visible, window, overflown=overflown, run=self._run, world=parts.world)
+        request = summary_request(seen.messages, window, overflown=overflown, run=self._run, world=parts.world)
         reply = await speaker.speak(self._system, request, self._tools)
         whole = speaker.finish(reply, _final(reply.stopped))
         answer = only_words(whole)
@@ -354,17 +351,12 @@ class Turn:
         self._written = speaker.write(answer, batch)
         speaker.reply = None  # a cancel from here on is no word about the summary
         self._summary = None if going_on else answer
-        return [answer]
+        return Conversation([answer], answer.id)
 
     def _go_on(self) -> None:
         """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
         if self._stop.done():
             raise asyncio.CancelledError
-
-
-def _has_past(visible: list[Message]) -> bool:
-    """Whether there is more to sum up than what was just asked for."""
-    return any(message.role == "assistant" for message in visible)
 
 
 def _log_abandoned(body: asyncio.Task[None]) -> None:

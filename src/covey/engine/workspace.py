@@ -92,7 +92,8 @@ class Workspace:
             sessions=sessions,
             agent=agent,
             tool_calls=self.tool_calls,
-            read_messages=lambda session_id: self._read_messages(session_id, "", 0),
+            read_messages=lambda *of: shared.journal.read(shared.store.messages_since, row.id, *of),
+            read_run=lambda *of: shared.journal.read(shared.store.messages_of_run, row.id, *of),
         )
         self.lanes = Lanes(self._parts, on_quiet)
         self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self.lanes, self._check_open)
@@ -359,8 +360,7 @@ class Workspace:
             active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
             if active:
                 await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
-            messages = await self._read_messages(session_id, "", 0) if active else []
-            leftover = [message for message in messages if message.run_id == active]
+            leftover = await self._parts.read_run(session_id, active) if active else []
             dispatcher = self.lanes.open(session_id)
             dispatcher.recover(mine, marks.get(session_id, 0), self.lanes.newest_seq, leftover)
 

@@ -2,7 +2,8 @@
 
 Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: one
 that is slow costs nothing but the log's length, which is bounded. Whoever falls out of the log is disconnected and
-resumes from the store by its last event id.
+resumes from the store by its last event id. One that has read everything rests: it has no place in the log, and costs
+nothing until something is published that is for it.
 
 Nothing is published here that the journal has not written, except growth of messages and facts of the moment.
 """
@@ -11,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 
-from covey.protocol.events import Event, MessageDelta, encode_event, updated
+from covey.feed.entries import Entry, delta_frame, whole_entry
+from covey.feed.resting import Resting
+from covey.protocol.events import Event, MessageDelta, encode_event
 from covey.protocol.growth import GrowingMessage
 from covey.protocol.messages import Message
 from covey.protocol.sse import EventId, frame
@@ -26,8 +29,6 @@ log = logging.getLogger(__name__)
 
 LOG_BYTES = 16 * 1024 * 1024
 """What a workspace keeps for clients that have not read it: some seconds of a hundred fast models."""
-ENTRY_OVERHEAD = 300
-"""What an entry costs beside its bytes, so that many tiny ones are counted too."""
 SEND_BYTES = 256 * 1024
 """The most that is handed to one client at once: it bounds what a stalled socket can hold."""
 MERGE_ABOVE = 512
@@ -36,39 +37,6 @@ BATCHES_KEPT = 64
 """Encoded batches kept for others who stand at the same place: together no more than the log itself may hold."""
 WHOLE_INTERVAL_S = 0.033
 """How often a client without deltas gets a message that grows."""
-
-
-Audience = Literal["all", "whole", "deltas"]
-"""For whom an entry is: clients that take whole messages, those that take deltas, or both."""
-
-
-class _Entry:
-    """One event in the log. `frame` is encoded when the first client needs it."""
-
-    __slots__ = ("_frame", "delta", "message_id", "only", "session_id", "size")
-
-    def __init__(
-        self,
-        session_id: str,
-        *,
-        frame: bytes = b"",
-        delta: MessageDelta | None = None,
-        message_id: str = "",
-        only: Audience = "all",
-    ) -> None:
-        self.session_id = session_id
-        self._frame = frame
-        self.delta = delta
-        self.message_id = message_id
-        """Whose whole state it is; '' for anything else."""
-        self.only = only
-        self.size = ENTRY_OVERHEAD + (len(frame) if delta is None else len(delta.delta))
-
-    @property
-    def frame(self) -> bytes:
-        if not self._frame and self.delta is not None:
-            self._frame = _delta_frame(self.delta)
-        return self._frame
 
 
 @dataclass(slots=True)
@@ -110,12 +78,23 @@ class Subscription:
         if self.is_up_to_date:
             self._push = push
             self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._feed.rest(self)
+            try:
+                await self._waiter
+            finally:
+                self._feed.rouse(self)
 
     def wake(self) -> None:
+        """Have it look whether there is something to take, or to notice."""
+        self._feed.pass_over(self)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """It rests, and stands where it is to read on: it is pushed what there is, or rests no more."""
         if self._waiter is None or self._waiter.done():
             return
         if self._push is None or not self._pushed(self._push):
+            self._feed.rouse(self)
             self._waiter.set_result(None)
 
     def _pushed(self, push: Callable[[], bool]) -> bool:
@@ -141,13 +120,18 @@ class Feed:
         """Messages in progress, as the feed has told them so far: what a client that attaches now must know first."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
-        self._log: list[_Entry] = []
+        self._log: list[Entry] = []
         self._base = 0
         self._bytes = 0
         self._told = 0
         """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
-        self._whole_readers = 0
+        self._reading: set[Subscription] = set()
+        """Those that do not rest: the log is kept as far as these have not read it."""
+        self._resting: Resting[Subscription] = Resting()
+        """The others."""
+        self._readers: Counter[tuple[str, bool]] = Counter()
+        """How many there are, by their session and by whether they take deltas."""
         self._batches: dict[tuple[int, bool, str], _Batch] = {}
         self._wake_due = False
         self._grown: set[str] = set()
@@ -174,9 +158,7 @@ class Feed:
             message_id = event.payload.id
             self._follow(event.payload, gone=event.change == "deleted")
         if self._subscriptions:
-            self._append(
-                _Entry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id)
-            )
+            self._append(Entry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id))
         self.on_event(event)
 
     def grow(self, delta: MessageDelta) -> None:
@@ -191,11 +173,11 @@ class Feed:
         begun = live.message() if live.begin(delta) else None
         if live.grow(delta) is None:
             return
-        if self._whole_readers < len(self._subscriptions):
+        if self._is_read(delta.session_id, deltas=True):
             if begun:  # a new part is a change of structure
-                self._append(_whole(begun, "deltas"))
-            self._append(_Entry(delta.session_id, delta=delta))
-        if self._whole_readers:
+                self._append(whole_entry(begun, "deltas"))
+            self._append(Entry(delta.session_id, delta=delta))
+        if self._is_read(delta.session_id, deltas=False):
             self._grown.add(delta.message_id)
             if self._tick is None:
                 self._tick = self._loop.call_later(WHOLE_INTERVAL_S, self._publish_whole)
@@ -203,12 +185,12 @@ class Feed:
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
         if self._subscriptions:
-            self._append(_Entry(event.session_id, frame=frame(encode_event(event))))
+            self._append(Entry(event.session_id, frame=frame(encode_event(event))))
 
     def close(self) -> None:
         """End every stream, once it has been given what is in the log."""
         self._closed = True
-        for subscription in self._subscriptions:
+        for subscription in list(self._subscriptions):
             subscription.wake()
 
     @property
@@ -225,10 +207,10 @@ class Feed:
         self._tick = None
         for message_id in self._grown:
             if live := self.live.get(message_id):
-                self._append(_whole(live.message(), "whole"))
+                self._append(whole_entry(live.message(), "whole"))
         self._grown.clear()
 
-    def _append(self, entry: _Entry) -> None:
+    def _append(self, entry: Entry) -> None:
         self._log.append(entry)
         self._bytes += entry.size
         if not self._wake_due:
@@ -236,17 +218,23 @@ class Feed:
             self._loop.call_soon(self._wake)
 
     def _wake(self) -> None:
-        """Once for all that was published in this turn of the loop: trim, then wake whoever waits."""
+        """Once for all that was published in this turn of the loop: trim, then wake those who wait for any of it."""
         self._wake_due = False
         self._batches.clear()
-        self._trim()
-        self._told = self.head
-        for subscription in self._subscriptions:
-            subscription.wake()
+        head, fresh = self.head, self._log[max(0, self._told - self._base) :]
+        due = self._resting.due({entry.session_id for entry in fresh})
+        for subscription in due:
+            if subscription.cursor < self._told:
+                subscription.cursor = self._told
+        self._trim(self._told if due else head)
+        for subscription in due:
+            subscription.go_on()
+        self._told = head
 
-    def _trim(self) -> None:
-        read = min((subscription.cursor for subscription in self._subscriptions), default=self.head)
-        drop = max(0, read - self._base)
+    def _trim(self, unread: int) -> None:
+        """Forget what is read by those who read, and before `unread`; and more, if that is too much."""
+        read = min((subscription.cursor for subscription in self._reading), default=unread)
+        drop = max(0, min(read, unread) - self._base)
         size = self._bytes - sum(entry.size for entry in self._log[:drop])
         while size > LOG_BYTES and self._base + drop < self._told:
             size -= self._log[drop].size
@@ -255,8 +243,25 @@ class Feed:
             del self._log[:drop]
             self._base += drop
             self._bytes = size
-        for subscription in [s for s in self._subscriptions if s.cursor < self._base]:
+        for subscription in [s for s in self._reading if s.cursor < self._base]:
             subscription.close()
+
+    def rest(self, subscription: Subscription) -> None:
+        """It has read all that is for it, and waits."""
+        self._reading.discard(subscription)
+        self._resting.add(subscription)
+
+    def pass_over(self, subscription: Subscription) -> None:
+        """If it rests, what was told meanwhile was not for it: it would read on behind that."""
+        if subscription in self._resting:
+            subscription.cursor = max(subscription.cursor, self._told)
+
+    def rouse(self, subscription: Subscription) -> None:
+        """It reads on, if it was resting."""
+        if subscription in self._resting:
+            self.pass_over(subscription)
+            self._resting.discard(subscription)
+            self._reading.add(subscription)
 
     # ── reading ──
 
@@ -264,17 +269,26 @@ class Feed:
         """Start reading behind the last entry."""
         subscription = Subscription(self, self.head, deltas=deltas, session_id=session_id)
         self._subscriptions.add(subscription)
-        self._whole_readers += not deltas
+        self._reading.add(subscription)
+        self._readers[session_id, deltas] += 1
         return subscription
 
     def remove(self, subscription: Subscription) -> None:
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
-            self._whole_readers -= not subscription.deltas
+            self._reading.discard(subscription)
+            self._resting.discard(subscription)
+            kind = (subscription.session_id, subscription.deltas)
+            self._readers[kind] -= 1
+            if not self._readers[kind]:
+                del self._readers[kind]
             if not self._subscriptions:
                 self._base, self._bytes = self.head, 0
                 self._log.clear()
                 self._batches.clear()
+
+    def _is_read(self, session_id: str, *, deltas: bool) -> bool:
+        return ("", deltas) in self._readers or (session_id, deltas) in self._readers
 
     def in_progress(self, session_id: str = "") -> list[Message]:
         """The messages in progress, as the log has told them up to its head."""
@@ -301,28 +315,28 @@ class Feed:
         while end < len(self._log) and size < SEND_BYTES:
             size += self._log[end].size
             end += 1
-        entries: Iterable[_Entry] = self._log[start:end]
+        entries: Iterable[Entry] = self._log[start:end]
         if subscription.session_id:
             entries = [entry for entry in entries if entry.session_id in ("", subscription.session_id)]
         frames = _delta_frames(list(entries)) if subscription.deltas else _whole_frames(list(entries))
         return _Batch(b"".join(frames), self._base + end)
 
 
-def _delta_frames(entries: list[_Entry]) -> Iterable[bytes]:
+def _delta_frames(entries: list[Entry]) -> Iterable[bytes]:
     entries = [entry for entry in entries if entry.only != "whole"]
     if len(entries) <= MERGE_ABOVE:
         return [entry.frame for entry in entries]
     return _merged(entries)
 
 
-def _merged(entries: list[_Entry]) -> Iterable[bytes]:
+def _merged(entries: list[Entry]) -> Iterable[bytes]:
     """The same text in fewer events: between two whole events, the growth of each part becomes one delta."""
     growth: dict[tuple[str, int], list[MessageDelta]] = {}
 
     def flush() -> Iterable[bytes]:
         for deltas in growth.values():
             text = "".join(delta.delta for delta in deltas)
-            yield _delta_frame(msgspec.structs.replace(deltas[0], delta=text))
+            yield delta_frame(msgspec.structs.replace(deltas[0], delta=text))
         growth.clear()
 
     for entry in entries:
@@ -334,19 +348,10 @@ def _merged(entries: list[_Entry]) -> Iterable[bytes]:
     yield from flush()
 
 
-def _whole_frames(entries: list[_Entry]) -> Iterable[bytes]:
+def _whole_frames(entries: list[Entry]) -> Iterable[bytes]:
     """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
     entries = [entry for entry in entries if entry.delta is None and entry.only != "deltas"]
     last = {entry.message_id: entry for entry in entries if entry.message_id}
     for entry in entries:
         if entry.only == "all" or last[entry.message_id] is entry:
             yield entry.frame
-
-
-def _whole(message: Message, only: Audience) -> _Entry:
-    """A message in progress as it is now: no event of the log, and therefore without an id."""
-    return _Entry(message.session_id, frame=frame(encode_event(updated(message))), message_id=message.id, only=only)
-
-
-def _delta_frame(delta: MessageDelta) -> bytes:
-    return frame(encode_event(updated(delta)))

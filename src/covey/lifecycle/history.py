@@ -111,6 +111,26 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     return seen
 
 
+class Conversation:
+    """What the model sees in a turn, as it grows: a further step costs what it adds, not what there is already."""
+
+    def __init__(self, stored: Sequence[Message], summary_message_id: str = "") -> None:
+        self.messages = for_model(stored, summary_message_id)
+        self.tokens = sum(map(estimated_tokens, self.messages))
+        """Roughly what all of it costs a model to read."""
+
+    def add(self, stored: Sequence[Message]) -> None:
+        """What the turn has added since: prompts that joined it, or an answer with the results of all its calls."""
+        seen = for_model(stored)
+        self.messages += seen
+        self.tokens += sum(map(estimated_tokens, seen))
+
+    @property
+    def has_past(self) -> bool:
+        """Whether there is more to sum up than what was just asked for."""
+        return any(message.role == "assistant" for message in self.messages)
+
+
 def finish_words(state: str, cancelled_by: str | None) -> str | None:
     """What the finish of the last answer says of a run that ended in this state; None: it was simply answered."""
     match state:

@@ -264,6 +264,18 @@ class Store(Protocol):
         """
         ...
 
+    def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
+        """What decides how a model sees the session from this message on: all messages, if it is not there.
+
+        The message and all behind it; and before them the answers since the last prompt, for how the turn of the
+        message ended may be told by one of those.
+        """
+        ...
+
+    def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
+        """In order, with the text that was saved of those in progress."""
+        ...
+
     def run(self, workspace_id: str, run_id: str) -> RunRow | None: ...
 
     def runs(self, workspace_id: str, session_id: str, state: str, limit: int) -> list[Run]:

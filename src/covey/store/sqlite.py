@@ -269,18 +269,34 @@ class SqliteStore:
         return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id)]
 
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
-        start = 0
-        if after:
-            query = "SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND id = ?"
-            found = list(self._read(query, workspace_id, session_id, after))
-            if not found:
-                raise unknown_message(after)
-            start = found[0][0]
+        start = self._position(workspace_id, session_id, "id = ?", after) if after else 0
+        if after and not start:
+            raise unknown_message(after)
+        return self._messages(workspace_id, session_id, "position > ?", start, limit=limit or -1)
+
+    def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
+        start = self._position(workspace_id, session_id, "id = ?", message_id) if message_id else 0
+        prompt = self._position(workspace_id, session_id, "role = 'user' AND position < ?", start) if start else 0
+        where = "position > ? AND (position >= ? OR role = 'assistant')"
+        return self._messages(workspace_id, session_id, where, prompt, start)
+
+    def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
+        return self._messages(workspace_id, session_id, "run_id = ?", run_id)
+
+    def _position(self, workspace_id: str, session_id: str, where: str, value: Any) -> int:
+        """The place of the last such message of a session; 0 if there is none."""
         query = (
-            "SELECT value, id IN (SELECT message_id FROM message_tails) FROM messages"
-            " WHERE workspace_id = ? AND session_id = ? AND position > ? ORDER BY position LIMIT ?"
+            f"SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND {where}"  # noqa: S608
+            " ORDER BY position DESC LIMIT 1"
         )
-        rows = list(self._read(query, workspace_id, session_id, start, limit or -1))
+        return next((position for (position,) in self._read(query, workspace_id, session_id, value)), 0)
+
+    def _messages(self, workspace_id: str, session_id: str, where: str, *values: Any, limit: int = -1) -> list[Message]:
+        query = (
+            "SELECT value, id IN (SELECT message_id FROM message_tails) FROM messages"  # noqa: S608
+            f" WHERE workspace_id = ? AND session_id = ? AND {where} ORDER BY position LIMIT ?"
+        )
+        rows = self._read(query, workspace_id, session_id, *values, limit)
         return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
 
     def _with_tail(self, message: Message) -> Message:
@@ -380,6 +396,5 @@ def _events(
 ) -> tuple[str, tuple[Any, ...]]:
     """A query for the next events of a log, and its values."""
     mine, values = (" AND session_id IN ('', ?)", (session_id,)) if session_id else ("", ())
-    where = f"workspace_id = ? AND seq > ? AND seq <= ?{mine}"
-    query = f"SELECT {columns} FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608 - all of it is ours
-    return query, (workspace_id, after, upto, *values, limit)
+    where = f"workspace_id = ? AND seq > ? AND seq <= ?{mine} ORDER BY seq LIMIT ?"
+    return f"SELECT {columns} FROM events WHERE {where}", (workspace_id, after, upto, *values, limit)  # noqa: S608 ours

@@ -1,0 +1,52 @@
+"""What stands in the log of a feed: events, growth, and messages in progress as they are now."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from covey.protocol.events import MessageDelta, encode_event, updated
+from covey.protocol.messages import Message
+from covey.protocol.sse import frame
+
+ENTRY_OVERHEAD = 300
+"""What an entry costs beside its bytes, so that many tiny ones are counted too."""
+Audience = Literal["all", "whole", "deltas"]
+"""For whom an entry is: clients that take whole messages, those that take deltas, or both."""
+
+
+class Entry:
+    """One event in the log. `frame` is encoded when the first client needs it."""
+
+    __slots__ = ("_frame", "delta", "message_id", "only", "session_id", "size")
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        frame: bytes = b"",
+        delta: MessageDelta | None = None,
+        message_id: str = "",
+        only: Audience = "all",
+    ) -> None:
+        self.session_id = session_id
+        self._frame = frame
+        self.delta = delta
+        self.message_id = message_id
+        """Whose whole state it is; '' for anything else."""
+        self.only = only
+        self.size = ENTRY_OVERHEAD + (len(frame) if delta is None else len(delta.delta))
+
+    @property
+    def frame(self) -> bytes:
+        if not self._frame and self.delta is not None:
+            self._frame = delta_frame(self.delta)
+        return self._frame
+
+
+def whole_entry(message: Message, only: Audience) -> Entry:
+    """A message in progress as it is now: no event of the log, and therefore without an id."""
+    return Entry(message.session_id, frame=frame(encode_event(updated(message))), message_id=message.id, only=only)
+
+
+def delta_frame(delta: MessageDelta) -> bytes:
+    return frame(encode_event(updated(delta)))

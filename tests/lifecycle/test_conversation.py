@@ -1,0 +1,74 @@
+"""A conversation that grows in a turn is at each step what it would be if it were worked out anew."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+from msgspec import structs
+
+from covey.lifecycle import history
+from covey.lifecycle.history import Conversation
+from covey.protocol.messages import Finish, FinishPart, Message, Part
+from tests.lifecycle.test_history import CALL_IDS, PARTS, ROLES, call, fitting, message, result, text
+
+FINISHES = st.sampled_from(
+    [
+        Finish(reason="tool_use", time=1),
+        Finish(reason="end_turn", time=1),
+        Finish(reason="canceled", time=1, message=history.STOPPED_WORDS),
+        Finish(reason="canceled", time=1, message=history.SHUTDOWN_WORDS),
+        Finish(reason="error", time=1, message=history.FAILED_WORDS),
+        Finish(reason="error", time=1, message=history.INTERRUPTED_WORDS),
+        Finish(reason="error", time=1, message=history.RETRIED_WORDS),
+        None,
+    ]
+)
+RUN_IDS = st.sampled_from(["r1", "r2", None])
+
+
+@st.composite
+def stored(draw: st.DrawFn) -> Message:
+    """Anything that a session can hold, and more: it need not make sense beside its neighbours."""
+    role = draw(ROLES)
+    parts = fitting(role, draw(st.lists(PARTS, max_size=3)))
+    finish = draw(FINISHES) if role == "assistant" else None
+    made = message("", role, *parts, *([FinishPart(data=finish)] if finish else []))
+    is_summary = role == "assistant" and draw(st.booleans())
+    return structs.replace(made, run_id=draw(RUN_IDS), is_summary_message=is_summary)
+
+
+@st.composite
+def addition(draw: st.DrawFn) -> list[Message]:
+    """What a turn adds in one go: prompts that join it, or an answer with the results of its calls."""
+    if draw(st.booleans()):
+        return [message("u", "user", text("also")) for _ in range(draw(st.integers(0, 2)))]
+    called = draw(st.lists(CALL_IDS, min_size=1, max_size=4))  # some models give two calls of an answer the same id
+    parts: list[Part] = [call(each, draw(st.sampled_from(["{}", "{"]))) for each in called]
+    answer = message("a", "assistant", *parts, FinishPart(data=Finish(reason="tool_use", time=1)))
+    return [answer, *(message("t", "tool", result(each, f"result {n}")) for n, each in enumerate(called))]
+
+
+def of_run(one: Message) -> Message:
+    return structs.replace(one, run_id="mine")
+
+
+@given(st.lists(stored(), max_size=6), st.lists(addition(), max_size=5))
+@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+def test_a_conversation_that_grows_is_what_the_whole_would_be(past: list[Message], added: list[list[Message]]) -> None:
+    whole = [*past, of_run(message("u", "user", text("do it")))]
+    conversation = Conversation(whole)
+    for further in added:
+        mine = [of_run(one) for one in further]
+        conversation.add(mine)
+        whole += mine
+    assert conversation.messages == history.for_model(whole)
+    assert conversation.tokens == sum(map(history.estimated_tokens, conversation.messages))
+
+
+def test_there_is_a_past_as_soon_as_there_is_an_answer() -> None:
+    conversation = Conversation([message("u1", "user", text("do it"))])
+    assert not conversation.has_past
+    conversation.add([message("u2", "user", text("also"))])
+    assert not conversation.has_past
+    conversation.add([message("a1", "assistant", call("c1")), message("t1", "tool", result("c1"))])
+    assert conversation.has_past
