@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from covey.lifecycle.undo import Found, Odd, Restore
+from covey.machine.regular import NotRegular, open_regular
 
 COMPARED_BYTES = 64 * 1024 * 1024
 """Above this a file is not compared: nothing of that size was ever written by a tool of ours."""
@@ -24,7 +25,6 @@ NO_FILE = "it is no regular file now"
 TOO_LARGE = "it is too large to be compared now"
 
 _WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CannotRestore(Exception):
@@ -45,17 +45,16 @@ def look(path: str) -> Found:
 
 
 def _look(directory: int, name: str) -> Found:
-    if not stat.S_ISREG(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open_regular(name, dir_fd=directory) as (file, _):
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                if size > COMPARED_BYTES:
+                    return Odd(TOO_LARGE)
+    except NotRegular:
         return Odd(NO_FILE)
-    with os.fdopen(os.open(name, _LOOK, dir_fd=directory), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return Odd(NO_FILE)
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            if size > COMPARED_BYTES:
-                return Odd(TOO_LARGE)
     return digest.hexdigest()
 
 

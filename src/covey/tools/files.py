@@ -20,6 +20,8 @@ from typing import Annotated, BinaryIO, NamedTuple
 
 import msgspec
 
+from covey.machine import regular
+from covey.machine.regular import NotRegular
 from covey.tools.base import ToolContext, ToolFailed, is_inside
 
 SIZE_LIMIT = 5 * 1024 * 1024
@@ -109,13 +111,11 @@ def open_regular(path: Path, name: str) -> Iterator[tuple[BinaryIO, Version]]:
     if any(path.is_relative_to(pseudo) for pseudo in _PSEUDO):
         raise ToolFailed(f"{name} is not a file on a disk. If you need it, ask for it with bash.")
     try:
-        _check_regular(os.stat(path), path, name)
-        # A link or FIFO may have taken its place since: neither is followed, nor waited for.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            _check_regular(status, path, name)
+        regular.check_regular(os.stat(path))  # through a link: what is wrong with where it leads is told
+        with regular.open_regular(path, look_first=False) as (file, status):
             yield file, Version(status.st_mtime_ns, status.st_size)
+    except NotRegular as error:
+        raise ToolFailed(_what_it_is(error, path, name)) from None
     except (FileNotFoundError, NotADirectoryError):
         raise ToolFailed(f"{name} does not exist.{_suggestion(path)}") from None
     except OSError as error:
@@ -162,13 +162,12 @@ def _write_new(temporary: Path, content: bytes, *, like: Path) -> Version:
     return Version(status.st_mtime_ns, status.st_size)
 
 
-def _check_regular(status: os.stat_result, path: Path, name: str) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        entries = sorted(_entries(path))
-        listing = "".join(f"\n  {entry}" for entry in entries[:50]) + ("\n  ..." if len(entries) > 50 else "")
-        raise ToolFailed(f"{name} is a directory." + (f" It contains:{listing}" if listing else " It is empty."))
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolFailed(f"{name} is not a regular file.")
+def _what_it_is(found: NotRegular, path: Path, name: str) -> str:
+    if not found.is_directory:
+        return f"{name} is not a regular file."
+    entries = sorted(_entries(path))
+    listing = "".join(f"\n  {entry}" for entry in entries[:50]) + ("\n  ..." if len(entries) > 50 else "")
+    return f"{name} is a directory." + (f" It contains:{listing}" if listing else " It is empty.")
 
 
 def _suggestion(path: Path) -> str:
