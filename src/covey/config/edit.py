@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +20,7 @@ from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
 from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
+from covey.machine.replace import replace_file
 
 Kind = Literal["allow", "ask", "deny"]
 
@@ -123,7 +122,8 @@ def _change(
                 if len(content) > MAX_FILE_BYTES:
                     raise ConfigError(f"cannot become larger than {MAX_FILE_BYTES} bytes; remove something first")
             if new_text != text:
-                _replace(path.resolve(), content)
+                # Links of the user stay, and lead to the new file.
+                replace_file(path.resolve(), content, mode=0o600, sync=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
         raise ConfigError(f"{path}: cannot be changed: {getattr(error, 'strerror', None) or error}. {advice}") from None
     except UnicodeEncodeError:
@@ -155,24 +155,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put the content in place in one step. `path` has no links: those of the user stay, and lead to the new file."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            if path.exists():
-                with suppress(PermissionError):
-                    os.fchown(descriptor, path.stat().st_uid, path.stat().st_gid)
-            os.fchmod(descriptor, mode)
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from covey.lifecycle.undo import Found, Odd, Restore
 from covey.machine.regular import NotRegular, open_regular
+from covey.machine.replace import copy_owner_and_mode, create_new
 
 COMPARED_BYTES = 64 * 1024 * 1024
 """Above this a file is not compared: nothing of that size was ever written by a tool of ours."""
@@ -79,29 +80,17 @@ class Staged:
     def _write(self, directory: int, name: str, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.beside, dir_fd=directory)  # of an undo that a crash cut off
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self.beside, flags, 0o666, dir_fd=directory)
+        new = create_new(self.beside, dir_fd=directory)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with new as file:
                 file.write(content)
                 file.flush()
-                self._dress(descriptor, directory, name)
-                os.fsync(descriptor)
+                mode = self.restore.mode or None  # 0: none was recorded
+                copy_owner_and_mode(name, file.fileno(), mode=mode, follow_links=False, dir_fd=directory)
+                os.fsync(file.fileno())
         except BaseException:
             os.unlink(self.beside, dir_fd=directory)
             raise
-
-    def _dress(self, descriptor: int, directory: int, name: str) -> None:
-        """Mode and owner of the file that it replaces; of one that is gone, the mode that was recorded."""
-        try:
-            old = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            if self.restore.mode:
-                os.fchmod(descriptor, self.restore.mode)
-            return
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, old.st_uid, old.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
     def put(self) -> None:
         """Give the file its old content, if it is still as it was found. Doing it twice changes nothing."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import secrets
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +20,7 @@ import msgspec
 
 from covey.machine import regular
 from covey.machine.regular import NotRegular
+from covey.machine.replace import replace_file
 from covey.tools.base import ToolContext, ToolFailed, is_inside
 
 SIZE_LIMIT = 5 * 1024 * 1024
@@ -132,33 +131,11 @@ def read_for_change(path: Path, name: str) -> tuple[bytes, Version]:
 
 def replace(path: Path, content: bytes, name: str) -> Version:
     """Put a new content in the place of the old in one step, keeping mode and owner; makes missing directories."""
-    temporary = path.with_name(f".covey-{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            version = _write_new(temporary, content, like=path)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        status = replace_file(path, content)
     except OSError as error:
         raise ToolFailed(f"{name} cannot be written: {error.strerror}.") from None
-    return version
-
-
-def _write_new(temporary: Path, content: bytes, *, like: Path) -> Version:
-    # The mode of a file that is new is left to the umask.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        with suppress(FileNotFoundError):
-            old = os.stat(like)
-            with suppress(PermissionError):
-                os.fchown(descriptor, old.st_uid, old.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-        status = os.fstat(descriptor)
     return Version(status.st_mtime_ns, status.st_size)
 
 
