@@ -27,15 +27,15 @@ ALLOWED: dict[str, set[str]] = {
     "doctor": VALUES | {"store"},
     "feed": VALUES,
     "engine": EDGES,
-    "server": {"engine", "feed", "protocol", "config"},
-    "client": {"protocol"},
+    "server": {"machine", "engine", "feed", "protocol", "config"},
+    "client": {"machine", "protocol"},
     "cli": {"client", "protocol", "config"},
     "tui": {"client", "protocol"},
     "web": {"client", "protocol"},
 }
 ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/serve.py": {"server"},
-    "cli/doctor.py": {"doctor", "store", "tools"},
+    "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
 }
 """Where a face may start, or examine, what it otherwise only talks to, and where the server is put together."""

@@ -6,8 +6,6 @@ written. It is put in place in one step, and two that come at once wait for each
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
 from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
+from covey.machine.locks import open_lock, try_lock
 from covey.machine.replace import replace_file
 
 Kind = Literal["allow", "ask", "deny"]
@@ -141,17 +140,10 @@ def _compare(new_text: str, wanted: dict[str, Any], advice: str) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with open_lock(path) as descriptor:
         deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise OSError(0, "somebody else is changing it, and does not finish") from None
-                time.sleep(_RETRY_S)
+        while not try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise OSError(0, "somebody else is changing it, and does not finish")
+            time.sleep(_RETRY_S)
         yield
-    finally:
-        os.close(descriptor)

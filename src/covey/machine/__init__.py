@@ -1,1 +1,1 @@
-"""The machine's file primitives, each of them once. Decides nothing, and imports nothing else of ours."""
+"""The machine's file primitives and names, each of them once. Decides nothing, and imports nothing else of ours."""
