@@ -11,30 +11,31 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "covey"
 
 VALUES = {"protocol", "lifecycle", "permissions"}
-EDGES = VALUES | {"config", "context", "models", "tools", "store", "feed"}
+EDGES = VALUES | {"machine", "config", "context", "models", "tools", "store", "feed"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
     "protocol": set(),
+    "machine": set(),
     "lifecycle": {"protocol"},
     "permissions": {"protocol"},
-    "config": VALUES,
-    "context": VALUES | {"config"},
+    "config": VALUES | {"machine"},
+    "context": VALUES | {"machine", "config"},
     "models": VALUES | {"config"},
-    "tools": VALUES,
+    "tools": VALUES | {"machine"},
     "store": VALUES,
     "doctor": VALUES | {"store"},
     "feed": VALUES,
     "engine": EDGES,
-    "server": {"engine", "feed", "protocol", "config"},
-    "client": {"protocol"},
+    "server": {"machine", "engine", "feed", "protocol", "config"},
+    "client": {"machine", "protocol"},
     "cli": {"client", "protocol", "config"},
     "tui": {"client", "protocol"},
     "web": {"client", "protocol"},
 }
 ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/serve.py": {"server"},
-    "cli/doctor.py": {"doctor", "store", "tools"},
+    "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
 }
 """Where a face may start, or examine, what it otherwise only talks to, and where the server is put together."""
@@ -125,6 +126,9 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
         ("client/a.py", "import importlib\nimportlib.import_module(f'covey.tools.{name}')", ["tools"]),
         ("client/a.py", "import importlib\nimportlib.import_module(f'covey.client.{name}')", []),
         ("client/a.py", "__import__(name)", ["*"]),
+        ("machine/a.py", "from covey.protocol.paths import token_file", ["protocol"]),
+        ("tools/a.py", "from covey.machine.regular import open_regular", []),
+        ("permissions/a.py", "from covey.machine.regular import open_regular", ["machine"]),
         ("cli/serve.py", "from covey.server.app import app", []),
         ("cli/run.py", "from covey.server.app import app", ["server"]),
         ("store/deep/a.py", "from ...engine import turn\nfrom ..base import Store", ["engine"]),

@@ -19,10 +19,10 @@ from covey.cli import doctor, doctor_rules, exits
 from covey.cli.main import main
 from covey.doctor import repair
 from covey.doctor.oracle_file import NoStore
+from covey.machine.names import TAG_VARIABLE
 from covey.protocol.events import PermissionRequest, created, encode_event
 from covey.server.daemon import _owned
 from covey.server.listener import CannotServe
-from covey.tools.process_table import TAG
 from tests.cli.conftest import Home, finish, read_until, until
 from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
@@ -224,14 +224,14 @@ def test_no_server_starts_while_a_store_is_repaired(data_dir: Path) -> None:
 
 
 def _carries_tag(pid: int) -> bool:
-    return TAG.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    return TAG_VARIABLE.encode() in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 def test_a_process_that_a_run_left_behind_is_told(stores: Path, data_dir: Path, capsys: Said) -> None:
     shutil.copy(stores / "open" / "covey.db", data_dir / "covey.db")
     left = [
-        subprocess.Popen(["sleep", "60"], env={**os.environ, TAG: f"covey-w-{run_id}/3"})
+        subprocess.Popen(["sleep", "60"], env={**os.environ, TAG_VARIABLE: f"covey-w-{run_id}/3"})
         for run_id in ("r-tool", "r-active")
     ]
     try:

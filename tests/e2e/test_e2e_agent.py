@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from covey.context.prompt import summary_prompt
-from covey.tools.process_table import TAG
+from covey.machine.names import TAG_VARIABLE
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, finish_of, running, until
 
@@ -118,7 +118,7 @@ def results(workspace: Workspace, session: str) -> list[Any]:
 
 def processes(workspace: Workspace) -> list[str]:
     """What the tools of a workspace have running, by the tag in the environment of each process."""
-    tag = f"{TAG}=covey-{workspace.id}-".encode()
+    tag = f"{TAG_VARIABLE}=covey-{workspace.id}-".encode()
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):

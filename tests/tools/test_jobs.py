@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from covey.machine.names import workspace_tag
 from covey.tools import jobs as jobs_module
 from covey.tools import processes
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.bash import Bash, BashParams
 from covey.tools.job_kill import JobKill, JobKillParams
 from covey.tools.job_output import JobOutput, JobOutputParams
-from covey.tools.jobs import Jobs, kill_left_jobs, workspace_tag
+from covey.tools.jobs import Jobs, kill_left_jobs
 from covey.tools.processes import LocalProcesses, kill_tagged
 from tests.support.machine import TREE, carriers, has_pid, is_alive, pid_in, until
 
@@ -266,7 +267,8 @@ def test_the_end_of_the_event_loop_leaves_nothing(root: Path, context: ToolConte
 SERVER = """
 import asyncio, os, sys
 from pathlib import Path
-from covey.tools.jobs import Jobs, workspace_tag
+from covey.machine.names import workspace_tag
+from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
 async def main(root, workspace_id, command):
     jobs = Jobs(LocalProcesses(), workspace_tag(workspace_id))

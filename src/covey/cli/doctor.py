@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 from collections import defaultdict
@@ -24,6 +23,8 @@ from covey.doctor.oracle_file import NAME, NoStore, check_file
 from covey.doctor.oracle_findings import Finding
 from covey.doctor.oracle_record import Record
 from covey.doctor.repair import Repaired, repair
+from covey.machine.locks import open_lock, try_lock
+from covey.machine.names import TAG_VARIABLE, run_tag, server_lock, widest_tag
 from covey.protocol.paths import Address, default_data_dir
 from covey.tools import process_table
 
@@ -109,20 +110,16 @@ def _global_rules(records: list[Record]) -> GlobalRules | None:
 @contextlib.contextmanager
 def _owned(data_dir: Path) -> Iterator[None]:
     """Own the data directory as a server does: none can start while it is being repaired."""
-    try:
-        descriptor = os.open(data_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise NoStore(f"nothing in {data_dir} can be repaired: {error.strerror}") from None
-    try:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            descriptor = stack.enter_context(open_lock(server_lock(data_dir)))
+        except OSError as error:
+            raise NoStore(f"nothing in {data_dir} can be repaired: {error.strerror}") from None
+        if not try_lock(descriptor):
             message = f"a server uses {data_dir}, and must not while it is repaired: stop it with `covey stop`"
-            raise exits.UsageError(message) from None
+            raise exits.UsageError(message)
         os.ftruncate(descriptor, 0)  # no address: there is nothing to talk to
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _left_behind(records: list[Record]) -> list[Finding]:
@@ -134,14 +131,14 @@ def _left_behind(records: list[Record]) -> list[Finding]:
         for record in records
         for run_id, run in record.runs.items()
         if "ended_at" in run
-        for pid in processes.get(f"covey-{record.workspace_id}-{run_id}", ())
+        for pid in processes.get(run_tag(record.workspace_id, run_id), ())
     ]
 
 
 def _tagged() -> dict[str, list[int]]:
     """By the tag of a run: its processes. One look at the table, however many runs there are."""
     found = defaultdict(list)
-    mark = f"{process_table.TAG}=".encode()
+    mark = f"{TAG_VARIABLE}=".encode()
     for name in os.listdir("/proc") if process_table.AVAILABLE else ():
         if name.isdigit() and int(name) != os.getpid():
             with contextlib.suppress(OSError):
@@ -149,7 +146,7 @@ def _tagged() -> dict[str, list[int]]:
                 for entry in environment.split(b"\0"):
                     if entry.startswith(mark):
                         tag = entry.removeprefix(mark).decode("utf-8", "replace")
-                        found[tag.partition("/")[0]].append(int(name))
+                        found[widest_tag(tag)].append(int(name))
     return found
 
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.machine.locks import open_lock, try_lock
+from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.build import current_build
 from covey.protocol.errors import CoveyError, Forbidden, Unauthorized, Unavailable
 from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
@@ -72,7 +74,7 @@ def owner_address(data_dir: Path) -> Address | None:
 def find_owner(data_dir: Path) -> Owner | None:
     """The server that owns the data directory and listens; None if there is none."""
     try:
-        descriptor = os.open(data_dir / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(server_lock(data_dir), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -110,7 +112,7 @@ def find_token(token_path: Path | None, data_dir: Path | None) -> str:
     """The token for TCP: from a file that was named, else from the environment, else from the data directory."""
     if token_path is not None:
         return token_path.read_text().strip()
-    if token := os.environ.get("COVEY_TOKEN", "").strip():
+    if token := os.environ.get(TOKEN_VARIABLE, "").strip():
         return token
     with suppress(OSError):
         return token_file(data_dir or default_data_dir()).read_text().strip()
@@ -124,7 +126,7 @@ def environment(address: Address) -> dict[str, str] | None:
     """
     if not address.is_unix:
         return None
-    return {name: value for name, value in os.environ.items() if name != "COVEY_TOKEN" and is_text(name + value)}
+    return {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE and is_text(name + value)}
 
 
 def is_text(text: str) -> bool:
@@ -264,20 +266,13 @@ class _Server:
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
         """Nobody else starts or replaces this server meanwhile. The kernel frees the lock of a process that dies."""
-        lock = os.open(f"{self._socket}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + 2 * START_S
-        try:
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise ServerUnreachable("Another process has been starting the server for too long.") from None
-                    await asyncio.sleep(POLL_S)
+        with open_lock(f"{self._socket}.lock") as lock:
+            deadline = time.monotonic() + 2 * START_S
+            while not try_lock(lock):
+                if time.monotonic() > deadline:
+                    raise ServerUnreachable("Another process has been starting the server for too long.")
+                await asyncio.sleep(POLL_S)
             yield
-        finally:
-            os.close(lock)
 
 
 def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:

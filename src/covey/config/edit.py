@@ -6,13 +6,9 @@ written. It is put in place in one step, and two that come at once wait for each
 
 from __future__ import annotations
 
-import fcntl
-import os
-import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +18,8 @@ from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
 from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
+from covey.machine.locks import open_lock, try_lock
+from covey.machine.replace import replace_file
 
 Kind = Literal["allow", "ask", "deny"]
 
@@ -123,7 +121,8 @@ def _change(
                 if len(content) > MAX_FILE_BYTES:
                     raise ConfigError(f"cannot become larger than {MAX_FILE_BYTES} bytes; remove something first")
             if new_text != text:
-                _replace(path.resolve(), content)
+                # Links of the user stay, and lead to the new file.
+                replace_file(path.resolve(), content, mode=0o600, sync=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
         raise ConfigError(f"{path}: cannot be changed: {getattr(error, 'strerror', None) or error}. {advice}") from None
     except UnicodeEncodeError:
@@ -141,38 +140,10 @@ def _compare(new_text: str, wanted: dict[str, Any], advice: str) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with open_lock(path) as descriptor:
         deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise OSError(0, "somebody else is changing it, and does not finish") from None
-                time.sleep(_RETRY_S)
+        while not try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise OSError(0, "somebody else is changing it, and does not finish")
+            time.sleep(_RETRY_S)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put the content in place in one step. `path` has no links: those of the user stay, and lead to the new file."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            if path.exists():
-                with suppress(PermissionError):
-                    os.fchown(descriptor, path.stat().st_uid, path.stat().st_gid)
-            os.fchmod(descriptor, mode)
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

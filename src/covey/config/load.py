@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os.path
 import shlex
-import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ import msgspec
 from covey.config.check import check, dotted
 from covey.config.expand import expand
 from covey.config.schema import Config, ConfigError, Files, Settings
+from covey.machine.regular import NotRegular, open_regular
 
 PROJECT_FILE = "covey.toml"
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
@@ -201,14 +201,14 @@ def _read(path: Path) -> dict[str, Any] | None:
 def read_text(path: Path) -> str | None:
     """The file as text, with its line ends as they are; None when there is none."""
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # reading a pipe would wait for ever
-            raise ConfigError(f"{path}: is {'a directory' if stat.S_ISDIR(mode) else 'something'}, not a regular file")
-        with path.open("rb") as file:
+        with open_regular(path, follow_links=True) as (file, _):
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             raise ConfigError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
         return content.decode("utf-8-sig")
+    except NotRegular as found:
+        what = "a directory" if found.is_directory else "something"
+        raise ConfigError(f"{path}: is {what}, not a regular file") from None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from covey.config.load import config_dir
 from covey.context.git import MAX_DEPTH, find_root
-from covey.context.regular import inside, read_regular, resolved_inside
+from covey.context.inside import inside, resolved_inside
+from covey.machine.regular import read_regular
 
 MAX_FILE_BYTES = 32 * 1024
 """Of one file. What is longer is a book, which the model can view where it needs it."""

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from covey.context.regular import inside, read_regular, resolved_inside
+from covey.context.inside import inside, resolved_inside
+from covey.machine.regular import read_regular
 
 GIT_SECONDS = 2.0
 """For everything together. A repository in which this is not enough is told of without its changes."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from covey.context.regular import read_regular, resolved_inside
+from covey.context.inside import resolved_inside
+from covey.machine.regular import read_regular
 from covey.protocol.messages import Attachment
 
 MAX_MENTIONS = 20

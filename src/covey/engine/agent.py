@@ -13,13 +13,14 @@ from covey.config.defaults import Resolved, find, resolve
 from covey.config.schema import Config, ConfigError, ContextSettings
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.lifecycle.budget import Price
+from covey.machine.names import TOKEN_VARIABLE, workspace_tag
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
 from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.git_guard import guarded
-from covey.tools.jobs import Jobs, workspace_tag
+from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
@@ -37,7 +38,7 @@ NO_MODEL = (
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
-NOT_FOR_TOOLS = frozenset({"COVEY_TOKEN", "CDPATH"})
+NOT_FOR_TOOLS = frozenset({TOKEN_VARIABLE, "CDPATH"})
 """Variables of the server that its tools do not get: what a model can print, everybody who watches can read.
 
 With CDPATH, `cd` would lead elsewhere than it says.

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from covey.lifecycle.undo import Found, Odd, Restore
+from covey.machine.regular import NotRegular, open_regular
+from covey.machine.replace import copy_owner_and_mode, create_new
 
 COMPARED_BYTES = 64 * 1024 * 1024
 """Above this a file is not compared: nothing of that size was ever written by a tool of ours."""
@@ -24,7 +26,6 @@ NO_FILE = "it is no regular file now"
 TOO_LARGE = "it is too large to be compared now"
 
 _WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CannotRestore(Exception):
@@ -45,17 +46,16 @@ def look(path: str) -> Found:
 
 
 def _look(directory: int, name: str) -> Found:
-    if not stat.S_ISREG(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open_regular(name, dir_fd=directory) as (file, _):
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                if size > COMPARED_BYTES:
+                    return Odd(TOO_LARGE)
+    except NotRegular:
         return Odd(NO_FILE)
-    with os.fdopen(os.open(name, _LOOK, dir_fd=directory), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return Odd(NO_FILE)
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            if size > COMPARED_BYTES:
-                return Odd(TOO_LARGE)
     return digest.hexdigest()
 
 
@@ -80,29 +80,17 @@ class Staged:
     def _write(self, directory: int, name: str, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.beside, dir_fd=directory)  # of an undo that a crash cut off
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self.beside, flags, 0o666, dir_fd=directory)
+        new = create_new(self.beside, dir_fd=directory)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with new as file:
                 file.write(content)
                 file.flush()
-                self._dress(descriptor, directory, name)
-                os.fsync(descriptor)
+                mode = self.restore.mode or None  # 0: none was recorded
+                copy_owner_and_mode(name, file.fileno(), mode=mode, follow_links=False, dir_fd=directory)
+                os.fsync(file.fileno())
         except BaseException:
             os.unlink(self.beside, dir_fd=directory)
             raise
-
-    def _dress(self, descriptor: int, directory: int, name: str) -> None:
-        """Mode and owner of the file that it replaces; of one that is gone, the mode that was recorded."""
-        try:
-            old = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            if self.restore.mode:
-                os.fchmod(descriptor, self.restore.mode)
-            return
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, old.st_uid, old.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
     def put(self) -> None:
         """Give the file its old content, if it is still as it was found. Doing it twice changes nothing."""

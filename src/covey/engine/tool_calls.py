@@ -16,6 +16,7 @@ from covey.engine.host import EngineHost
 from covey.engine.permissions import PermissionDesk
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
+from covey.machine.names import run_tag
 from covey.permissions.judge import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
@@ -57,7 +58,7 @@ class ToolCalls:
 
     def process_tag(self, run_id: str) -> str:
         """What marks the processes of a run, also after a crash of this server."""
-        return f"covey-{self._workspace_id}-{run_id}"
+        return run_tag(self._workspace_id, run_id)
 
     def purse_of_principal(self, run_id: str) -> Purse | None:
         """The money of the run which this one works for, if there is one."""

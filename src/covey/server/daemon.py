@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -23,6 +22,8 @@ from covey.config.load import load
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
+from covey.machine.locks import open_lock, try_lock
+from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.paths import Address, token_file
 from covey.server.access import Access, hosts
 from covey.server.app import App
@@ -34,8 +35,6 @@ from covey.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
-LOCK_NAME = "server.lock"
-"""Held by the server that owns a data directory; says who that is."""
 FLUSH_S = 1.5
 """How long the journal may take to write its last changes; draining has had its own time before."""
 
@@ -140,23 +139,21 @@ def _owned(data_dir: Path) -> Iterator[Callable[[Address], None]]:
 
     Gives a function that writes down where we listen, for whoever finds the directory taken.
     """
-    descriptor = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open_lock(server_lock(data_dir)) as descriptor:
 
-    def announce(address: Address) -> None:
-        owner = {"pid": os.getpid(), "boot_id": _boot_id(), "address": str(address), "version": __version__}
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+        def announce(address: Address) -> None:
+            owner = {"pid": os.getpid(), "boot_id": _boot_id(), "address": str(address), "version": __version__}
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(owner).encode(), 0)
 
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise CannotServe(_taken(data_dir, os.pread(descriptor, 4096, 0))) from None
+        is_ours = False
+        with contextlib.suppress(OSError):  # a file system without locks
+            is_ours = try_lock(descriptor)
+        if not is_ours:
+            raise CannotServe(_taken(data_dir, os.pread(descriptor, 4096, 0)))
         os.ftruncate(descriptor, 0)
         yield announce
         os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _taken(data_dir: Path, owner: bytes) -> str:
@@ -193,7 +190,7 @@ def _token(options: Options) -> str:
         if options.token_file.stat().st_mode & 0o077:
             log.warning("others on this machine may use the token file %s: chmod 600 prevents it", options.token_file)
         return token
-    if token := os.environ.get("COVEY_TOKEN", "").strip():
+    if token := os.environ.get(TOKEN_VARIABLE, "").strip():
         return token
     path = token_file(options.data_dir)
     with contextlib.suppress(FileNotFoundError):

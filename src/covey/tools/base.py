@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from covey.machine.names import tag_within
 from covey.permissions.judge import Wish
 
 
@@ -129,6 +130,11 @@ class ToolContext:
     def safe_call_id(self) -> str:
         """The call's id comes from a model: without what has no place in a file's name or an environment variable."""
         return re.sub(r"[^A-Za-z0-9_-]", "_", self.call_id)[:64]
+
+    @property
+    def call_tag(self) -> str:
+        """What the processes of this call carry: within the run's tag, so that the end of the run finds them."""
+        return tag_within(self.process_tag, self.safe_call_id)
 
 
 P = TypeVar("P", bound=msgspec.Struct)

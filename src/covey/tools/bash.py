@@ -86,7 +86,7 @@ class Bash(Tool[BashParams]):
                 params.command,
                 cwd=directory,
                 env=env,
-                tag=f"{context.process_tag}/{context.safe_call_id}",
+                tag=context.call_tag,
                 timeout_s=params.timeout_s,
                 output=output,
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import stat
 from contextlib import aclosing, suppress
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
+from covey.machine.replace import create_new, name_beside
 from covey.permissions.judge import Wish
 from covey.tools import web
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
@@ -59,7 +59,7 @@ class Download(Tool[DownloadParams]):
         url, path = web.parse(params.url), _path(params, context)
         name = name_for(context, path)
         await in_thread(lambda: self._before(path, name, context))
-        temporary = path.with_name(f".covey-{secrets.token_hex(6)}.tmp")
+        temporary = name_beside(path)
         try:
             async with asyncio.timeout(params.timeout_s), web.opened(url) as answer:
                 size = await _save(answer, temporary)
@@ -145,8 +145,7 @@ class _Part:
 
     def open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._file = os.fdopen(os.open(self._path, flags, 0o666), "wb")
+        self._file = create_new(self._path)
 
     def write(self, data: bytes) -> None:
         assert self._file is not None

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import secrets
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +18,9 @@ from typing import Annotated, BinaryIO, NamedTuple
 
 import msgspec
 
+from covey.machine import regular
+from covey.machine.regular import NotRegular
+from covey.machine.replace import replace_file
 from covey.tools.base import ToolContext, ToolFailed, is_inside
 
 SIZE_LIMIT = 5 * 1024 * 1024
@@ -109,13 +110,11 @@ def open_regular(path: Path, name: str) -> Iterator[tuple[BinaryIO, Version]]:
     if any(path.is_relative_to(pseudo) for pseudo in _PSEUDO):
         raise ToolFailed(f"{name} is not a file on a disk. If you need it, ask for it with bash.")
     try:
-        _check_regular(os.stat(path), path, name)
-        # A link or FIFO may have taken its place since: neither is followed, nor waited for.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            _check_regular(status, path, name)
+        regular.check_regular(os.stat(path))  # through a link: what is wrong with where it leads is told
+        with regular.open_regular(path, look_first=False) as (file, status):
             yield file, Version(status.st_mtime_ns, status.st_size)
+    except NotRegular as error:
+        raise ToolFailed(_what_it_is(error, path, name)) from None
     except (FileNotFoundError, NotADirectoryError):
         raise ToolFailed(f"{name} does not exist.{_suggestion(path)}") from None
     except OSError as error:
@@ -132,43 +131,20 @@ def read_for_change(path: Path, name: str) -> tuple[bytes, Version]:
 
 def replace(path: Path, content: bytes, name: str) -> Version:
     """Put a new content in the place of the old in one step, keeping mode and owner; makes missing directories."""
-    temporary = path.with_name(f".covey-{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            version = _write_new(temporary, content, like=path)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        status = replace_file(path, content)
     except OSError as error:
         raise ToolFailed(f"{name} cannot be written: {error.strerror}.") from None
-    return version
-
-
-def _write_new(temporary: Path, content: bytes, *, like: Path) -> Version:
-    # The mode of a file that is new is left to the umask.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        with suppress(FileNotFoundError):
-            old = os.stat(like)
-            with suppress(PermissionError):
-                os.fchown(descriptor, old.st_uid, old.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-        status = os.fstat(descriptor)
     return Version(status.st_mtime_ns, status.st_size)
 
 
-def _check_regular(status: os.stat_result, path: Path, name: str) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        entries = sorted(_entries(path))
-        listing = "".join(f"\n  {entry}" for entry in entries[:50]) + ("\n  ..." if len(entries) > 50 else "")
-        raise ToolFailed(f"{name} is a directory." + (f" It contains:{listing}" if listing else " It is empty."))
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolFailed(f"{name} is not a regular file.")
+def _what_it_is(found: NotRegular, path: Path, name: str) -> str:
+    if not found.is_directory:
+        return f"{name} is not a regular file."
+    entries = sorted(_entries(path))
+    listing = "".join(f"\n  {entry}" for entry in entries[:50]) + ("\n  ..." if len(entries) > 50 else "")
+    return f"{name} is a directory." + (f" It contains:{listing}" if listing else " It is empty.")
 
 
 def _suggestion(path: Path) -> str:

@@ -43,7 +43,7 @@ async def as_text(
             [sys.executable, "-I", str(_WORKER), str(source), str(target), output_format, url],
             cwd=directory,
             env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ},
-            tag=f"{context.process_tag}/{context.safe_call_id}",
+            tag=context.call_tag,
             timeout_s=CONVERSION_S,
             output_limit=2_000,
         )

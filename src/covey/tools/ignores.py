@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from covey.machine.regular import read_regular
 from covey.tools.globs import BadPattern, PathPattern, name_regex
 
 SIZE_LIMIT = 256 * 1024
@@ -137,24 +137,7 @@ class Ignores:
 
 
 def _read(path: str, depth: int) -> IgnoreFile | None:
-    data = read_regular(path, SIZE_LIMIT)
-    if data is None:
+    content = read_regular(path, SIZE_LIMIT, look_first=False)
+    if content is None:
         return None
-    return IgnoreFile(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), depth)
-
-
-def read_regular(path: str, limit: int) -> bytes | None:
-    """So much of a regular file; None for anything else, which is neither followed nor waited for."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    return IgnoreFile(content.data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), depth)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from covey.machine.names import tag_within, workspace_tag
 from covey.tools.base import ToolFailed
 from covey.tools.output import Unread
 from covey.tools.processes import Completed, Processes, kill_tagged
@@ -95,7 +96,7 @@ class Jobs:
             raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
         job = Job(f"job-{next(self._numbers)}", session_id, command)
         work = self._processes.run_command(
-            command, cwd=cwd, env=env, tag=f"{self._tag}/{job.id}", timeout_s=None, output=job.unread
+            command, cwd=cwd, env=env, tag=tag_within(self._tag, job.id), timeout_s=None, output=job.unread
         )
         task = asyncio.get_running_loop().create_task(work, name=job.id)
         job.follow(task)
@@ -138,11 +139,6 @@ class Jobs:
         ended = [job for job in self._jobs.values() if not job.is_running]
         for job in ended[: max(0, len(ended) - ENDED_KEPT)]:
             del self._jobs[job.id]
-
-
-def workspace_tag(workspace_id: str) -> str:
-    """What marks the jobs of a workspace. The tag of a run goes on after the id, without a slash: it is another tag."""
-    return f"covey-{workspace_id}"
 
 
 def kill_left_jobs(workspace_ids: Collection[str]) -> int:

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from covey.tools.ignores import read_regular
+from covey.machine.regular import read_regular
 
 FILE_LIMIT = 16 * 1024 * 1024
 """Bytes of a file that is searched: larger ones are data, and are held in memory as a whole."""
@@ -94,8 +94,8 @@ def _with_context(lines: list[str], matching: list[int], context: int) -> list[L
 
 def _text(path: str) -> str | None:
     """What a file holds, if it is a regular file with text in it."""
-    data = read_regular(path, FILE_LIMIT)
-    return None if data is None or b"\0" in data else data.decode("utf-8", "replace")
+    content = read_regular(path, FILE_LIMIT, look_first=False)
+    return None if content is None or b"\0" in content.data else content.data.decode("utf-8", "replace")
 
 
 # ── ripgrep ──

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 import logging
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from covey.machine.replace import create_new
 from covey.tools.base import ToolContext
 from covey.tools.spill import FILE_LIMIT, FILES_LIMIT
 
@@ -74,8 +74,7 @@ class Spill:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_room(self._directory)
         path = self._directory / f"{self._name}-{secrets.token_hex(4)}.txt"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._file = os.fdopen(os.open(path, flags, 0o600), "wb")
+        self._file = create_new(path, 0o600)
         self.path = path
 
     def _give_up(self) -> None:

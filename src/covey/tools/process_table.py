@@ -14,10 +14,9 @@ from collections.abc import Iterable, Set
 from contextlib import suppress
 from typing import NamedTuple
 
-TAG = "COVEY_PROCESS_TAG"
-"""The environment variable that says for which tool call a process runs. Children inherit it."""
+from covey.machine.names import TAG_VARIABLE
 
-_MARK = f"{TAG}=".encode()
+_MARK = f"{TAG_VARIABLE}=".encode()
 _PARTS = 8
 """More than a tag of ours has."""
 

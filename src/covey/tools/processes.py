@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from covey.machine.names import TAG_VARIABLE, tag_within
 from covey.tools import process_table
 from covey.tools.output import Output
 from covey.tools.process_table import Process
@@ -103,9 +104,9 @@ class LocalProcesses:
         output: Output | None = None,
     ) -> Completed:
         # The number keeps calls apart even if a model gives two of them the same id.
-        tag = f"{tag}/{next(self._numbers)}"
+        tag = tag_within(tag, next(self._numbers))
         output = output or Output(output_limit)
-        call = _Call(_arguments(command, env), cwd, {**env, process_table.TAG: tag}, tag, output, self._writes)
+        call = _Call(_arguments(command, env), cwd, {**env, TAG_VARIABLE: tag}, tag, output, self._writes)
         # Nothing was awaited since the process exists: no cancel can come between its start and this `try`.
         try:
             call.watch()

@@ -90,7 +90,7 @@ class Looks(Tool[P]):
                 [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],
                 cwd=Path("/"),
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                tag=f"{context.process_tag}/{context.safe_call_id}",
+                tag=context.call_tag,
                 timeout_s=SEARCH_S,
                 output_limit=_OUTPUT_LIMIT,
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from covey.machine.replace import replace_file
 from covey.tools.base import ToolContext
 from covey.tools.files import printable
 
@@ -53,16 +53,7 @@ def _kept(content: str, context: ToolContext) -> str:
 def _write(path: Path, data: bytes) -> None:
     """In one step, and for nobody else to read: results hold what the user's files hold."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{secrets.token_hex(6)}.tmp")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    replace_file(path, data, mode=0o600, keep_mode=False)
     _forget_oldest(path.parent)
 
 
