@@ -107,18 +107,33 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
         ("jq -n en*", "printed a variable"),
     ],
 )
-def test_a_line_that_once_did_harm_unasked_still_would_and_is_asked_about(arena: Arena, line: str, harm: str) -> None:
-    if line.split()[0] in ("strings", "jq") and not shutil.which(line.split()[0]):
-        pytest.skip("needs a program that is not here")
-    assert arena.harm(line) == harm, "the canary must notice, or nothing is shown"
+def test_a_line_that_once_did_harm_unasked_is_asked_about(arena: Arena, line: str, harm: str) -> None:
     rules = Rules(root=str(arena.root))
     assert decide(Wish("bash", "execute", line), rules, frozenset(), skip=False) is Verdict.ASK
     assert decide(Wish("bash", "execute", line), rules, frozenset(), skip=True, plan=True) is Verdict.DENY
+    done = arena.harm(line)
+    if not done:
+        pytest.skip("the programs of this machine do no harm here: they are missing, or of another version")
+    assert done == harm
 
 
 @pytest.mark.parametrize("line", ["touch new", "rm one", "echo x > b.txt", "rm -r src", "mkdir y; touch y/z"])
 def test_every_change_is_noticed_and_taken_back(arena: Arena, line: str) -> None:
     assert arena.harm(line).startswith("changed ")
+    assert arena.harm("ls") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "harm"),
+    [
+        ("cat ../outside/secret.txt", "read a file outside"),
+        ("echo $SECRET", "printed a variable"),
+        ("./ls", "ran project-ls"),
+        ("evil/cd; touch new; cat ../outside/dir/f", "ran evil-cd; changed new; read a file outside"),
+    ],
+)
+def test_every_canary_sings(arena: Arena, line: str, harm: str) -> None:
+    assert arena.harm(line) == harm
     assert arena.harm("ls") == ""
 
 
