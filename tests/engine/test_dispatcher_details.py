@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.engine import last_words
-from covey.engine.dispatcher import Dispatcher
-from covey.engine.last_words import LastWords
+from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.recorder import Batch
+from covey.engine.turns import last_words
+from covey.engine.turns.last_words import LastWords
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.errors import Conflict
 from covey.protocol.events import AgentEvent

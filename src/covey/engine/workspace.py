@@ -11,20 +11,21 @@ from pathlib import Path
 import msgspec
 
 from covey.config.schema import Config, ConfigError
-from covey.engine import intake, summary
 from covey.engine.agent import Agent
-from covey.engine.dispatcher import Dispatcher, check_same_content
-from covey.engine.host import EngineHost
-from covey.engine.lanes import Lanes
-from covey.engine.permissions import PermissionDesk
-from covey.engine.questions import QuestionDesk
+from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.asks.questions import QuestionDesk
+from covey.engine.commands import intake
+from covey.engine.commands.run_waiters import RunWaiters
+from covey.engine.lanes.dispatcher import Dispatcher, check_same_content
+from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder, confirmed
-from covey.engine.run_waiters import RunWaiters
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, load_config
-from covey.engine.tool_calls import ToolCalls
-from covey.engine.turn import Turn, TurnParts
-from covey.engine.undo import Undos
+from covey.engine.turns import summary
+from covey.engine.turns.host import EngineHost
+from covey.engine.turns.tool_calls import ToolCalls
+from covey.engine.turns.turn import Turn, TurnParts
+from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.lifecycle.runs import EarlyCancels

@@ -12,12 +12,12 @@ from typing import assert_never
 
 from msgspec import structs
 
-from covey.engine import last_words
-from covey.engine.lane_writer import LaneWriter, UnwrittenEnd
-from covey.engine.messages import user_message
-from covey.engine.open_runs import Entry, OpenRuns
+from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
+from covey.engine.lanes.open_runs import Entry, OpenRuns
 from covey.engine.recorder import Batch, confirmed
-from covey.engine.turn import Turn, TurnParts
+from covey.engine.turns import last_words
+from covey.engine.turns.messages import user_message
+from covey.engine.turns.turn import Turn, TurnParts
 from covey.lifecycle.runs import (
     CancelRuling,
     Decision,

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from covey.engine.lane_writer import UnwrittenEnd
+from covey.engine.lanes.lane_writer import UnwrittenEnd
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import RunRow
 

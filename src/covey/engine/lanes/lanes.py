@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from covey.engine.dispatcher import Dispatcher
-from covey.engine.turn import Turn, TurnParts
+from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.turns.turn import Turn, TurnParts
 from covey.lifecycle.runs import Lane
 from covey.protocol.runs import CancelledBy, Run
 
