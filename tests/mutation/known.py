@@ -231,6 +231,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "for wait_s in chain(WAITS_S, repeat(WAITS_S[-1])):  →  2": "half a minute or five seconds between attempts",
     },
     "engine/lanes/lanes.py": {
-        "self.newest_seq = 0  →  1": "what the store says replaces it before anybody posts",
+        "self._newest_seq = 0  →  1": "what the store says replaces it before anybody posts",
     },
 }

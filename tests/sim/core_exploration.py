@@ -47,6 +47,7 @@ class World(NamedTuple):
     """One moment. `live` is `disk` with everything that is `pending`: what the shell's memory must agree with."""
 
     lane: Lane = Lane()
+    newest_seq: int = 0
     disk: Records = Records()
     live: Records = Records()
     pending: tuple[Entry, ...] = ()
@@ -163,7 +164,7 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             check(not interrupted, "only a restart interrupts")
             return _decided(world, lane, decisions)
         case Input("cancel session"):
-            return _cancelled(world, lane.cancel(), live.runs)
+            return _cancelled(world, lane.cancel(world.newest_seq), live.runs)
         case Input("cancel session up to", run_id):
             mark = live.open(run_id).seq
             return _cancelled(world, lane.cancel(mark), [run for run in live.runs if run.seq <= mark])
@@ -175,7 +176,7 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
         case Input("remove", run_id):
             return _remove(world, live.open(run_id))
         case Input("close"):
-            world = _cancelled(world, lane.close(), live.runs)
+            world = _cancelled(world, lane.close(world.newest_seq), live.runs)
             check(world.lane.closing, "a closing lane says so")
             return world
         case Input("crash and restart"):
@@ -186,11 +187,11 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
 def _restarted(world: World) -> World:
     """Memory is gone, and with it whoever held the conversation: an undo is gone on with before anything else."""
     before = world.disk
-    lane, decisions, covered = Lane(runs=before.runs, last_seq=before.last_seq).recover()
+    lane, decisions, covered = Lane(runs=before.runs).recover()
     waiting = (run for run in before.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED) and not run.cancelled)
     abandoned = [run.run_id for run in waiting if run.delegate]
     check([run.run_id for run in covered] == abandoned, f"the restart cancelled {covered} and not {abandoned}")
-    world = world._replace(live=before, pending=(), crashes=world.crashes + 1)
+    world = world._replace(live=before, pending=(), crashes=world.crashes + 1, newest_seq=before.last_seq)
     return _decided(world, lane, [*([Covered(frozenset(abandoned))] if abandoned else []), *decisions])
 
 
@@ -212,7 +213,7 @@ def _post(world: World, given: Input, queue: int) -> World:
     has_options = kind in ("options", "delegate")
     overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
     early = overtaken.covers(given.run_id, now=59.0)
-    seq = world.lane.last_seq + 1
+    seq = world.newest_seq + 1
     mode = waits_as(None, is_named=kind == "own_turn", has_options=has_options)
     run = OpenRun(
         given.run_id, seq, mode == "fold", cancelled=early, hosts=not has_options, delegate=kind == "delegate"
@@ -234,7 +235,7 @@ def _post(world: World, given: Input, queue: int) -> World:
         return world
     refused = world.lane.closing or world.lane.held or waiting >= queue
     check(given.what == "post" and not refused, f"{given.run_id} was accepted and must not be")
-    world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new))
+    world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new), newest_seq=seq)
     return _decided(world, lane, [Accepted(run)])
 
 

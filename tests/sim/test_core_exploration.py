@@ -76,13 +76,12 @@ def test_the_search_is_complete_and_repeatable() -> None:
 # ── defects ──
 
 
-def mark_off_by_one(self: Lane, mark: int | None = None) -> CancelRuling:
-    mark = self.last_seq if mark is None else mark
-    return replace(self, mark=mark)._cancel(lambda run: run.seq < mark)
+def mark_off_by_one(self: Lane, newest: int) -> CancelRuling:
+    return replace(self, mark=newest)._cancel(lambda run: run.seq < newest)
 
 
-def cancel_touches_a_later_prompt(self: Lane, mark: int | None = None) -> CancelRuling:
-    return replace(self, mark=self.last_seq)._cancel(lambda run: True)
+def cancel_touches_a_later_prompt(self: Lane, newest: int) -> CancelRuling:
+    return replace(self, mark=newest)._cancel(lambda run: True)
 
 
 def cancel_lost_before_entry(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
@@ -142,7 +141,7 @@ def folds_into_a_stopping_turn(self: Lane, run_id: str) -> Ruling:
 
 
 def idle_cancel_poisons_the_next(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
-    poisoned = run.cancelled or (not self.runs and 0 < self.mark == self.last_seq)
+    poisoned = run.cancelled or (not self.runs and 0 < self.mark == run.seq - 1)
     return accept(self, replace(run, cancelled=poisoned), limit)
 
 

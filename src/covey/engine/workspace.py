@@ -207,8 +207,7 @@ class Workspace:
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
         dispatcher = self.lanes.open(request.session_id)
-        self.lanes.newest_seq += 1
-        row = intake.accepted(request, options, mentioned, self.lanes.newest_seq, self._world)
+        row = intake.accepted(request, options, mentioned, self.lanes.next_seq(), self._world)
         if self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run)
@@ -351,19 +350,18 @@ class Workspace:
         """Take up what was open when the server stopped (R15)."""
         await self.undos.recover()
         store, read = self.shared.store, self.shared.journal.read
-        self.lanes.newest_seq = await read(store.last_run_seq, self.id)
+        marks = {session.session.id: session.mark for session in await read(store.sessions, self.id)}
+        self.lanes.recover(await read(store.last_run_seq, self.id), marks)
         early = await read(store.early_cancels, self.id)
         self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
         rows = await read(store.open_runs, self.id)
-        marks = {session.session.id: session.mark for session in await read(store.sessions, self.id)}
         for session_id in dict.fromkeys(row.run.session_id for row in rows):
             mine = [row for row in rows if row.run.session_id == session_id]
             active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
             if active:
                 await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
             leftover = await self._parts.read_run(session_id, active) if active else []
-            dispatcher = self.lanes.open(session_id)
-            dispatcher.recover(mine, marks.get(session_id, 0), self.lanes.newest_seq, leftover)
+            self.lanes.open(session_id).recover(mine, leftover)
 
 
 async def open_workspace(

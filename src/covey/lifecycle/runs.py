@@ -159,10 +159,9 @@ class CancelRuling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The open runs of one session in the order of their seq, and the cancel mark."""
+    """The open runs of one session in the order of their seq, and the cancel mark. Seqs are given out elsewhere."""
 
     runs: tuple[OpenRun, ...] = ()
-    last_seq: int = 0
     mark: int = 0
     closing: bool = False
     held: bool = False
@@ -202,8 +201,9 @@ class Lane:
             raise LaneHeld(run.run_id)
         if limit is not None and len(self.waiting) >= limit:
             raise LaneFull(run.run_id)
-        assert run.seq > self.last_seq, f"seq {run.seq} given out after {self.last_seq}"
-        return replace(self, runs=(*self.runs, run), last_seq=run.seq)
+        before = max([self.mark, *(other.seq for other in self.runs)])
+        assert run.seq > before, f"seq {run.seq} given out after {before}"
+        return replace(self, runs=(*self.runs, run))
 
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
@@ -249,11 +249,10 @@ class Lane:
 
     # ── cancelling ──
 
-    def cancel(self, mark: int | None = None) -> CancelRuling:
-        """Cancel the session's open runs up to `mark`: by default, all that were accepted until now (R4)."""
-        mark = self.last_seq if mark is None else mark
-        lane = replace(self, mark=max(self.mark, mark))
-        return lane._cancel(lambda run: run.seq <= mark)
+    def cancel(self, newest: int) -> CancelRuling:
+        """Cancel the session's open runs up to `newest`, the newest seq that was given out until now (R4)."""
+        lane = replace(self, mark=max(self.mark, newest))
+        return lane._cancel(lambda run: run.seq <= newest)
 
     def cancel_run(self, run_id: str) -> CancelRuling:
         """Cancel one run, not its neighbours. What was folded into a turn can only end with it."""
@@ -274,9 +273,9 @@ class Lane:
         if run is None or run.cancelled or run.phase not in (Phase.ACCEPTED, Phase.QUEUED):
             raise TooLate(run_id)
 
-    def close(self) -> CancelRuling:
+    def close(self, newest: int) -> CancelRuling:
         """The workspace is closing: refuse new runs and cancel every open one (R13)."""
-        return replace(self, closing=True).cancel()
+        return replace(self, closing=True).cancel(newest)
 
     # ── what is not a run ──
 

@@ -50,10 +50,14 @@ QUEUE_RETRY_S = 5.0
 class Dispatcher:
     """The runs of one session."""
 
-    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], lane: Lane) -> None:
-        self.lane = lane
+    def __init__(
+        self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], mark: int, newest_seq: Callable[[], int]
+    ) -> None:
+        self.lane = Lane(mark=mark)
         self._session_id = session_id
         self._parts = parts
+        self._newest_seq = newest_seq
+        """The newest seq that was given out, in whichever session: what a cancel covers ends there."""
         self._on_quiet = on_quiet
         self._open = OpenRuns()
         self._turn: Turn | None = None
@@ -145,7 +149,7 @@ class Dispatcher:
 
     async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
-        return await self._cancelled(self.lane.cancel(), by)
+        return await self._cancelled(self.lane.cancel(self._newest_seq()), by)
 
     async def cancel_run(self, run_id: str) -> CancelReceipt:
         return await self._cancelled(self.lane.cancel_run(run_id), "run_cancel")
@@ -200,7 +204,7 @@ class Dispatcher:
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
-        self._apply_cancel(self.lane.close(), by)
+        self._apply_cancel(self.lane.close(self._newest_seq()), by)
         self._writer.close()
 
     async def drained(self) -> None:
@@ -341,11 +345,11 @@ class Dispatcher:
 
     # ── after a crash ──
 
-    def recover(self, rows: Iterable[RunRow], mark: int, last_seq: int, messages: Sequence[Message]) -> None:
+    def recover(self, rows: Iterable[RunRow], messages: Sequence[Message]) -> None:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        self.lane = Lane(tuple(_open_run(row) for row in rows), last_seq=last_seq, mark=mark)
+        self.lane = Lane(tuple(_open_run(row) for row in rows), mark=self.lane.mark)
         self._apply_cancel(self.lane.recover(), "shutdown", messages)
         for row in rows:
             if row.run.state == "accepted":
