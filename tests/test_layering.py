@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "doctor": VALUES | {"store"},
     "feed": VALUES,
     "engine": EDGES,
-    "server": {"machine", "engine", "feed", "protocol", "config"},
+    "server": {"machine", "engine", "protocol", "config"},
     "client": {"machine", "protocol"},
     "cli": {"client", "protocol", "config"},
     "tui": {"client", "protocol"},
@@ -204,3 +204,104 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
 )
 def test_a_forbidden_edge_is_found_however_it_is_written(path: str, source: str, found: list[str]) -> None:
     assert forbidden(source, path) == found
+
+
+# ── the door of a workspace ──
+
+INSIDE = {"agent", "book", "dispatcher", "feed", "journal", "lanes", "parts", "recorder", "shared", "store", "turns"}
+"""What is behind the commands of a workspace: nothing in the server may have a name for it."""
+SERVER = [path for path in FILES if layer_of(path) == "server" and path != "server/daemon.py"]
+"""`daemon.py` puts the parts together."""
+
+
+class Door:
+    """Finds what goes beyond `workspace.<name>` and `workspace.<facet>.<command>(…)` in a file of the server.
+
+    A workspace is known by its name, by its annotation, or by `await call.workspace()`.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._nodes = list(ast.walk(ast.parse(source)))
+        self._called = {id(node.func) for node in self._nodes if isinstance(node, ast.Call)}
+        self._own = {"self", "cls", *(node.name for node in self._nodes if isinstance(node, ast.ClassDef))}
+        self._workspaces = {"workspace", *self._annotated()}
+        self._facets: set[str] = set()
+        self._facets = {
+            target.id
+            for node in self._nodes
+            if isinstance(node, ast.Assign) and self._depth(node.value) == 1
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def _annotated(self) -> Iterator[str]:
+        for node in self._nodes:
+            match node:
+                case ast.arg(arg=name, annotation=ast.Name(id="Workspace" | "OpenWorkspace")):
+                    yield name
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="Workspace" | "OpenWorkspace")):
+                    yield name
+
+    def _depth(self, node: ast.expr) -> int | None:
+        """0 for a workspace, 1 for what has a name in it, and so on; None for anything else, such as an answer."""
+        match node:
+            case ast.Await(value=ast.Call(func=ast.Attribute(attr="workspace"))):
+                return 0
+            case ast.Name(id=name):
+                return 0 if name in self._workspaces else 1 if name in self._facets else None
+            case ast.Attribute(attr="workspace" | "_workspace") if id(node) not in self._called:
+                return 0
+            case ast.Attribute(value=value):
+                depth = self._depth(value)
+                return None if depth is None else depth + 1
+        return None
+
+    def _is_forbidden(self, node: ast.Attribute) -> bool:
+        is_private = node.attr.startswith("_") and not node.attr.startswith("__")
+        is_own = isinstance(node.value, ast.Name) and node.value.id in self._own
+        if (is_private and not is_own) or node.attr in INSIDE:
+            return True
+        depth = self._depth(node) or 0
+        is_changed = depth > 0 and not isinstance(node.ctx, ast.Load)
+        return is_changed or depth > 2 or (depth == 2 and id(node) not in self._called)
+
+    def passed_by(self) -> list[str]:
+        """What reaches past it, as it is written; of a chain, the part at which it does so."""
+        wrong = [node for node in self._nodes if isinstance(node, ast.Attribute) and self._is_forbidden(node)]
+        return sorted({ast.unparse(node) for node in wrong if node.value not in wrong})
+
+
+@pytest.mark.parametrize("path", SERVER)
+def test_the_server_uses_the_commands_of_a_workspace_and_nothing_behind_them(path: str) -> None:
+    source = (PACKAGE / path).read_text("utf-8")
+    assert Door(source).passed_by() == []
+    rooms = {_room(name.split(".")[2:]) for name in imported(source, path) if name.startswith("covey.engine.")}
+    assert rooms <= {*DOORS, "commands"}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("await workspace.runs.post(body)", []),
+        ("workspace.sessions.get(sid).title", []),
+        ("Stream(workspace.stream.open('', deltas=True), workspace.path)", []),
+        ("call.workspaces.get(name)", []),
+        ("self._reader.live.take()", []),
+        ("workspace.feed.subscribe()", ["workspace.feed"]),
+        ("workspace._parts", ["workspace._parts"]),
+        ("(await call.workspace()).runs._waiters.ended(x)", ["(await call.workspace()).runs._waiters"]),
+        ("(await call.workspace()).asks.desk.answer()", ["(await call.workspace()).asks.desk"]),
+        ("workspace.runs.open_runs", ["workspace.runs.open_runs"]),
+        ("self._workspace.asks.desk.pending", ["self._workspace.asks.desk"]),
+        ("workspace.closing = True", ["workspace.closing"]),
+        ("workspace.clients.claims = x", ["workspace.clients.claims"]),
+        ("runs = workspace.runs\nruns.waiters.ended(x)", ["runs.waiters"]),
+        ("runs = workspace.runs\nruns.get(x)", []),
+        ("def f(w: Workspace):\n    w.runs.early.covers(x)", ["w.runs.early"]),
+        ("w: OpenWorkspace = x\nw.path.parent", ["w.path.parent"]),
+        ("for each in workspaces.all():\n    each.lanes", ["each.lanes"]),
+        ("scope['covey'].store.run(x)", ["scope['covey'].store"]),
+    ],
+)
+def test_whatever_reaches_past_the_door_is_found(source: str, found: list[str]) -> None:
+    assert Door(source).passed_by() == found

@@ -44,7 +44,7 @@ async def test_scenario_04_cancel_when_active_before_there_is_an_answer(tmp_path
             await reading.pass_through()
             return []
 
-        parts = engine.workspace._parts
+        parts = engine.workspace._parts.turns
         object.__setattr__(parts, "read_messages", read_messages)
         await engine.post("hello", "a")
         await reading.reached()
@@ -68,7 +68,7 @@ async def test_scenario_05_one_cancel_covers_all_that_have_not_entered(tmp_path:
         assert engine.transcript() == [
             ("user", "a", ""), ("assistant", "", "canceled"), ("user", "b", ""), ("assistant", "", "canceled"),
         ]  # fmt: skip
-        assert engine.workspace.dispatcher(engine.session_id).queued_prompts() == []
+        assert engine.workspace.runs.queued(engine.session_id) == []
         assert engine.model.requests == []
 
 
@@ -186,7 +186,7 @@ async def test_scenario_15_a_model_that_cannot_be_built(tmp_path: Path, monkeypa
         def broken(reference: str) -> None:
             raise ValueError("no such model")
 
-        monkeypatch.setattr(engine.workspace.agent, "model", broken)
+        monkeypatch.setattr(engine.workspace._parts.agent, "model", broken)
         await engine.post("a", "a")
         run = await engine.ended("a")
         assert run.state == "failed"
@@ -224,14 +224,14 @@ async def test_a_cancel_of_one_run_leaves_its_neighbours(tmp_path: Path) -> None
         for run_id in "abc":
             await engine.post(run_id, run_id)
         await gate.reached()
-        assert covered(await engine.workspace.cancel_run("b")) == {"b": "queued"}
-        assert covered(await engine.workspace.cancel_run("a")) == {"a": "active"}
+        assert covered(await engine.workspace.runs.cancel("b")) == {"b": "queued"}
+        assert covered(await engine.workspace.runs.cancel("a")) == {"a": "active"}
         assert [(await engine.ended(run_id)).state for run_id in "abc"] == ["cancelled", "cancelled", "completed"]
 
 
 async def test_a_cancel_may_overtake_its_prompt(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        assert covered(await engine.workspace.cancel_run("early")) == {"early": "unknown"}
+        assert covered(await engine.workspace.runs.cancel("early")) == {"early": "unknown"}
         await engine.post("x", "early")
         await engine.post("y", "other")
         assert (await engine.ended("early")).state == "cancelled"
@@ -290,7 +290,7 @@ async def test_a_queued_prompt_can_be_changed_and_dropped_until_it_runs(tmp_path
         for run_id in "abc":
             await engine.post(run_id, run_id)
         await gate.reached()
-        lane = engine.workspace.dispatcher(engine.session_id)
+        lane = engine.workspace._parts.lanes.open(engine.session_id)
         assert lane.queued_prompts() == ["b", "c"]
         assert (await lane.edit("b", "better")).prompt == "better"
         assert covered(await lane.remove("c")) == {"c": "queued"}
@@ -313,7 +313,7 @@ async def test_clearing_the_queue_leaves_the_active_run(tmp_path: Path) -> None:
         for run_id in "abc":
             await engine.post(run_id, run_id)
         await gate.reached()
-        receipt = await engine.workspace.dispatcher(engine.session_id).clear_queue()
+        receipt = await engine.workspace.runs.clear_queue(engine.session_id)
         assert covered(receipt) == {"b": "queued", "c": "queued"}
         gate.open()
         assert [(await engine.ended(run_id)).state for run_id in "abc"] == ["completed", "cancelled", "cancelled"]

@@ -79,7 +79,7 @@ def written(engine: Engine) -> int:
 async def cost_of(directory: Path, words: Iterable[Word]) -> tuple[int, int]:
     """Bytes written, and bytes sent to a client with deltas, for a run with this answer."""
     async with running(directory) as engine:
-        reader = engine.workspace.feed.subscribe(deltas=True)
+        reader = engine.workspace._parts.feed.subscribe(deltas=True)
         engine.model.answer(*words)
         await engine.post("a", "a")
         assert (await engine.ended("a")).state == "completed"
@@ -114,7 +114,7 @@ async def test_what_is_sent_grows_with_the_parts_not_with_their_square(tmp_path:
 
 async def test_each_call_of_an_ordinary_answer_is_told_at_once(tmp_path: Path, no_timers: None) -> None:
     async with running(tmp_path) as engine:
-        reader = engine.workspace.feed.subscribe(deltas=True)
+        reader = engine.workspace._parts.feed.subscribe(deltas=True)
         engine.model.answer(ReasoningDelta("hm"), "I look. ", *many_calls(6, 400))
         await engine.post("a", "a")
         await engine.ended("a")
@@ -212,7 +212,7 @@ async def test_a_crash_while_parts_wait_leaves_a_message_that_can_be_read(
         await gate.reached()
         await engine.until(lambda: any(m.tool_calls for m in engine.of_type(Message)))
         for _ in range(3):
-            await within(engine.workspace._recorder.write(Batch()))
+            await within(engine.workspace._parts.recorder.write(Batch()))
         stored = engine.disk.copy().messages("w", engine.session_id, "", 0)[-1]
         assert [tool_call.id for tool_call in stored.tool_calls] == ["c0"]
         assert (stored.text, len(stored.parts)) == ("I look. ", 2)
@@ -227,7 +227,7 @@ async def test_a_client_with_deltas_knows_the_whole_answer(
     """However many parts are told together, every delta belongs to a part that was told before."""
     monkeypatch.setattr(answer_writer, "WHOLE_FREE", free)
     async with running(tmp_path) as engine:
-        reader = engine.workspace.feed.subscribe(deltas=True)
+        reader = engine.workspace._parts.feed.subscribe(deltas=True)
         words: list[Word] = []
         for number in range(60):
             words += [ReasoningDelta("hm "), ReasoningDelta("yes"), f"look {number} ", "now "]

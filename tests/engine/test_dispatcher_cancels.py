@@ -169,7 +169,7 @@ async def test_the_mark_and_the_numbers_of_runs_outlive_a_restart(tmp_path: Path
     model.answer(gate := Gate())
     async with running(tmp_path, store=copy, model=model) as again:
         await gate.reached()
-        receipt = await again.workspace.cancel_run("c")
+        receipt = await again.workspace.runs.cancel("c")
         assert (covered(receipt), receipt.mark) == ({"c": "queued"}, mark)
         receipt = await again.cancel()
         assert (covered(receipt), receipt.mark) == ({"b": "active"}, stored(copy, "c").seq)
@@ -184,7 +184,7 @@ async def test_a_second_cancel_changes_nothing_about_the_first(tmp_path: Path) -
         with stubborn() as body:
             await active(engine, body)
             await engine.cancel()
-            assert covered(await engine.workspace.cancel_run("a")) == {"a": "active"}
+            assert covered(await engine.workspace.runs.cancel("a")) == {"a": "active"}
             await written(engine)
         run = await engine.ended("a")
         assert (run.state, run.cancelled_by) == ("cancelled", "session_cancel")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 
 def lane_of(engine: Engine) -> Dispatcher:
-    return engine.workspace.dispatcher(engine.session_id)
+    return engine.workspace._parts.lanes.open(engine.session_id)
 
 
 def told_states(engine: Engine, run_id: str) -> list[str]:
@@ -41,7 +41,7 @@ def stored(store: Disk, run_id: str) -> Run:
 
 async def written(engine: Engine) -> None:
     """Everything that was decided is on disk."""
-    await within(asyncio.shield(engine.workspace._recorder.write(Batch())))
+    await within(asyncio.shield(engine.workspace._parts.recorder.write(Batch())))
 
 
 async def being_accepted(engine: Engine, prompt: str, run_id: str) -> asyncio.Task[PromptReceipt]:
@@ -82,7 +82,7 @@ def slow_reading(engine: Engine) -> Gate:
         await gate.pass_through()
         return []
 
-    object.__setattr__(engine.workspace._parts, "read_messages", read_messages)
+    object.__setattr__(engine.workspace._parts.turns, "read_messages", read_messages)
     return gate
 
 
@@ -134,7 +134,7 @@ async def test_a_run_knows_when_its_turn_began(tmp_path: Path) -> None:
         await active(engine, gate := Gate())
         await queued(engine, "b", "c")
         assert lane_of(engine).run("b").started_at is None  # type: ignore[union-attr] # it is open
-        await engine.workspace.cancel_run("c")
+        await engine.workspace.runs.cancel("c")
         gate.open()
         first, second, dropped = [await engine.ended(run_id) for run_id in "abc"]
         assert first.started_at and first.ended_at and second.started_at and second.ended_at
@@ -144,7 +144,7 @@ async def test_a_run_knows_when_its_turn_began(tmp_path: Path) -> None:
 
 async def test_the_session_is_told_to_be_busy_and_then_what_the_turn_cost(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        engine.session_id = (await engine.workspace.create_session("chosen")).id
+        engine.session_id = (await engine.workspace.sessions.create("chosen")).id
         engine.model.answer("done", UsageReported(70, 8), gate := Gate())
         engine.events.clear()
         await engine.post("a", "a")
@@ -282,7 +282,7 @@ async def test_a_cancelled_run_without_last_words_is_cancelled_all_the_same(tmp_
 @pytest.mark.usefixtures("speechless")
 async def test_a_run_cancelled_on_entry_needs_no_turn_to_end(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        await engine.workspace.cancel_run("a")
+        await engine.workspace.runs.cancel("a")
         await engine.post("a", "a")
         run = await engine.ended("a")
         assert (run.state, run.error) == ("cancelled", None)
@@ -297,9 +297,9 @@ async def test_who_looks_while_an_id_is_posted_again_sees_the_run_that_there_is(
         engine.disk.hold()
         again = await engine.soon(engine.post("a", "a"))
         other = await engine.soon(engine.post("b", "b"))
-        assert await engine.workspace.run("a") == before
-        assert await engine.workspace.runs(engine.session_id, "", 10) == [before]
-        assert (await engine.workspace.run("b")).state == "accepted"
+        assert await engine.workspace.runs.get("a") == before
+        assert await engine.workspace.runs.newest(engine.session_id, "", 10) == [before]
+        assert (await engine.workspace.runs.get("b")).state == "accepted"
         engine.disk.release()
         assert (await within(again)).state == "completed"
         await within(other)
@@ -321,9 +321,9 @@ async def test_another_way_to_wait_is_another_content_if_it_is_asked_for(tmp_pat
 async def test_a_session_with_a_run_that_waits_for_its_model_is_not_let_go_of(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         await active(engine, gate := Gate())
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         for _ in range(10):
             await asyncio.sleep(0)
         assert engine.workspace.is_busy
-        assert engine.workspace.turn_of("a") is not None
+        assert engine.workspace.runs.turn_of("a") is not None
         gate.open()

@@ -45,7 +45,7 @@ def test_a_cancel_at_each_step_of_a_turn(prompt: str) -> None:
         await steps(count)
         await shell.cancel_run("a")
         await shell.settle()
-        assert (await shell.workspace.run("b")).state == "completed"
+        assert (await shell.workspace.runs.get("b")).state == "completed"
         return "a" in shell.cancelled
 
     assert explore(scenario) > 3
@@ -62,7 +62,7 @@ def test_a_cancel_of_the_session_at_each_step_of_a_turn_with_followers() -> None
         await shell.cancel(session)
         await shell.post(session, "later", run_id="d")
         await shell.settle()
-        assert (await shell.workspace.run("d")).state == "completed"
+        assert (await shell.workspace.runs.get("d")).state == "completed"
         return bool(shell.cancelled)
 
     assert explore(scenario) > 10
@@ -118,10 +118,10 @@ def test_who_asked_for_something_else_may_leave_at_any_step(what: str) -> None:
         session = await shell.session()
         await shell.post(session, "tool", run_id="a")
         await shell.post(session, "waits", run_id="b")
-        lane = workspace.dispatcher(session)
+        lane = workspace._parts.lanes.open(session)
         requests: dict[str, Callable[[], Awaitable[object]]] = {
             "cancel": lane.cancel,
-            "cancel_run": partial(workspace.cancel_run, "a"),
+            "cancel_run": partial(workspace.runs.cancel, "a"),
             "clear": lane.clear_queue,
             "edit": partial(lane.edit, "b", "better"),
             "remove": partial(lane.remove, "b"),
@@ -129,7 +129,7 @@ def test_who_asked_for_something_else_may_leave_at_any_step(what: str) -> None:
         left = await leave_after(requests[what](), count)
         await shell.post(session, "next", run_id="c", mode="own_turn")
         await shell.settle()
-        assert (await workspace.run("c")).state == "completed"
+        assert (await workspace.runs.get("c")).state == "completed"
         return left
 
     assert explore(scenario) > 0

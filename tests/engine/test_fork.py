@@ -97,7 +97,7 @@ async def test_a_step_under_way_is_left_out(tmp_path: Path) -> None:
 async def test_a_fork_of_a_part_knows_nothing_of_the_rest(tmp_path: Path) -> None:
     async with undoing(tmp_path) as at:
         await at.turn("first", {})
-        sessions, source = at.engine.workspace.sessions, at.engine.session_id
+        sessions, source = at.engine.workspace._parts.book, at.engine.session_id
         summary = structs.replace(at.messages()[1], is_summary_message=True)
         sessions.change(source, prompt_tokens=9, cost=1.5, todos=({"content": "x"},), summary_message_id=summary.id)
         first = sessions.get(await at.fork())
@@ -127,7 +127,7 @@ async def test_what_does_not_exist_is_not_found(tmp_path: Path) -> None:
             await at.undos.fork("nobody", ForkSession())
         with pytest.raises(NotFound, match="no message"):
             await at.fork("nobody")
-        empty = (await at.engine.workspace.create_session("")).id
+        empty = (await at.engine.workspace.sessions.create("")).id
         with pytest.raises(NotFound, match="no message"):
             await at.undos.fork(empty, ForkSession(message_id=at.messages()[0].id))
         assert (await at.undos.fork(empty, ForkSession())).message_count == 0

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 def reads_of(engine: Engine) -> list[int]:
     """How many messages each turn from now on reads."""
-    parts, counts = engine.workspace._parts, list[int]()
+    parts, counts = engine.workspace._parts.turns, list[int]()
     works = parts.read_messages
 
     async def read_messages(session_id: str, since: str) -> list[Message]:
@@ -37,7 +37,7 @@ async def say(engine: Engine, *run_ids: str) -> None:
 async def test_a_turn_after_a_summary_does_not_read_what_the_summary_stands_for(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         await say(engine, *"abcdefgh")
-        receipt = await engine.workspace.summarize(engine.session_id)
+        receipt = await engine.workspace.runs.summarize(engine.session_id)
         await engine.ended(receipt.run_id)
         counts = reads_of(engine)
         await say(engine, "x", "y")

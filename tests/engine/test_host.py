@@ -86,7 +86,7 @@ class Together(Asks):
 
 
 def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace.agent.tools.update({tool.name: tool for tool in tools})
+    engine.workspace._parts.agent.tools.update({tool.name: tool for tool in tools})
 
 
 def results(engine: Engine) -> list[str]:
@@ -111,7 +111,7 @@ async def test_questions_are_told_answered_once_and_closed(tmp_path: Path) -> No
         await engine.post("a", "a")
         await engine.until(lambda: engine.of_type(QuestionBatchRequest))
         (batch,) = engine.of_type(QuestionBatchRequest)
-        desk = engine.workspace.questions
+        desk = engine.workspace.asks._questions
         assert desk.pending == [batch]
         assert (batch.run_id, batch.tool_call_id) == ("a", "c1")
         assert desk.answer(batch.id, answers(RED, YES)) is True
@@ -141,10 +141,10 @@ async def test_an_answer_that_makes_no_sense_leaves_the_questions_open(
         engine.model.answer(*call("asks"))
         await engine.post("a", "a")
         await engine.until(lambda: engine.of_type(QuestionBatchRequest))
-        (batch,) = engine.workspace.questions.pending
+        (batch,) = engine.workspace.asks.questions()
         with pytest.raises(BadRequest, match=re.escape(message)):
-            engine.workspace.questions.answer(batch.id, responses)
-        assert engine.workspace.questions.answer(batch.id, answers(RED, YES))
+            engine.workspace.asks.answer(batch.id, responses)
+        assert engine.workspace.asks.answer(batch.id, answers(RED, YES))
         await engine.ended("a")
 
 
@@ -154,7 +154,7 @@ async def test_nobody_wants_to_answer(tmp_path: Path) -> None:
         engine.model.answer(*call("asks"))
         await engine.post("a", "a")
         await engine.until(lambda: engine.of_type(QuestionBatchRequest))
-        assert engine.workspace.questions.refuse(engine.workspace.questions.pending[0].id)
+        assert engine.workspace.asks.refuse(engine.workspace.asks.questions()[0].id)
         await engine.ended("a")
         assert results(engine) == ["nobody"]
 
@@ -167,7 +167,7 @@ async def test_a_cancel_closes_the_questions_everywhere(tmp_path: Path) -> None:
         await engine.until(lambda: engine.of_type(QuestionBatchRequest))
         await engine.cancel()
         assert (await engine.ended("a")).state == "cancelled"
-        assert engine.workspace.questions.pending == []
+        assert engine.workspace.asks.questions() == []
         (notice,) = engine.of_type(QuestionBatchNotification)
         assert notice.answered is False
 
@@ -311,9 +311,9 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
         engine.model.answer("seen it")
         await engine.post("find it", "a")
         await engine.until(lambda: engine.of_type(PermissionRequest))
-        (request,) = engine.workspace.permissions.pending
+        (request,) = engine.workspace.asks.permissions()
         assert (request.session_id, request.run_id) == (engine.session_id, "a")
-        await within(engine.workspace.permissions.grant(request.id, "allow"))
+        await within(engine.workspace.asks.grant(request.id, "allow"))
         assert (await engine.ended("a")).state == "completed"
 
 
@@ -324,7 +324,7 @@ async def test_deleting_a_session_deletes_those_of_its_agents(tmp_path: Path) ->
         await engine.post("find it", "a")
         await engine.ended("a")
         assert len(engine.workspace.sessions.all()) == 2
-        await within(engine.workspace.delete_session(engine.session_id))
+        await within(engine.workspace.sessions.delete(engine.session_id))
         assert engine.workspace.sessions.all() == []
 
 
@@ -335,7 +335,7 @@ async def test_a_run_that_only_plans_has_only_tools_that_look(tmp_path: Path) ->
     async with running(tmp_path) as engine:
         engine.model.answer(*call("work"))
         request = PostPrompt(session_id=engine.session_id, prompt="a", run_id="a", plan=True)
-        await within(engine.workspace.post_prompt(request))
+        await within(engine.workspace.runs.post(request))
         await engine.ended("a")
         assert engine.model.requests[0].tools == []
         assert "only looks" in results(engine)[0]
@@ -347,13 +347,13 @@ async def test_yolo_is_for_one_run(tmp_path: Path) -> None:
         engine.tool.harmless = False
         engine.model.answer(*call("work"))
         request = PostPrompt(session_id=engine.session_id, prompt="a", run_id="a", yolo=True)
-        await within(engine.workspace.post_prompt(request))
+        await within(engine.workspace.runs.post(request))
         await engine.ended("a")
         assert results(engine) == ["worked"]
         engine.model.answer(*call("work", "c2"))
         await engine.post("b", "b")
         await engine.until(lambda: engine.of_type(PermissionRequest))
-        (pending,) = engine.workspace.permissions.pending
-        await within(engine.workspace.permissions.grant(pending.id, "deny", "use a saw"))
+        (pending,) = engine.workspace.asks.permissions()
+        await within(engine.workspace.asks.grant(pending.id, "deny", "use a saw"))
         await engine.ended("b")
         assert "use a saw" in results(engine)[-1]

@@ -43,7 +43,7 @@ def settings(choice: ModelChoice | None = None, limits: LimitSettings | None = N
 
 async def post(engine: Engine, prompt: str, run_id: str, **options: object) -> None:
     request = PostPrompt(session_id=engine.session_id, prompt=prompt, run_id=run_id, **options)  # type: ignore[arg-type]
-    await within(engine.workspace.post_prompt(request))
+    await within(engine.workspace.runs.post(request))
 
 
 def said(model: Model) -> int:
@@ -55,7 +55,7 @@ async def test_the_run_the_session_and_the_configuration_in_this_order(tmp_path:
         await post(engine, "a", "a")
         await engine.ended("a")
         assert (said(MODELS["one"]), said(MODELS["two"])) == (1, 0)
-        session = await engine.workspace.update_session(engine.session_id, UpdateSession(model="two/m"))
+        session = await engine.workspace.sessions.update(engine.session_id, UpdateSession(model="two/m"))
         assert session.model == "two/m"
         await post(engine, "b", "b")
         await engine.ended("b")
@@ -63,7 +63,7 @@ async def test_the_run_the_session_and_the_configuration_in_this_order(tmp_path:
         await post(engine, "c", "c", model="one/m")
         await engine.ended("c")
         assert (said(MODELS["one"]), said(MODELS["two"])) == (2, 1)
-        await engine.workspace.update_session(engine.session_id, UpdateSession(model=None))
+        await engine.workspace.sessions.update(engine.session_id, UpdateSession(model=None))
         await post(engine, "d", "d")
         await engine.ended("d")
         assert (said(MODELS["one"]), said(MODELS["two"])) == (3, 1)
@@ -76,7 +76,7 @@ async def test_a_model_that_nobody_knows_is_refused_and_nothing_is_recorded(tmp_
         with pytest.raises(ConfigError, match="no model is known"):
             await post(engine, "a", "a", model="nobody/m")
         with pytest.raises(ConfigError, match="no model is known"):
-            await engine.workspace.update_session(engine.session_id, UpdateSession(model="nobody/m"))
+            await engine.workspace.sessions.update(engine.session_id, UpdateSession(model="nobody/m"))
         assert engine.messages() == []
         assert engine.workspace.sessions.get(engine.session_id).model is None
 
@@ -88,7 +88,7 @@ async def test_a_session_changes_its_model_in_the_middle_of_a_turn(tmp_path: Pat
         MODELS["two"].answer("from two")
         await post(engine, "a", "a")
         await gate.reached()
-        await engine.workspace.update_session(engine.session_id, UpdateSession(model="two/m"))
+        await engine.workspace.sessions.update(engine.session_id, UpdateSession(model="two/m"))
         gate.open()
         assert (await engine.ended("a")).text == "from two"
 
@@ -219,7 +219,7 @@ async def test_a_title_that_somebody_chose_stays(tmp_path: Path) -> None:
         MODELS["small"].answer(thinking, "Something else")
         await post(engine, "build it", "a")
         await thinking.reached()
-        await engine.workspace.update_session(engine.session_id, UpdateSession(title="Mine"))
+        await engine.workspace.sessions.update(engine.session_id, UpdateSession(title="Mine"))
         thinking.open()
         gate.open()
         await engine.ended("a")
@@ -231,12 +231,12 @@ async def test_a_refused_key_is_read_again_with_the_next_prompt(tmp_path: Path) 
         MODELS["one"].answer(ModelFailed("key", auth=True))
         await post(engine, "a", "a")
         await engine.ended("a")
-        renewed = msgspec.structs.replace(engine.workspace.agent.config, models=ModelChoice(large="two/m"))
+        renewed = msgspec.structs.replace(engine.workspace._parts.agent.config, models=ModelChoice(large="two/m"))
 
         async def load(shared: object, path: str, env: object = None) -> tuple[Config, tuple[str, ...]]:
             return renewed, ()
 
-        with mock.patch("covey.engine.workspace.load_config", load):
+        with mock.patch("covey.engine.commands.settings.load_config", load):
             await post(engine, "b", "b")
         await engine.ended("b")
         assert said(MODELS["two"]) == 1

@@ -35,9 +35,9 @@ def notifications(engine: Engine) -> list[tuple[str | None, bool, bool]]:
 async def test_the_first_answer_wins(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         request = await asked(engine)
-        desk = engine.workspace.permissions
+        desk = engine.workspace.asks._permissions
         assert list(desk.pending) == [request]
-        assert (await engine.workspace.run("a")).waiting_on == "permission"
+        assert (await engine.workspace.runs.get("a")).waiting_on == "permission"
         assert desk.answer(request.id, "allow") is True
         assert desk.answer(request.id, "deny") is False
         await engine.ended("a")
@@ -51,7 +51,7 @@ async def test_the_first_answer_wins(tmp_path: Path) -> None:
 async def test_a_denied_call_tells_the_model_and_has_no_effect(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         request = await asked(engine)
-        engine.workspace.permissions.answer(request.id, "deny")
+        engine.workspace.asks._permissions.answer(request.id, "deny")
         assert (await engine.ended("a")).state == "completed"
         assert engine.tool.calls == []
         ((content, is_error),) = results(engine)
@@ -65,9 +65,9 @@ async def test_a_cancel_closes_the_request_for_everybody(tmp_path: Path) -> None
         request = await asked(engine)
         await engine.cancel()
         assert (await engine.ended("a")).state == "cancelled"
-        assert engine.workspace.permissions.answer(request.id, "allow") is False
+        assert engine.workspace.asks._permissions.answer(request.id, "allow") is False
         assert notifications(engine) == [(request.id, False, True)]
-        assert list(engine.workspace.permissions.pending) == []
+        assert list(engine.workspace.asks.permissions()) == []
         assert engine.tool.calls == []
         kinds = [event.type for event in engine.events]
         assert kinds.index("permission_notification") < kinds.index("run_complete")
@@ -77,7 +77,7 @@ async def test_an_answer_and_a_cancel_at_the_same_moment_end_the_run_once(tmp_pa
     async with running(tmp_path) as engine:
         request = await asked(engine)
         cancelling = asyncio.create_task(engine.cancel())
-        assert engine.workspace.permissions.answer(request.id, "allow") is True
+        assert engine.workspace.asks._permissions.answer(request.id, "allow") is True
         await cancelling
         assert (await engine.ended("a")).state == "cancelled"
         assert len(notifications(engine)) == 1
@@ -86,18 +86,18 @@ async def test_an_answer_and_a_cancel_at_the_same_moment_end_the_run_once(tmp_pa
 async def test_an_answer_for_the_session_covers_the_same_wish_and_no_other(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         first = await asked(engine, "a", "make")
-        engine.workspace.permissions.answer(first.id, "allow_session")
+        engine.workspace.asks._permissions.answer(first.id, "allow_session")
         await engine.ended("a")
         engine.model.answer(*call(call_id="c2", subject="make"))
         await engine.post("b", "b")
         await engine.ended("b")
         assert engine.tool.calls == ["make", "make"]
         other = await asked(engine, "c", "make install")
-        engine.workspace.permissions.answer(other.id, "deny")
+        engine.workspace.asks._permissions.answer(other.id, "deny")
         await engine.ended("c")
-        engine.session_id = (await engine.workspace.create_session("another")).id
+        engine.session_id = (await engine.workspace.sessions.create("another")).id
         elsewhere = await asked(engine, "d", "make")
-        engine.workspace.permissions.answer(elsewhere.id, "deny")
+        engine.workspace.asks._permissions.answer(elsewhere.id, "deny")
         await engine.ended("d")
         assert engine.tool.calls == ["make", "make"]
 
@@ -105,7 +105,7 @@ async def test_an_answer_for_the_session_covers_the_same_wish_and_no_other(tmp_p
 async def test_approving_everything_approves_what_waits_and_is_told(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         request = await asked(engine)
-        await within(engine.workspace.permissions.set_skip(True))
+        await within(engine.workspace.asks.set_skip(True))
         await engine.ended("a")
         assert notifications(engine) == [(request.id, True, False)]
         engine.model.answer(*call(call_id="c2", subject="more"))
@@ -113,15 +113,15 @@ async def test_approving_everything_approves_what_waits_and_is_told(tmp_path: Pa
         await engine.ended("b")
         assert len(engine.of_type(PermissionRequest)) == 1
         assert [change.skip_permissions for change in engine.of_type(ConfigChanged)] == [True]
-        await within(engine.workspace.permissions.set_skip(False))
+        await within(engine.workspace.asks.set_skip(False))
         again = await asked(engine, "c")
-        engine.workspace.permissions.answer(again.id, "deny")
+        engine.workspace.asks._permissions.answer(again.id, "deny")
         await engine.ended("c")
 
 
 async def test_a_rule_that_forbids_is_not_overruled_by_approving_everything(tmp_path: Path) -> None:
     async with running(tmp_path, settings=config(deny=("work",))) as engine:
-        await within(engine.workspace.permissions.set_skip(True))
+        await within(engine.workspace.asks.set_skip(True))
         engine.model.answer(*call())
         await engine.post("a", "a")
         assert (await engine.ended("a")).state == "completed"
@@ -150,7 +150,7 @@ async def test_a_request_that_cannot_be_told_is_not_left_pending(
         engine.model.answer(*call())
         await engine.post("a", "a")
         assert (await engine.ended("a")).state == "completed"
-        assert list(engine.workspace.permissions.pending) == []
+        assert list(engine.workspace.asks.permissions()) == []
         assert engine.tool.calls == []
 
 
@@ -158,7 +158,7 @@ async def test_what_was_allowed_for_a_session_is_allowed_after_a_restart(tmp_pat
     store = Disk()
     async with running(tmp_path, store=store) as engine:
         request = await asked(engine)
-        engine.workspace.permissions.answer(request.id, "allow_session")
+        engine.workspace.asks._permissions.answer(request.id, "allow_session")
         await engine.ended("a")
     async with running(tmp_path, store=store.copy()) as engine:
         engine.tool.harmless = False

@@ -118,7 +118,7 @@ async def test_r18_a_fork_and_the_next_start_say_the_same(tmp_path: Path, scenar
         await scenario(engine, wire)
         disk = engine.disk.copy()
         source = engine.session_id
-        engine.session_id = (await within(engine.workspace.undos.fork(source, ForkSession()))).id
+        engine.session_id = (await within(engine.workspace.sessions.fork(source, ForkSession()))).id
         in_fork = await continued(engine, wire)
         engine.session_id = source
         here = await continued(engine, wire)
@@ -202,7 +202,7 @@ async def test_r18_a_prompt_that_was_dropped_from_the_queue_is_not_seen_at_all(t
         await gate.reached()
         await engine.post("wipe the disk", "a")
         await engine.told_state("a", "queued")
-        await within(engine.workspace.dispatcher(engine.session_id).clear_queue())
+        await within(engine.workspace.runs.clear_queue(engine.session_id))
         gate.open()
         await engine.ended("host")
         said = spoken(wire, await continued(engine, wire))
@@ -214,7 +214,7 @@ async def test_r18_a_fork_at_a_prompt_does_not_ask_for_it_again(tmp_path: Path, 
     async with running(tmp_path, settings=settings(wire)) as engine:
         await cancelled_in_the_middle(engine, wire)
         at = ForkSession(message_id=engine.messages()[0].id)
-        engine.session_id = (await within(engine.workspace.undos.fork(engine.session_id, at))).id
+        engine.session_id = (await within(engine.workspace.sessions.fork(engine.session_id, at))).id
         check(wire, await continued(engine, wire), CUT_OFF_NOTE, "wipe the disk")
 
 
@@ -223,7 +223,7 @@ async def test_r18_a_fork_of_a_run_under_way_does_not_ask_for_it_again(tmp_path:
     async with running(tmp_path, settings=settings(wire)) as engine:
         await at_gate(engine, "I beg")
         source = engine.session_id
-        engine.session_id = (await within(engine.workspace.undos.fork(source, ForkSession()))).id
+        engine.session_id = (await within(engine.workspace.sessions.fork(source, ForkSession()))).id
         check(wire, await continued(engine, wire), CUT_OFF_NOTE, "wipe the disk")
         engine.session_id = source
         await cancelled(engine)
@@ -237,7 +237,7 @@ async def test_r18_the_summary_is_made_with_the_note_in_sight_and_stands_without
     async with running(tmp_path, settings=settings(wire)) as engine:
         await cancelled_in_the_middle(engine, wire)
         engine.model.answer("They had the disk wiped, and stopped that.")
-        await engine.ended((await within(engine.workspace.summarize(engine.session_id))).run_id)
+        await engine.ended((await within(engine.workspace.runs.summarize(engine.session_id))).run_id)
         asked = json.dumps(body_of(wire, engine.model.requests[-1]))
         assert json.dumps(STOPPED_NOTE)[1:-1] in asked
         body = await continued(engine, wire)

@@ -187,11 +187,11 @@ async def test_numbers_ids_and_early_cancels_outlive_the_server(tmp_path: Path) 
     async with running(tmp_path) as engine:
         first = await engine.post("same", "x")
         await engine.ended("x")
-        await engine.workspace.cancel_run("early")
+        await engine.workspace.runs.cancel("early")
         copy = engine.disk.copy()
-        last_event = engine.workspace.feed.last_seq
+        last_event = engine.workspace._parts.feed.last_seq
     async with running(tmp_path, store=copy) as again:
-        assert again.workspace.feed.last_seq == last_event
+        assert again.workspace._parts.feed.last_seq == last_event
         receipt = await again.post("same", "x")
         assert (receipt.seq, receipt.state) == (first.seq, "completed")
         with pytest.raises(Conflict):
@@ -206,8 +206,8 @@ async def test_a_start_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path)
     disk = await crashed_in_a_tool(tmp_path)
     disk.full = True
     async with running(tmp_path, store=disk) as engine:
-        flushed = engine.workspace._recorder.write(Batch())
-        assert await within(engine.workspace.messages(engine.session_id, "", 0))
+        flushed = engine.workspace._parts.recorder.write(Batch())
+        assert await within(engine.workspace.sessions.messages(engine.session_id, "", 0))
         assert not flushed.done()
         assert terminals(engine) == {}
         disk.full = False
@@ -223,7 +223,7 @@ async def test_an_end_that_was_refused_for_good_is_made_up_for_by_the_next_start
         engine.model.answer("half ", gate)
         await engine.post("a", "a")
         await gate.reached()
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         engine.disk.poison = engine.session_id
         gate.open()
         while engine.workspace.is_busy:

@@ -66,7 +66,7 @@ async def history(engine: Engine, *, cancelled: bool) -> None:
         await engine.cancel()
     at_word.open()
     await engine.post("z", "z")
-    runs = await engine.workspace.runs(engine.session_id, "", 100)
+    runs = await engine.workspace.runs.newest(engine.session_id, "", 100)
     for run in runs:
         await engine.ended(run.run_id)
     terminals = list(engine.terminals())
@@ -84,7 +84,7 @@ async def test_r8_whichever_ruling_is_refused(tmp_path: Path, number: int, cance
 
 async def test_r6_a_run_cancelled_on_entry_has_its_record_also_if_that_was_refused_first(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        await engine.workspace.cancel_run("x")
+        await engine.workspace.runs.cancel("x")
         engine.disk.refuses = Refusal(1)
         await engine.post("x", "x")
         assert (await engine.ended("x")).state == "cancelled"
@@ -153,7 +153,7 @@ async def test_r13_closing_does_not_wait_for_a_store_that_goes_on_refusing(
         await engine.open()
         attempts = Attempts(monkeypatch, caplog)
         await refused(engine)
-        writer = engine.workspace.lanes._busy[engine.session_id]._writer
+        writer = engine.workspace._parts.lanes._busy[engine.session_id]._writer
         await attempts.first_refused()
         for _ in range(100):
             await asyncio.sleep(0)
@@ -187,6 +187,6 @@ async def test_a_run_that_cannot_be_recorded_is_not_accepted(tmp_path: Path) -> 
         with pytest.raises(StoreFailed):
             await engine.post("a", "a")
         engine.disk.refuses = lambda change: False
-        assert await engine.workspace.runs(engine.session_id, "", 100) == []
+        assert await engine.workspace.runs.newest(engine.session_id, "", 100) == []
         await asyncio.sleep(0)
         assert not engine.workspace.is_busy

@@ -65,7 +65,7 @@ class LooksFreely(Looks):
 
 
 def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace.agent.tools.update({tool.name: tool for tool in tools})
+    engine.workspace._parts.agent.tools.update({tool.name: tool for tool in tools})
 
 
 def priced(*models: str, price: float = 1.0) -> Config:
@@ -91,7 +91,7 @@ def states(store: Disk, session_id: str) -> set[str]:
 
 async def post(engine: Engine, **wishes: Any) -> PromptReceipt:
     request = PostPrompt(session_id=engine.session_id, prompt="find it", run_id="a", **wishes)
-    return await within(engine.workspace.post_prompt(request))
+    return await within(engine.workspace.runs.post(request))
 
 
 async def test_what_is_allowed_for_the_session_is_allowed_for_its_agents(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ async def test_what_is_allowed_for_the_session_is_allowed_for_its_agents(tmp_pat
         engine.model.answer(*call("view", "v2"))
         await post(engine)
         await engine.until(lambda: engine.of_type(PermissionRequest))
-        (request,) = engine.workspace.permissions.pending
-        await within(engine.workspace.permissions.grant(request.id, "allow_session"))
+        (request,) = engine.workspace.asks.permissions()
+        await within(engine.workspace.asks.grant(request.id, "allow_session"))
         await engine.until(lambda: len(engine.of_type(PermissionRequest)) > 1 or "a" in engine.terminals())
         assert len(engine.of_type(PermissionRequest)) == 1, "the same thing was asked again"
 
@@ -114,8 +114,8 @@ async def test_what_was_allowed_for_the_session_before_is_allowed_for_its_agents
         engine.model.answer(*call("view"))
         await engine.post("look yourself", "first")
         await engine.until(lambda: engine.of_type(PermissionRequest))
-        (request,) = engine.workspace.permissions.pending
-        await within(engine.workspace.permissions.grant(request.id, "allow_session"))
+        (request,) = engine.workspace.asks.permissions()
+        await within(engine.workspace.asks.grant(request.id, "allow_session"))
         await engine.ended("first")
         engine.model.answer(*call("delegates", "c2", text="look"))
         engine.model.answer(*call("view", "v1"))
@@ -181,7 +181,7 @@ async def test_what_a_cancelled_agent_has_cost_counts_and_is_not_kept_for_ever(t
         await engine.cancel()
         await engine.ended("a")
         assert child_of(engine).cost == 2.0
-        assert engine.workspace.waiters._wanted == {}
+        assert engine.workspace.runs._waiters._wanted == {}
         assert engine.workspace.sessions.get(engine.session_id).cost == 3.0
 
 
@@ -221,7 +221,7 @@ async def test_a_prompt_in_an_agents_session_cannot_change_anything_either(tmp_p
         await engine.ended("a")
         engine.model.answer(*call("work"))
         request = PostPrompt(session_id=child_of(engine).id, prompt="now do it", run_id="b")
-        await within(engine.workspace.post_prompt(request))
+        await within(engine.workspace.runs.post(request))
         await engine.ended("b")
         assert engine.model.requests[-2].tools == []
         assert engine.tool.calls == [], "a tool ran that the model was not given"
@@ -236,7 +236,7 @@ async def test_an_agent_whose_session_is_deleted_is_a_result_that_says_so(tmp_pa
         engine.model.answer(gate)
         await post(engine)
         await gate.reached()
-        await within(engine.workspace.delete_session(child_of(engine).id))
+        await within(engine.workspace.sessions.delete(child_of(engine).id))
         assert (await engine.ended("a")).state == "completed"
         (result,) = (result for message in engine.messages() for result in message.tool_results)
         assert "cancelled" in result.content
@@ -251,10 +251,10 @@ async def test_deleting_a_session_while_its_agent_works_ends_both(tmp_path: Path
         engine.model.answer(gate)
         await post(engine)
         await gate.reached()
-        await within(engine.workspace.delete_session(engine.session_id))
+        await within(engine.workspace.sessions.delete(engine.session_id))
         assert engine.workspace.sessions.all() == []
         assert len(engine.terminals()) == 2
-        assert engine.workspace.tool_calls._host._principals == {}
+        assert engine.workspace._parts.turns.tool_calls._host._principals == {}
         dropping = [change for group in engine.disk.groups for change in group if _drops(change)]
         assert [_drops(change) for change in dropping] == [2], "after a crash both are there, or neither"
 
@@ -266,7 +266,7 @@ async def test_a_prompt_that_only_plans_is_not_folded_into_a_turn_that_changes_t
         await post(engine)
         await gate.reached()
         request = PostPrompt(session_id=engine.session_id, prompt="how would you delete all of it?", plan=True)
-        second = await within(engine.workspace.post_prompt(request))
+        second = await within(engine.workspace.runs.post(request))
         gate.open()
         run = await engine.ended(second.run_id)
         assert run.folded_into is None, "it only wanted a plan, and got the tools of another run"
@@ -285,7 +285,7 @@ async def test_an_agent_that_was_accepted_at_a_crash_does_not_work_for_nobody(tm
     waiting = [copy for copy in left if "active" not in states(copy, child)]
     assert waiting, "the crash was never at the moment that counts"
     async with running(tmp_path, store=waiting[0]) as engine:
-        await asyncio.gather(*(engine.ended(run.run_id) for run in engine.workspace.open_runs()))
+        await asyncio.gather(*(engine.ended(run.run_id) for run in engine.workspace.runs.open_runs()))
         assert engine.model.requests == [], "a model was paid for an answer that nobody waits for"
 
 
@@ -342,11 +342,11 @@ async def test_an_agent_that_has_just_ended_is_paid_for_by_a_run_that_is_cancell
         child = child_of(engine)
         engine.disk.hold()
         gate.open()
-        while engine.workspace.dispatcher(child.id).is_busy:
+        while engine.workspace._parts.lanes.open(child.id).is_busy:
             await asyncio.sleep(0)
         cancelling = asyncio.ensure_future(engine.cancel())
         for _ in range(2000):  # as long as it takes to give up, for one that does
-            if not engine.workspace.tool_calls._host._principals:
+            if not engine.workspace._parts.turns.tool_calls._host._principals:
                 break
             await asyncio.sleep(0)
         engine.disk.release()
@@ -366,9 +366,9 @@ async def test_a_prompt_of_a_person_in_an_agents_session_goes_on_after_a_crash(t
         child = child_of(engine).id
         gate = Gate()
         engine.model.answer(gate)
-        await within(engine.workspace.post_prompt(PostPrompt(session_id=child, prompt="and why?", run_id="b")))
+        await within(engine.workspace.runs.post(PostPrompt(session_id=child, prompt="and why?", run_id="b")))
         await gate.reached()
-        await within(engine.workspace.post_prompt(PostPrompt(session_id=child, prompt="and how?", run_id="c")))
+        await within(engine.workspace.runs.post(PostPrompt(session_id=child, prompt="and how?", run_id="c")))
         left = store.copies[-1]
         gate.open()
         await engine.ended("c")

@@ -82,7 +82,7 @@ async def test_a_summary_is_paid_for_once(tmp_path: Path) -> None:
         await engine.post("a", "a")
         await engine.ended("a")
         engine.model.answer("a summary", UsageReported(2_000_000, 0))
-        await engine.ended((await engine.workspace.summarize(engine.session_id)).run_id)
+        await engine.ended((await engine.workspace.runs.summarize(engine.session_id)).run_id)
         assert engine.workspace.sessions.get(engine.session_id).cost == 3.0
 
 
@@ -134,7 +134,7 @@ async def test_a_session_that_has_spent_what_it_may_is_not_summarised_either(tmp
         engine.model.answer("done", UsageReported(2_000_000, 0))
         await engine.post("a", "a")
         await engine.ended("a")
-        receipt = await engine.workspace.summarize(engine.session_id)
+        receipt = await engine.workspace.runs.summarize(engine.session_id)
         assert (await engine.ended(receipt.run_id)).state == "failed"
         assert len(engine.model.requests) == 1
 
@@ -149,7 +149,7 @@ async def test_what_a_queued_run_may_do_and_cost_is_known_after_a_crash(tmp_path
         await engine.post("a", "a")
         await gate.reached()
         request = PostPrompt(session_id=engine.session_id, prompt="b", run_id="b", **wishes)
-        assert (await within(engine.workspace.post_prompt(request))).state == "queued"
+        assert (await within(engine.workspace.runs.post(request))).state == "queued"
         left = store.copies[-1]
         gate.open()
         await engine.ended("b")

@@ -132,7 +132,7 @@ async def test_a_picture_in_the_prompt_is_still_seen_after_a_summary(tmp_path: P
         engine.model.answer("They said words.")
         picture = Attachment(file_path="", file_name="a.png", mime_type="image/png", content=b"\x89PNG\r\n\x1a\n")
         request = PostPrompt(session_id=engine.session_id, prompt="draw this", run_id="a", attachments=(picture,))
-        await within(engine.workspace.post_prompt(request))
+        await within(engine.workspace.runs.post(request))
         await engine.ended("a")
         assert any(m.is_summary_message for m in engine.messages())
         seen = engine.model.requests[-1].messages
@@ -146,7 +146,7 @@ async def test_a_cancel_that_is_late_for_a_summary_does_not_call_it_cancelled(tm
         await engine.ended("a")
         gate = Gate()
         engine.model.answer("They said one.", gate)
-        receipt = await engine.workspace.summarize(engine.session_id)
+        receipt = await engine.workspace.runs.summarize(engine.session_id)
         await gate.reached()
         gate.open()
         while not engine.workspace.sessions.get(engine.session_id).summary_message_id:

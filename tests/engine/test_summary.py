@@ -67,7 +67,7 @@ async def test_the_next_prompt_sees_the_summary_and_what_came_after_it(tmp_path:
         await engine.post("one", "a")
         await engine.ended("a")
         engine.model.answer("They said one.")
-        receipt = await engine.workspace.summarize(engine.session_id)
+        receipt = await engine.workspace.runs.summarize(engine.session_id)
         run = await engine.ended(receipt.run_id)
         assert (run.state, run.prompt, run.text) == ("completed", summary.PROMPT, "They said one.")
         await engine.post("two", "b")
@@ -129,7 +129,7 @@ async def test_an_empty_summary_fails_the_run_and_the_conversation_stays(tmp_pat
         await engine.post("one", "a")
         await engine.ended("a")
         engine.model.answer("  ")
-        run = await engine.ended((await engine.workspace.summarize(engine.session_id)).run_id)
+        run = await engine.ended((await engine.workspace.runs.summarize(engine.session_id)).run_id)
         assert run.state == "failed"
         assert engine.workspace.sessions.get(engine.session_id).summary_message_id == ""
         await engine.post("two", "b")

@@ -86,12 +86,12 @@ async def test_facts_that_make_no_sense_fail_the_run_and_nothing_else(tmp_path: 
 
 
 BREAKAGES: dict[str, Callable[[Engine], tuple[object, str]]] = {
-    "system prompt": lambda engine: (engine.workspace.agent, "system_prompt"),
-    "model": lambda engine: (engine.workspace.agent, "model"),
+    "system prompt": lambda engine: (engine.workspace._parts.agent, "system_prompt"),
+    "model": lambda engine: (engine.workspace._parts.agent, "model"),
     "step": lambda engine: (Dispatcher, "fold_into"),
     "answer": lambda engine: (Speaker, "open_answer"),
     "history": lambda engine: (history, "for_model"),
-    "tool calls": lambda engine: (engine.workspace.tool_calls, "run"),
+    "tool calls": lambda engine: (engine.workspace._parts.turns.tool_calls, "run"),
 }
 
 
@@ -117,7 +117,7 @@ async def test_a_bug_of_ours_fails_the_run_and_the_next_one_runs(
 
 async def test_a_history_that_cannot_be_read_fails_the_run(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        works = engine.workspace._parts.read_messages
+        works = engine.workspace._parts.turns.read_messages
         broken = iter([True])
 
         async def read_messages(session_id: str, since: str) -> list[Message]:
@@ -125,18 +125,18 @@ async def test_a_history_that_cannot_be_read_fails_the_run(tmp_path: Path) -> No
                 raise StoreFailed("cannot read", passing=True)
             return await works(session_id, since)
 
-        object.__setattr__(engine.workspace._parts, "read_messages", read_messages)
+        object.__setattr__(engine.workspace._parts.turns, "read_messages", read_messages)
         assert "cannot read" in await fails(engine)
 
 
 async def test_a_start_that_can_never_be_written_still_ends_the_run(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        recorder = engine.workspace._recorder
+        recorder = engine.workspace._parts.recorder
         works = recorder.write
         begun = iter([True])
 
         def write(batch: Batch, **options: Any) -> object:
-            if engine.workspace.turn_of("a") is None or not next(begun, False):
+            if engine.workspace.runs.turn_of("a") is None or not next(begun, False):
                 return works(batch, **options)
             loop = asyncio.get_running_loop()
             loop.call_soon(options["then"], StoreFailed("too big", passing=False))
@@ -176,9 +176,9 @@ async def test_r8_an_end_that_the_store_refuses_is_told_as_soon_as_it_takes_a_sh
         await engine.told_state("b", "queued")
         engine.disk.poison = engine.session_id
         gate.open()
-        while engine.workspace.turn_of("b") is None:
+        while engine.workspace.runs.turn_of("b") is None:
             await asyncio.sleep(0)
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         engine.disk.poison = ""
         ends = {run_id: await engine.ended(run_id) for run_id in "ab"}
         assert [end.state for end in ends.values()] == ["failed", "completed"]
@@ -202,7 +202,7 @@ async def test_r9_a_run_waits_for_the_end_of_the_one_before_it_also_where_that_w
         gate.open()
         while engine.workspace.is_busy:
             await asyncio.sleep(0)
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         engine.disk.poison = ""
         await engine.post("b", "b")
         assert (await engine.ended("b")).state == "completed"
@@ -232,7 +232,7 @@ async def test_r8_whatever_a_refused_change_ended_still_ends(tmp_path: Path) -> 
         cancel = asyncio.ensure_future(engine.cancel())
         while engine.workspace.is_busy:
             await asyncio.sleep(0)
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         engine.disk.poison = ""
         assert [found.run_id for found in (await cancel).covered] == ["a", folded, "q"]
         ends = {run_id: await engine.ended(run_id) for run_id in ("a", folded, "q")}
@@ -283,7 +283,7 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
         engine.model.answer(gate, "late")
         await engine.post("a", "a")
         await gate.reached()
-        turn = engine.workspace.dispatcher(engine.session_id)._turn
+        turn = engine.workspace._parts.lanes.open(engine.session_id)._turn
         assert turn is not None
         await engine.cancel()
         await engine.ended("a")
@@ -293,7 +293,7 @@ async def test_scenario_16_what_comes_after_the_end_was_decided_changes_nothing(
             turn.speaker._on_retry(Retry(1, 1.0, "late"))
         assert turn.speaker._writer is not None
         turn.speaker._writer._save_growth()
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         assert len(engine.events) == told
         assert list(engine.terminals()) == ["a"]
 
@@ -336,7 +336,7 @@ async def test_a_crash_in_the_middle_of_an_answer_loses_at_most_the_last_moment(
         for gate, expected in zip(gates, ("one ", "one two "), strict=True):
             await gate.reached()
             await asyncio.sleep(0)
-            await within(engine.workspace._recorder.write(Batch()))
+            await within(engine.workspace._parts.recorder.write(Batch()))
             assert engine.disk.copy().messages("w", engine.session_id, "", 0)[-1].text == expected
             gate.open()
         await engine.ended("a")
@@ -378,11 +378,11 @@ async def test_a_run_says_what_it_waits_for(tmp_path: Path) -> None:
         engine.model.answer(model, *call())
         await engine.post("a", "a")
         await model.reached()
-        run = await engine.workspace.run("a")
+        run = await engine.workspace.runs.get("a")
         assert (run.state, run.waiting_on) == ("active", "model")
         assert run.last_progress_at
         model.open()
         await tool.reached()
-        assert (await engine.workspace.run("a")).waiting_on == "tool:work"
+        assert (await engine.workspace.runs.get("a")).waiting_on == "tool:work"
         tool.open()
         assert (await engine.ended("a")).waiting_on is None

@@ -36,7 +36,7 @@ async def test_a_body_that_ignores_the_cancel_is_abandoned(tmp_path: Path, then:
             await asyncio.sleep(0)
         for _ in range(10):
             await asyncio.sleep(0)
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         assert len(engine.events) == told, "an abandoned turn spoke after its run had ended"
         assert engine.transcript() == stored
         assert engine.tool.calls == [], "an abandoned turn went on to work"
@@ -56,7 +56,7 @@ async def test_a_stream_that_swallows_the_cancel_and_then_ends_does_not_go_on_to
             await asyncio.sleep(0)
         for _ in range(10):
             await asyncio.sleep(0)
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         assert len(engine.events) == told
         assert engine.tool.calls == []
 

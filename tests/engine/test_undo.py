@@ -228,7 +228,7 @@ async def test_what_another_session_did_to_the_file_is_a_conflict(tmp_path: Path
     async with undoing(tmp_path) as at:
         engine = at.engine
         await at.turn("first", {"a.py": "one"})
-        first, engine.session_id = engine.session_id, (await engine.workspace.create_session("other")).id
+        first, engine.session_id = engine.session_id, (await engine.workspace.sessions.create("other")).id
         await at.turn("second", {"a.py": "two"})
         engine.session_id = first
         assert CHANGED in await refused(at.undo(), "undo_conflict")
@@ -347,7 +347,7 @@ async def test_what_does_not_exist_is_not_found(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match="no session"):
             await at.undos.undo("nobody", UndoTurns())
         await refused(at.undo(run_id="nobody"), "run_not_found")
-        at.engine.session_id = (await at.engine.workspace.create_session("other")).id
+        at.engine.session_id = (await at.engine.workspace.sessions.create("other")).id
         run_id = at.engine.store.runs("w", "", "", 1)[0].run_id
         await refused(at.undo(run_id=run_id), "run_not_found")
         await refused(at.undo(), "nothing_to_undo")

@@ -30,7 +30,7 @@ async def cancelled_on_entry(engine: Engine, **wishes: Any) -> Message:
     """The answer that is recorded of such a run."""
     engine.disk.hold()
     request = PostPrompt(session_id=engine.session_id, prompt="hello", run_id="a", **wishes)
-    posting = await engine.soon(engine.workspace.post_prompt(request))
+    posting = await engine.soon(engine.workspace.runs.post(request))
     cancelling = await engine.soon(engine.cancel())
     engine.disk.release()
     await within(posting)
@@ -57,13 +57,13 @@ async def test_it_names_the_model_that_the_run_asked_for(tmp_path: Path) -> None
 
 async def test_it_names_the_model_of_the_session(tmp_path: Path) -> None:
     async with running(tmp_path, settings=two_models()) as engine:
-        engine.workspace.sessions.change(engine.session_id, model="test/other")
+        engine.workspace._parts.book.change(engine.session_id, model="test/other")
         assert named(await cancelled_on_entry(engine)) == ("test", "other")
 
 
 async def test_a_model_that_nobody_knows_is_not_named_and_hinders_nothing(tmp_path: Path) -> None:
     async with running(tmp_path, settings=two_models()) as engine:
-        engine.workspace.sessions.change(engine.session_id, model="nobody/knows")
+        engine.workspace._parts.book.change(engine.session_id, model="nobody/knows")
         assert named(await cancelled_on_entry(engine)) == ("", "")
 
 
@@ -131,8 +131,8 @@ async def test_half_the_answer_of_an_agent_that_was_cancelled_is_no_answer(tmp_p
         engine.model.answer("It is in", gate)
         await engine.post("find it", "a")
         await gate.reached()
-        (child,) = [run for run in engine.workspace.lanes.open_runs() if run.session_id == child_of(engine).id]
-        await within(engine.workspace.cancel_run(child.run_id))
+        (child,) = [run for run in engine.workspace._parts.lanes.open_runs() if run.session_id == child_of(engine).id]
+        await within(engine.workspace.runs.cancel(child.run_id))
         assert (await engine.ended("a")).state == "completed"
         (result,) = [found for one in engine.messages() for found in one.tool_results]
         assert result.is_error and "it was cancelled" in result.content
@@ -166,7 +166,7 @@ async def test_a_crash_in_the_middle_of_a_thought_keeps_it_and_makes_up_no_times
         await engine.post("hello", "a")
         await gate.reached()
         while not engine.disk._tails:  # until the second thought is saved as growth, which no event tells of
-            await within(engine.workspace._recorder.write(Batch()))
+            await within(engine.workspace._parts.recorder.write(Batch()))
         disk = engine.disk.copy()
     async with running(tmp_path, store=disk) as engine:
         assert (await engine.ended("a")).state == "interrupted"

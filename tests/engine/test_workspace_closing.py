@@ -31,8 +31,8 @@ async def test_a_deleted_session_ends_its_runs_first(tmp_path: Path) -> None:
         await engine.told_state("b", "queued")
         engine.disk.hold()
         posting = await engine.soon(engine.post("c", "c"))
-        deleting = await engine.soon(engine.workspace.delete_session(engine.session_id))
-        for use in (engine.post("d", "d"), engine.workspace.messages(engine.session_id, "", 0)):
+        deleting = await engine.soon(engine.workspace.sessions.delete(engine.session_id))
+        for use in (engine.post("d", "d"), engine.workspace.sessions.messages(engine.session_id, "", 0)):
             with pytest.raises(NotFound):
                 await use
         engine.disk.release()
@@ -43,12 +43,12 @@ async def test_a_deleted_session_ends_its_runs_first(tmp_path: Path) -> None:
         assert engine.events[-1].change == "deleted"
         assert engine.messages() == []
         assert not engine.workspace.is_busy
-        assert engine.workspace.lanes._busy == {}
-        run = await engine.workspace.run("c")
+        assert engine.workspace._parts.lanes._busy == {}
+        run = await engine.workspace.runs.get("c")
         assert (run.state, run.cancelled_by) == ("cancelled", "session_delete")
         assert engine.tool.calls == []
         with pytest.raises(NotFound):
-            await engine.workspace.delete_session(engine.session_id)
+            await engine.workspace.sessions.delete(engine.session_id)
 
 
 async def test_a_deleted_session_takes_its_open_question_with_it(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ async def test_a_deleted_session_takes_its_open_question_with_it(tmp_path: Path)
         engine.tool.harmless = False
         engine.model.answer(*call())
         await engine.post("a", "a")
-        await engine.until(lambda: list(engine.workspace.permissions.pending))
-        await within(engine.workspace.delete_session(engine.session_id))
-        assert list(engine.workspace.permissions.pending) == []
+        await engine.until(lambda: list(engine.workspace.asks.permissions()))
+        await within(engine.workspace.sessions.delete(engine.session_id))
+        assert list(engine.workspace.asks.permissions()) == []
 
 
 async def test_deleting_one_session_leaves_the_others(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ async def test_deleting_one_session_leaves_the_others(tmp_path: Path) -> None:
         engine.model.answer(gate, "answer")
         await engine.post("a", "a")
         await gate.reached()
-        other = await engine.workspace.create_session("other")
-        await within(engine.workspace.delete_session(other.id))
+        other = await engine.workspace.sessions.create("other")
+        await within(engine.workspace.sessions.delete(other.id))
         gate.open()
         assert (await engine.ended("a")).state == "completed"
 
@@ -83,20 +83,22 @@ async def test_scenario_17_last_words_are_written_before_anything_is_released(tm
         for run_id in "ab":
             await engine.post(run_id, run_id)
         await gate.reached()
-        reader = Reader(engine.workspace.feed)
+        reader = Reader(engine.workspace._parts.feed)
         at_release: list[object] = []
 
         async def aclose() -> None:
-            at_release.append(([run.ended for run in engine.store.runs("w", "", "", 10)], engine.workspace.feed.closed))
+            at_release.append(
+                ([run.ended for run in engine.store.runs("w", "", "", 10)], engine.workspace._parts.feed.closed)
+            )
 
-        engine.workspace.agent.aclose = aclose  # type: ignore[method-assign]
+        engine.workspace._parts.agent.aclose = aclose  # type: ignore[method-assign]
         engine.disk.hold()
         closing = await engine.soon(engine.workspace.close(5.0))
         with pytest.raises(Conflict) as refused:
             await engine.post("c", "c")
         assert refused.value.code == "workspace_closing"
         with pytest.raises(Conflict):
-            await engine.workspace.create_session("")
+            await engine.workspace.sessions.create("")
         engine.disk.release()
         await within(closing)
         assert at_release == [([True, True], True)]
@@ -108,14 +110,14 @@ async def test_scenario_17_last_words_are_written_before_anything_is_released(tm
 
 async def test_scenario_24_closing_between_accept_and_enter(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        end_streams = engine.workspace.feed.close
+        end_streams = engine.workspace._parts.feed.close
         told: list[str] = []
 
         def close() -> None:
             told.extend(engine.terminals())
             end_streams()
 
-        engine.workspace.feed.close = close  # type: ignore[method-assign]
+        engine.workspace._parts.feed.close = close  # type: ignore[method-assign]
         engine.disk.hold()
         posting = await engine.soon(engine.post("a", "a"))
         closing = await engine.soon(engine.workspace.close(5.0))
@@ -153,7 +155,7 @@ async def test_closing_on_a_full_disk_comes_to_an_end(tmp_path: Path) -> None:
         engine.disk.full = True
         await within(engine.workspace.close(0.05))
         engine.disk.full = False
-        await within(engine.workspace._recorder.write(Batch()))
+        await within(engine.workspace._parts.recorder.write(Batch()))
         assert engine.terminals()["a"].cancelled
 
 
@@ -186,7 +188,7 @@ async def test_a_conversation_on_sqlite(tmp_path: Path) -> None:
         await gate.reached()
         queued = [await engine.post("b"), await engine.post("c", "c")]
         await engine.told_state("c", "queued")
-        assert [m.text for m in await engine.workspace.messages(engine.session_id, "", 0)][-1] == "second "
+        assert [m.text for m in await engine.workspace.sessions.messages(engine.session_id, "", 0)][-1] == "second "
         gate.open()
         for run_id in ("a", *(receipt.run_id for receipt in queued)):
             assert (await engine.ended(run_id)).state == "completed"

@@ -92,7 +92,7 @@ def test_everybody_who_opens_a_directory_gets_the_same_workspace(house: House) -
         )
         assert len({id(workspace) for workspace in opened}) == 1
         assert len(house.store.workspaces()) == 1
-        assert [claim.client_id for claim in opened[0].claims.by_client] == [A, B]
+        assert [claim.client_id for claim in opened[0].clients._claims.by_client] == [A, B]
 
     play(scenario)
 
@@ -152,12 +152,12 @@ def test_an_open_run_keeps_its_workspace_when_everybody_has_left(house: House) -
     async def scenario() -> None:
         everything = await house.start()
         workspace = await house.create(A)
-        session = await workspace.create_session("")
-        posting = asyncio.ensure_future(workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi")))
+        session = await workspace.sessions.create("")
+        posting = asyncio.ensure_future(workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi")))
         await asyncio.sleep(0)
         everything.retire(A)
         receipt = await posting
-        run = await workspace.run(receipt.run_id, 60)
+        run = await workspace.runs.get(receipt.run_id, 60)
         assert run.state == "completed"
         await later(1)
         assert everything.all() == []
@@ -176,7 +176,7 @@ def test_who_comes_while_a_workspace_is_released_gets_a_fresh_one(house: House) 
             new = await house.create(B)
             assert not new.closing, f"after {steps} steps: handed a workspace that is going away"
             assert new in everything.all()
-            await new.create_session("works")
+            await new.sessions.create("works")
             everything.release(new, B)
             await later(1)
 
@@ -243,12 +243,12 @@ def test_one_that_cannot_be_closed_in_order_does_not_stop_the_rest(house: House)
         async def broken() -> None:
             raise RuntimeError("a bug of ours")
 
-        first.agent.aclose = broken  # type: ignore[method-assign]
+        first._parts.agent.aclose = broken  # type: ignore[method-assign]
         everything.release(first, A)
         await later(1)
         assert everything.all() == []
         second = await house.create()
-        second.agent.aclose = broken  # type: ignore[method-assign]
+        second._parts.agent.aclose = broken  # type: ignore[method-assign]
         await everything.close()
         assert second.closing
 
@@ -263,8 +263,8 @@ def test_one_that_cannot_be_opened_again_does_not_keep_the_server_from_starting(
         for path in paths:
             path.mkdir()
             workspace = await house.create(A, path)
-            session = await workspace.create_session("")
-            prompts.append(workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r")))
+            session = await workspace.sessions.create("")
+            prompts.append(workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi", run_id="r")))
         await asyncio.gather(*prompts)
 
         async def load(path: str) -> Config:
@@ -277,7 +277,7 @@ def test_one_that_cannot_be_opened_again_does_not_keep_the_server_from_starting(
         again = await house.start()
         (opened,) = again.all()
         assert opened.path == str(paths[1])
-        assert (await opened.run("r", 60)).ended
+        assert (await opened.runs.get("r", 60)).ended
 
     play(scenario)
 
@@ -286,8 +286,8 @@ def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: H
     async def scenario() -> None:
         await house.start()
         workspace = await house.create()
-        session = await workspace.create_session("")
-        await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
+        session = await workspace.sessions.create("")
+        await workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
 
         async def load(path: str) -> Config:
             raise ConfigError("covey.toml: line 1 is wrong")
@@ -296,7 +296,7 @@ def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: H
         house.store = copy.deepcopy(house.store)  # killed here, and started again
         again = await house.start()
         (opened,) = again.all()
-        assert (await opened.run("r", 60)).state == "interrupted"
+        assert (await opened.runs.get("r", 60)).state == "interrupted"
         await later(1)
         with pytest.raises(ConfigError):
             await house.create()

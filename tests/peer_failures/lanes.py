@@ -40,8 +40,8 @@ async def asking(engine: Engine, prompt: str) -> PermissionRequest:
     engine.tool.harmless = False
     engine.model.answer(*call())
     await engine.post(prompt, "a")
-    await engine.until(lambda: engine.workspace.permissions.pending)
-    (request,) = engine.workspace.permissions.pending
+    await engine.until(lambda: engine.workspace.asks.permissions())
+    (request,) = engine.workspace.asks.permissions()
     return request
 
 
@@ -54,7 +54,7 @@ def standing_at(gate: Gate) -> Callable[[], Awaitable[ToolOutput]]:
 
 
 async def post_to(engine: Engine, session_id: str, run_id: str) -> None:
-    await within(engine.workspace.post_prompt(PostPrompt(session_id=session_id, prompt=run_id, run_id=run_id)))
+    await within(engine.workspace.runs.post(PostPrompt(session_id=session_id, prompt=run_id, run_id=run_id)))
 
 
 def covered(receipt: CancelReceipt) -> dict[str, str]:

@@ -67,4 +67,4 @@ async def opened(shell: Shell) -> str:
 
 
 async def state_of(shell: Shell, run_id: str) -> str:
-    return (await shell.workspace.run(run_id)).state
+    return (await shell.workspace.runs.get(run_id)).state

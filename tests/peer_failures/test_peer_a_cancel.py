@@ -65,7 +65,7 @@ def test_a4_a_late_cancel_of_a_run_never_reaches_the_next_one() -> None:
         session = await opened(shell)
         await shell.post(session, "first", run_id="a")
         cancelling = asyncio.create_task(later(step, shell.cancel_run("a")))
-        await shell.workspace.run("a", wait_s=60)
+        await shell.workspace.runs.get("a", wait_s=60)
         await shell.post(session, "second", run_id="b")
         await cancelling
         await shell.settle()
@@ -81,7 +81,7 @@ async def test_a5_two_cancels_are_both_answered_while_the_turn_ignores_them(tmp_
         engine.model.answer(gate)
         await engine.post("a", "a")
         await gate.reached()
-        receipts = [await engine.cancel(), await within(engine.workspace.cancel_run("a"))]
+        receipts = [await engine.cancel(), await within(engine.workspace.runs.cancel("a"))]
         assert [covered(receipt) for receipt in receipts] == [{"a": "active"}] * 2
         assert not engine.terminals()
         gate.open()
@@ -149,7 +149,7 @@ async def let_go(engine: Engine, gate: Gate) -> None:
     gate.open()
     while engine.model.open_streams == before:
         await asyncio.sleep(0)
-    await within(engine.workspace._recorder.write(Batch()))
+    await within(engine.workspace._parts.recorder.write(Batch()))
 
 
 @pytest.mark.anyio
@@ -171,9 +171,9 @@ async def test_a10_the_clean_up_of_an_old_run_leaves_the_new_one_alone(tmp_path:
         engine.model.answer("new ", new, "answer")
         await engine.post("b", "b")
         await new.reached()
-        before = await engine.workspace.run("b")
+        before = await engine.workspace.runs.get("b")
         await let_go(engine, old)
-        assert await engine.workspace.run("b") == before
+        assert await engine.workspace.runs.get("b") == before
         new.open()
         assert (await engine.ended("b")).text == "new answer"
 
@@ -181,7 +181,7 @@ async def test_a10_the_clean_up_of_an_old_run_leaves_the_new_one_alone(tmp_path:
 @pytest.mark.anyio
 async def test_a11_a_cancel_stays_in_its_session(tmp_path: Path) -> None:
     async with busy(tmp_path) as (engine, _):
-        other, gate = (await engine.workspace.create_session("")).id, Gate()
+        other, gate = (await engine.workspace.sessions.create("")).id, Gate()
         engine.model.answer(gate, "done")
         await post_to(engine, other, "b")
         await gate.reached()
@@ -209,7 +209,7 @@ def test_a12_all_streams_stay_open_and_see_the_same_end(
 @pytest.mark.anyio
 async def test_a13_a_queued_run_that_is_cancelled_never_starts_and_the_others_keep_their_order(tmp_path: Path) -> None:
     async with busy(tmp_path, "b", "c", "d") as (engine, gate):
-        assert covered(await engine.workspace.cancel_run("c")) == {"c": "queued"}
+        assert covered(await engine.workspace.runs.cancel("c")) == {"c": "queued"}
         assert engine.terminals()["c"].cancelled
         gate.open()
         assert await states(engine, "abd") == ["completed"] * 3
@@ -257,7 +257,7 @@ async def test_a16_a_cancel_closes_an_open_request_for_everybody(tmp_path: Path)
         await engine.cancel()
         await engine.ended("a")
         assert [notice.denied for notice in engine.of_type(PermissionNotification)] == [True]
-        assert engine.workspace.permissions.answer(request.id, "allow") is False
+        assert engine.workspace.asks._permissions.answer(request.id, "allow") is False
         assert engine.tool.calls == []
         assert len(engine.model.requests) == 1, "the model was asked again about a run that was cancelled"
 
@@ -320,14 +320,14 @@ async def test_a22_a_cancel_that_was_answered_counts_after_a_restart(tmp_path: P
 async def test_a23_stopping_an_agent_stops_only_that(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         gate = Gate()
-        engine.workspace.agent.tools["agent"] = Agent()
+        engine.workspace._parts.agent.tools["agent"] = Agent()
         engine.model.answer(*call("agent", prompt="where is it?"))
         engine.model.answer("I look", gate)
         engine.model.answer("I could not find out.")
         await engine.post("find it", "a")
         await gate.reached()
-        (child,) = (run for run in engine.workspace.open_runs() if run.run_id != "a")
-        await within(engine.workspace.cancel_run(child.run_id))
+        (child,) = (run for run in engine.workspace.runs.open_runs() if run.run_id != "a")
+        await within(engine.workspace.runs.cancel(child.run_id))
         run = await engine.ended("a")
         assert (run.state, run.text) == ("completed", "I could not find out.")
         assert engine.terminals()[child.run_id].cancelled

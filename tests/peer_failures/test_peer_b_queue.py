@@ -28,7 +28,7 @@ async def test_b1_a_prompt_that_was_accepted_while_busy_is_folded_run_or_dropped
         await engine.post("b", "b", mode="fold")
         for run_id in ("c", "d"):
             await engine.post(run_id, run_id)
-        await engine.workspace.cancel_run("d")
+        await engine.workspace.runs.cancel("d")
         gate.open()
         assert await states(engine, "abcd") == ["completed", "folded", "completed", "cancelled"]
         assert set(engine.terminals()) == set("abcd")
@@ -71,7 +71,7 @@ async def test_b4_what_is_to_be_folded_waits_until_a_model_call_includes_it(tmp_
         await in_a_tool(engine, gate)
         await engine.post("b", "b", mode="fold")
         await engine.told_state("b", "queued")
-        assert engine.workspace.dispatcher(engine.session_id).queued_prompts() == ["b"]
+        assert engine.workspace.runs.queued(engine.session_id) == ["b"]
         if cancelled:
             await engine.cancel()
         gate.open()
@@ -94,7 +94,7 @@ async def test_b6_a_run_that_cannot_start_ends_and_the_next_one_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with busy(tmp_path, "b", "c") as (engine, gate):
-        works = engine.workspace.agent.model
+        works = engine.workspace._parts.agent.model
         failures = iter([ModelFailed("the key has expired")])
 
         def model(reference: str) -> ReadyModel:
@@ -102,7 +102,7 @@ async def test_b6_a_run_that_cannot_start_ends_and_the_next_one_starts(
                 raise failure
             return works(reference)
 
-        monkeypatch.setattr(engine.workspace.agent, "model", model)
+        monkeypatch.setattr(engine.workspace._parts.agent, "model", model)
         gate.open()
         assert await states(engine, "abc") == ["completed", "failed", "completed"]
         assert list(engine.terminals()) == ["a", "b", "c"]
@@ -116,7 +116,7 @@ async def test_b7_the_next_run_starts_when_the_lane_becomes_free_and_nothing_els
 ) -> None:
     async with busy(tmp_path, "b") as (engine, gate):
         if how == "by a cancel":
-            await engine.workspace.cancel_run("a")
+            await engine.workspace.runs.cancel("a")
         else:
             gate.open()
         assert (await engine.ended("b")).state == "completed"
@@ -130,12 +130,12 @@ def test_b8_an_edit_that_meets_the_start_is_what_runs_or_is_refused() -> None:
         await shell.post(session, "tool", run_id="a")
         await shell.post(session, "old", run_id="b")
         try:
-            expected = (await later(step, shell.workspace.dispatcher(session).edit("b", "new"))).prompt
+            expected = (await later(step, shell.workspace._parts.lanes.open(session).edit("b", "new"))).prompt
         except Conflict as refused:
             expected = "old" if refused.code == "too_late" else refused.code
         await shell.settle()
         assert shell.model.calls == ["tool", expected]
-        assert (await shell.workspace.run("b")).prompt == expected
+        assert (await shell.workspace.runs.get("b")).prompt == expected
         ran.add(expected)
 
     at_every_step(scenario)
@@ -145,7 +145,7 @@ def test_b8_an_edit_that_meets_the_start_is_what_runs_or_is_refused() -> None:
 @pytest.mark.anyio
 async def test_b9_a_deleted_session_leaves_no_run_behind(tmp_path: Path) -> None:
     async with busy(tmp_path, "b", "c") as (engine, _):
-        await within(engine.workspace.delete_session(engine.session_id))
+        await within(engine.workspace.sessions.delete(engine.session_id))
         assert {run_id: terminal.cancelled for run_id, terminal in engine.terminals().items()} == dict.fromkeys(
             "abc", True
         )
@@ -195,7 +195,7 @@ async def test_b12_a_prompt_that_is_sent_again_after_a_restart_is_still_one_run(
 @pytest.mark.anyio
 async def test_b13_what_a_stop_means_for_the_queue_is_the_callers_choice_and_is_told(tmp_path: Path) -> None:
     async with busy(tmp_path, "b", "c") as (engine, _):
-        assert covered(await engine.workspace.cancel_run("a")) == {"a": "active"}
+        assert covered(await engine.workspace.runs.cancel("a")) == {"a": "active"}
         assert await states(engine, "abc") == ["cancelled", "completed", "completed"]
     async with busy(tmp_path, "b", "c") as (engine, _):
         assert covered(await engine.cancel()) == {"a": "active", "b": "queued", "c": "queued"}

@@ -240,7 +240,7 @@ def test_c11_of_many_who_end_a_run_at_once_one_does() -> None:
     async def scenario(shell: Shell) -> None:
         session = await opened(shell)
         await shell.post(session, "tool", run_id="a")
-        enders = (shell.cancel_run("a"), shell.cancel(session), shell.workspace.delete_session(session))
+        enders = (shell.cancel_run("a"), shell.cancel(session), shell.workspace.sessions.delete(session))
         for error in await asyncio.gather(*enders, return_exceptions=True):
             assert error is None or isinstance(error, NotFound), "the session was deleted before it was cancelled"
         await shell.settle()
@@ -254,7 +254,7 @@ async def test_c12_a_start_that_raises_leaves_no_run_pending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     async with running(tmp_path) as engine:
-        monkeypatch.setattr(engine.workspace.agent, what, lambda *args, **options: [][1])
+        monkeypatch.setattr(engine.workspace._parts.agent, what, lambda *args, **options: [][1])
         await engine.post("a", "a")
         assert (await engine.ended("a")).error == "internal error: IndexError: list index out of range"
         assert engine.store.open_runs("w") == []

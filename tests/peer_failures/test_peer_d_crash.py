@@ -168,8 +168,8 @@ async def test_d10_the_id_of_a_deleted_session_is_never_used_again(tmp_path: Pat
         engine.shared.world.now = lambda: moment
         deleted = []
         for _ in range(20):
-            deleted.append((await engine.workspace.create_session("")).id)
-            await engine.workspace.delete_session(deleted[-1])
+            deleted.append((await engine.workspace.sessions.create("")).id)
+            await engine.workspace.sessions.delete(deleted[-1])
         assert len(set(deleted)) == 20
 
 
@@ -178,9 +178,9 @@ async def test_d10_nor_after_a_restart_with_the_clock_set_back(tmp_path: Path) -
     async with running(tmp_path) as engine:
         moment = time.time()
         engine.shared.world.now = lambda: moment
-        deleted = (await engine.workspace.create_session("")).id
-        await engine.workspace.delete_session(deleted)
+        deleted = (await engine.workspace.sessions.create("")).id
+        await engine.workspace.sessions.delete(deleted)
         copy = engine.disk.copy()
     async with running(tmp_path, store=copy) as again:
         again.shared.world.now = lambda: moment - 0.001
-        assert deleted not in [(await again.workspace.create_session("")).id for _ in range(20)]
+        assert deleted not in [(await again.workspace.sessions.create("")).id for _ in range(20)]

@@ -146,12 +146,12 @@ async def test_e3_a_cursor_that_is_too_old_is_told_so_once(tmp_path: Path) -> No
     async with serving(tmp_path) as site:
         workspace = await site.workspace()
         for title in "abcdef":
-            await workspace.create_session(title)
+            await workspace.sessions.create(title)
         site.store.trim_events(workspace.id, 2)
         path = f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}"
-        watcher = Watcher(site, path, {"last-event-id": f"{workspace.feed.epoch}.1"})
+        watcher = Watcher(site, path, {"last-event-id": f"{workspace._parts.feed.epoch}.1"})
         await watcher.until(lambda: watcher.frames)
-        await workspace.create_session("g")
+        await workspace.sessions.create("g")
         await watcher.until(lambda: watcher.ids)
         assert watcher.types == ["gap", "session"]
         (gap,) = watcher.of_type("gap")
@@ -246,14 +246,14 @@ async def test_e8_a_client_that_does_not_read_costs_neither_others_nor_memory(mo
 async def test_e9_a_slow_client_gets_all_of_the_text_in_fewer_pieces_and_the_end(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         workspace = await site.workspace()
-        session = (await workspace.create_session("")).id
+        session = (await workspace.sessions.create("")).id
         path = f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}&deltas=1"
         slow = Watcher(site, path)
         await slow.until(lambda: slow.data)
         slow.hold()
         site.model.answer(*(f"{number} " for number in range(3000)))
-        await workspace.post_prompt(PostPrompt(session_id=session, prompt="hello", run_id="a"))
-        run = await workspace.run("a", wait_s=10)
+        await workspace.runs.post(PostPrompt(session_id=session, prompt="hello", run_id="a"))
+        run = await workspace.runs.get("a", wait_s=10)
         slow._reading.set()
         await slow.until(lambda: slow.of_type("run_complete"))
         pieces = slow.of_type("message_delta")
@@ -268,13 +268,13 @@ async def test_e10_a_client_that_takes_nothing_for_too_long_is_gone(tmp_path: Pa
         watcher = Watcher(site, f"/v1/workspaces/{workspace.id}/events?client_id={CLIENT}")
         await watcher.until(lambda: watcher.data)
         watcher.hold()
-        await workspace.create_session("nobody reads this")
+        await workspace.sessions.create("nobody reads this")
         (stream,) = site.app.streams
         while not stream.sending:
             await asyncio.sleep(0)
         stream.beat(stream.sent_at + event_stream.STALLED_S + 1)
         await watcher.until_end()
-        assert (site.app.streams, workspace.feed.readers) == (set(), 0)
+        assert (site.app.streams, workspace._parts.feed.readers) == (set(), 0)
 
 
 def test_e11_nothing_is_left_of_a_thousand_clients_that_came_and_went(server: Server, workspace: Workspace) -> None:

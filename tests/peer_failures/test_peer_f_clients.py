@@ -42,7 +42,7 @@ def test_f1_who_posted_a_prompt_may_go_away_at_any_await() -> None:
         posting.cancel()
         await asyncio.wait({posting})
         try:
-            run = await shell.workspace.run("a", wait_s=60)
+            run = await shell.workspace.runs.get("a", wait_s=60)
         except NotFound:
             assert step == 0, "it was posted, and is gone"
         else:
@@ -170,14 +170,14 @@ async def test_f7_who_waits_for_an_answer_and_loses_the_connection_is_told_at_on
 @pytest.mark.anyio
 async def test_f7_of_those_who_waited_and_left_nothing_is_kept(tmp_path: Path) -> None:
     async with busy(tmp_path) as (engine, gate):
-        waiting = [asyncio.create_task(engine.workspace.run("a", 60)) for _ in range(10)]
+        waiting = [asyncio.create_task(engine.workspace.runs.get("a", 60)) for _ in range(10)]
         await asyncio.sleep(0)
         for task in waiting:
             task.cancel()
         await asyncio.wait(waiting)
         gate.open()
         await engine.ended("a")
-        assert engine.workspace.waiters._waiters == {}
+        assert engine.workspace.runs._waiters._waiters == {}
 
 
 def request_seen(stream: Stream) -> Any:
@@ -204,7 +204,7 @@ def test_f8_a_request_outlives_the_client_that_saw_it(
 @pytest.mark.anyio
 async def test_f9_a_long_history_is_not_kept_in_memory_for_those_who_watch(tmp_path: Path) -> None:
     async with running(tmp_path, store=SqliteStore(tmp_path / "covey.db")) as engine:
-        watching = engine.workspace.feed.subscribe(deltas=True)
+        watching = engine.workspace._parts.feed.subscribe(deltas=True)
         tracemalloc.start()
         for number in range(8):
             engine.model.answer(*["x" * 1000] * 100)
@@ -212,7 +212,7 @@ async def test_f9_a_long_history_is_not_kept_in_memory_for_those_who_watch(tmp_p
             await engine.ended(str(number))
         while watching.take():
             pass
-        await engine.workspace.create_session("with the next event, the log forgets what was read")
+        await engine.workspace.sessions.create("with the next event, the log forgets what was read")
         await asyncio.sleep(0)
         engine.events.clear()
         engine.model.requests.clear()

@@ -71,7 +71,7 @@ async def test_g5_a_command_that_wants_input_is_told_that_there_is_none(tmp_path
 @pytest.mark.anyio
 async def test_g6_a_tool_is_not_lost_when_a_watcher_leaves_and_not_leaked_when_all_closes(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        watching, gates = engine.workspace.feed.subscribe(deltas=True), (Gate(), Gate())
+        watching, gates = engine.workspace._parts.feed.subscribe(deltas=True), (Gate(), Gate())
         await in_a_tool(engine, gates[0])
         watching.close()
         gates[0].open()

@@ -64,7 +64,7 @@ async def test_h3_no_run_starts_in_a_session_while_a_thread_of_the_last_one_work
         engine.model.answer(*call())
         await engine.post("a", "a")
         await asyncio.to_thread(began.wait, 30)
-        await engine.workspace.cancel_run("a")
+        await engine.workspace.runs.cancel("a")
         assert (await engine.post("b", "b")).state == "queued"
         assert len(engine.model.requests) == 1
         done.set()

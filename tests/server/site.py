@@ -197,7 +197,7 @@ async def serving(directory: Path, access: Access | None = None) -> AsyncIterato
     site = Site(directory, access or Access())
     with (
         mock.patch("covey.engine.workspaces.load_config", site.load),
-        mock.patch("covey.engine.workspace.load_config", site.load),
+        mock.patch("covey.engine.commands.settings.load_config", site.load),
         mock.patch("covey.engine.agent.open_client", return_value=site.model),
         mock.patch("covey.engine.agent.make_tools", return_value={"work": site.tool}),
         mock.patch("covey.engine.agent.look_around", look_around),

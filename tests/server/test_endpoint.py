@@ -24,7 +24,7 @@ JSON = {"content-type": "application/json"}
 async def session(site: Site) -> tuple[str, str]:
     """The paths of a workspace and of a session in it."""
     workspace = await site.workspace()
-    made = await workspace.create_session("")
+    made = await workspace.sessions.create("")
     return f"/v1/workspaces/{workspace.id}", made.id
 
 
@@ -292,7 +292,7 @@ async def test_neither_keys_nor_headers_nor_tokens_are_in_what_is_shown(
         secret = structs.replace(provider, api_key="sk-1234", headers={"x": "h-1234"}, base_url="http://u:pw-1234@h/v1")
         site.settings = structs.replace(site.settings, providers={"test": secret})
         path, sid = await session(site)
-        assert "tok-5678" not in str(site.workspaces.all()[0].agent.env)
+        assert "tok-5678" not in str(site.workspaces.all()[0]._parts.agent.env)
         for route in ("", "/config", "/providers", "/agent", "/sessions", f"/sessions/{sid}", "/runs", "/permissions"):
             answer = await site.request("GET", path + route)
             assert answer.status == 200

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from covey.engine.commands import stream as stream_commands
 from covey.engine.recorder import Batch
 from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
@@ -39,18 +40,18 @@ class Place:
 
     async def post(self, run_id: str, session_id: str = "") -> None:
         prompt = PostPrompt(session_id=session_id or self.session_id, prompt=run_id, run_id=run_id)
-        await within(self.workspace.post_prompt(prompt))
+        await within(self.workspace.runs.post(prompt))
 
     async def ended(self, run_id: str) -> None:
-        assert (await within(self.workspace.run(run_id, 10))).ended
+        assert (await within(self.workspace.runs.get(run_id, 10))).ended
 
     async def settled(self) -> None:
         """Everything that was said has been written and told."""
-        await within(self.workspace._recorder.write(Batch()))
+        await within(self.workspace._parts.recorder.write(Batch()))
 
     async def caught_up(self, watcher: Watcher) -> None:
         await self.settled()
-        newest = f"{self.workspace.feed.epoch}.{self.workspace.feed.last_seq}"
+        newest = f"{self.workspace._parts.feed.epoch}.{self.workspace._parts.feed.last_seq}"
         await watcher.until(lambda: watcher.ids and watcher.ids[-1] == newest)
 
     async def watch_end(self, watcher: Watcher, run_id: str) -> None:
@@ -59,7 +60,7 @@ class Place:
 
 async def place(site: Site) -> Place:
     workspace = await site.workspace()
-    return Place(site, workspace, (await workspace.create_session("")).id)
+    return Place(site, workspace, (await workspace.sessions.create("")).id)
 
 
 def transcript(*watchers: Watcher) -> dict[str, list[str]]:
@@ -125,7 +126,7 @@ async def test_without_deltas_there_are_whole_messages_only(tmp_path: Path) -> N
 async def test_a_stream_of_one_session_has_only_that(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         at = await place(site)
-        other = (await at.workspace.create_session("")).id
+        other = (await at.workspace.sessions.create("")).id
         everything = await at.attached()
         narrow = await at.attached(f"&session_id={other}")
         await at.post("a")
@@ -134,7 +135,7 @@ async def test_a_stream_of_one_session_has_only_that(tmp_path: Path) -> None:
         await at.watch_end(narrow, "b")
         assert {t["run_id"] for t in narrow.of_type("run_complete")} == {"b"}
         assert {m["session_id"] for m in narrow.of_type("message")} == {other}
-        again = await at.attached(f"&session_id={other}", last_id=f"{at.workspace.feed.epoch}.0")
+        again = await at.attached(f"&session_id={other}", last_id=f"{at.workspace._parts.feed.epoch}.0")
         await at.watch_end(again, "b")
         assert {m["session_id"] for m in again.of_type("message")} == {other}
 
@@ -168,7 +169,7 @@ async def test_whoever_comes_back_at_any_point_misses_and_repeats_nothing(tmp_pa
             gate.open()
         await at.watch_end(second, "a")
         assert before.ids + second.ids == sorted({*before.ids, *second.ids}, key=lambda i: int(i.split(".")[1]))
-        assert len(before.ids + second.ids) == at.workspace.feed.last_seq - 1
+        assert len(before.ids + second.ids) == at.workspace._parts.feed.last_seq - 1
         assert transcript(before, second) == await stored(site, at)
 
 
@@ -181,7 +182,7 @@ async def test_an_id_that_leads_nowhere_gives_a_gap_and_then_the_present(tmp_pat
         await at.post("a")
         await gate.reached()
         await at.settled()
-        feed = at.workspace.feed
+        feed = at.workspace._parts.feed
         watcher = await at.attached(last_id=last_id.replace("{epoch}", str(feed.epoch)))
         await watcher.until(lambda: len(watcher.frames) == 2)
         assert watcher.types == ["gap", "message"]
@@ -196,7 +197,7 @@ async def test_an_id_from_before_the_log_gives_a_gap(tmp_path: Path) -> None:
         await at.post("a")
         await at.ended("a")
         site.store.trim_events(at.workspace.id, 2)
-        watcher = await at.attached(last_id=f"{at.workspace.feed.epoch}.1")
+        watcher = await at.attached(last_id=f"{at.workspace._parts.feed.epoch}.1")
         await watcher.until(lambda: watcher.frames)
         assert watcher.types == ["gap"]
 
@@ -204,7 +205,7 @@ async def test_an_id_from_before_the_log_gives_a_gap(tmp_path: Path) -> None:
 async def test_a_log_that_is_trimmed_during_a_replay_gives_a_gap_and_never_a_hole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "REPLAY_PAGE", 2)
+    monkeypatch.setattr(stream_commands, "REPLAY_PAGE", 2)
     async with serving(tmp_path) as site:
         at = await place(site)
         await at.post("a")
@@ -220,7 +221,7 @@ async def test_a_log_that_is_trimmed_during_a_replay_gives_a_gap_and_never_a_hol
             return read(*args)
 
         monkeypatch.setattr(site.store, "events", events)
-        watcher = await at.attached(last_id=f"{at.workspace.feed.epoch}.1")
+        watcher = await at.attached(last_id=f"{at.workspace._parts.feed.epoch}.1")
         await watcher.until(lambda: len(watcher.frames) >= 3)
         assert [int(event_id.split(".")[1]) for event_id in watcher.ids] == [2, 3]
         assert watcher.types[2] == "gap"
@@ -258,13 +259,13 @@ async def test_a_client_is_attached_as_long_as_its_stream(tmp_path: Path) -> Non
         assert (await site.request("POST", current, {"session_id": at.session_id})).code == "not_attached"
         watcher = await at.attached()
         assert (await site.request("POST", current, {"session_id": at.session_id})).status == 200
-        assert at.workspace.view(at.workspace.sessions.get(at.session_id)).attached_clients == 1
+        assert at.workspace.sessions.get(at.session_id).attached_clients == 1
         assert len(site.app.streams) == 1
         watcher.leave()
         await watcher.until_end()
-        assert at.workspace.view(at.workspace.sessions.get(at.session_id)).attached_clients == 0
+        assert at.workspace.sessions.get(at.session_id).attached_clients == 0
         assert site.app.streams == set()
-        assert at.workspace.feed.readers == 0
+        assert at.workspace._parts.feed.readers == 0
 
 
 async def test_many_who_come_and_go_leave_nothing_behind(tmp_path: Path) -> None:
@@ -277,8 +278,8 @@ async def test_many_who_come_and_go_leave_nothing_behind(tmp_path: Path) -> None
             await watcher.until_end()
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == tasks
-        assert (at.workspace.feed.readers, len(site.app.streams)) == (0, 0)
-        assert len(at.workspace.claims.by_client) <= 4
+        assert (at.workspace._parts.feed.readers, len(site.app.streams)) == (0, 0)
+        assert len(at.workspace.clients._claims.by_client) <= 4
 
 
 async def test_a_client_that_does_not_read_is_ended_and_the_others_see_everything(tmp_path: Path) -> None:
@@ -341,4 +342,4 @@ async def test_a_stream_that_is_cancelled_by_the_server_leaves_nothing_behind(tm
         watcher.task.cancel()
         await asyncio.wait({watcher.task})
         assert watcher.task.cancelled()
-        assert (at.workspace.feed.readers, site.app.streams) == (0, set())
+        assert (at.workspace._parts.feed.readers, site.app.streams) == (0, set())

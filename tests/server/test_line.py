@@ -102,17 +102,17 @@ async def test_who_is_paused_now_and_then_gets_what_everybody_gets(tmp_path: Pat
     chance = random.Random(seed)
     async with serving(tmp_path) as site:
         workspace = await site.workspace()
-        session = await workspace.create_session("")
+        session = await workspace.sessions.create("")
         steady, _ = await watch(site, workspace)
         other, _ = await watch(site, workspace, str(uuid.UUID(int=2)))
         for _ in range(20):
             (other.pause if chance.random() < 0.5 else other.resume)()
             site.model.answer(*["word "] * chance.randint(1, 20))
-            receipt = await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi"))
+            receipt = await workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi"))
             for _ in range(chance.randint(0, 5)):
                 await asyncio.sleep(0)
             if chance.random() < 0.3:
-                await within(workspace.run(receipt.run_id, 10))
+                await within(workspace.runs.get(receipt.run_id, 10))
         other.resume()
         while workspace.is_busy:
             await asyncio.sleep(0)
@@ -126,12 +126,12 @@ async def test_who_is_paused_now_and_then_gets_what_everybody_gets(tmp_path: Pat
 async def test_a_client_that_stops_reading_is_dropped_and_not_written_to_any_more(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         workspace = await site.workspace()
-        session = await workspace.create_session("")
+        session = await workspace.sessions.create("")
         cycle, task = await watch(site, workspace)
         cycle.pause()
         gate = Gate()
         site.model.answer(*["x "] * 50, gate)
-        await workspace.post_prompt(PostPrompt(session_id=session.id, prompt="hi", run_id="a"))
+        await workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi", run_id="a"))
         await gate.reached()
         pushed = cycle.pushed
         (stream,) = site.app.streams
@@ -142,5 +142,5 @@ async def test_a_client_that_stops_reading_is_dropped_and_not_written_to_any_mor
         assert cycle.aborted
         assert cycle.pushed == pushed
         gate.open()
-        assert (await within(workspace.run("a", 10))).state == "completed"
-        assert workspace.feed.readers == 0
+        assert (await within(workspace.runs.get("a", 10))).state == "completed"
+        assert workspace._parts.feed.readers == 0

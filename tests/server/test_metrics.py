@@ -42,14 +42,14 @@ def read(text: str) -> dict[str, float]:
 async def test_what_there_is_can_be_read(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         workspace = await site.workspace()
-        sid = (await workspace.create_session("")).id
+        sid = (await workspace.sessions.create("")).id
         gate = Gate()
         site.model.answer(gate)
         for run_id in "ab":
             prompt = {"session_id": sid, "prompt": "x", "run_id": run_id}
             await site.request("POST", f"/v1/workspaces/{workspace.id}/agent", prompt)
         await gate.reached()
-        await within(workspace._recorder.write(Batch()))  # all that was said by now is told
+        await within(workspace._parts.recorder.write(Batch()))  # all that was said by now is told
         answer = await site.request("GET", "/metrics")
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         samples = read(answer.body.decode())
@@ -58,7 +58,7 @@ async def test_what_there_is_can_be_read(tmp_path: Path) -> None:
         assert samples["covey_runs_open active"] == 1
         assert samples["covey_runs_open queued"] == 1
         assert samples["covey_prompts_accepted_total"] == 2
-        assert samples[f"covey_events_total {workspace.id}"] == workspace.feed.last_seq
+        assert samples[f"covey_events_total {workspace.id}"] == workspace._parts.feed.last_seq
         gate.open()
         for run_id in "ab":
             await site.request("GET", f"/v1/workspaces/{workspace.id}/runs/{run_id}?wait=10")

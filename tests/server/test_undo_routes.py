@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 async def talked(site: Site, *texts: str) -> tuple[str, str]:
     """The address of a session with a turn for each text, which gives it to a file; and the last run's id."""
     workspace = await site.workspace()
-    session = await workspace.create_session("talk")
+    session = await workspace.sessions.create("talk")
     path, run_id = Path(workspace.path) / "a.py", ""
     for text in texts:
 
@@ -31,8 +31,8 @@ async def talked(site: Site, *texts: str) -> tuple[str, str]:
 
         site.tool.act = act
         site.model.answer(*call(subject=text))
-        run_id = (await workspace.post_prompt(PostPrompt(session_id=session.id, prompt=text))).run_id
-        assert (await within(workspace.run(run_id, BOUND_S))).ended
+        run_id = (await workspace.runs.post(PostPrompt(session_id=session.id, prompt=text))).run_id
+        assert (await within(workspace.runs.get(run_id, BOUND_S))).ended
     return f"/v1/workspaces/{workspace.id}/sessions/{session.id}", run_id
 
 
@@ -97,12 +97,12 @@ async def test_a_busy_session_is_not_undone(tmp_path: Path) -> None:
         site.model.answer("busy", gate)
         workspace = await site.workspace()
         prompt = PostPrompt(session_id=session.rpartition("/")[2], prompt="more")
-        run_id = (await workspace.post_prompt(prompt)).run_id
+        run_id = (await workspace.runs.post(prompt)).run_id
         await gate.reached()
         answer = await site.request("POST", f"{session}/undo")
         assert (answer.status, answer.code) == (409, "session_busy")
         gate.open()
-        assert (await within(workspace.run(run_id, BOUND_S))).ended
+        assert (await within(workspace.runs.get(run_id, BOUND_S))).ended
         assert (await site.request("POST", f"{session}/undo")).value["undone"][0]["prompt"] == "more"
 
 

@@ -162,24 +162,24 @@ class Shell:
         if not self.store.workspaces():
             self.store._write("w", PutWorkspace(ROW))
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
-        self.workspace.agent._clients["sim"] = self.model
-        self.workspace.agent.tools = {"work": self.tool}
-        self.workspace.agent.look_around = look_around
+        self.workspace._parts.agent._clients["sim"] = self.model
+        self.workspace._parts.agent.tools = {"work": self.tool}
+        self.workspace._parts.agent.look_around = look_around
         return self.workspace
 
     async def session(self) -> str:
-        return (await self.workspace.create_session("")).id
+        return (await self.workspace.sessions.create("")).id
 
     async def post(self, session_id: str, prompt: str, **fields: Any) -> PromptReceipt:
-        receipt = await self.workspace.post_prompt(PostPrompt(session_id=session_id, prompt=prompt, **fields))
+        receipt = await self.workspace.runs.post(PostPrompt(session_id=session_id, prompt=prompt, **fields))
         self.accepted.append(receipt)
         return receipt
 
     async def cancel(self, session_id: str) -> None:
-        self._note(await self.workspace.dispatcher(session_id).cancel())
+        self._note(await self.workspace.runs.cancel_session(session_id))
 
     async def cancel_run(self, run_id: str) -> None:
-        self._note(await self.workspace.cancel_run(run_id))
+        self._note(await self.workspace.runs.cancel(run_id))
 
     def _note(self, receipt: CancelReceipt) -> None:
         for covered in receipt.covered:
@@ -190,7 +190,7 @@ class Shell:
         known = [receipt.run_id for receipt in self.accepted]
         known += [row.run.run_id for row in self.store.open_runs("w")]
         for run_id in known:
-            run = await self.workspace.run(run_id, wait_s=60)
+            run = await self.workspace.runs.get(run_id, wait_s=60)
             assert run.ended, f"{run} never ended"
         await self.workspace.close(5.0)
         self.check()
@@ -206,7 +206,7 @@ class Shell:
             if run and found != "folded":
                 assert run.state == "cancelled", f"{run_id} was found {found} by a cancel, but is {run.state}"
         assert len(self.model.calls) == len(set(self.model.calls)), f"a prompt ran twice: {self.model.calls}"
-        live = self.workspace.feed.live
+        live = self.workspace._parts.feed.live
         assert not live, f"messages are still in progress: {live}"
 
     def record(self) -> Record:

@@ -33,7 +33,7 @@ async def two_prompts_and_cancel(shell: Shell) -> None:
     await _all(shell.post(session, "a", run_id="a"), shell.post(session, "b", run_id="b"), shell.cancel(session))
     last = await shell.post(session, "last", run_id="last")
     await shell.settle()
-    run = await shell.workspace.run(last.run_id)
+    run = await shell.workspace.runs.get(last.run_id)
     assert run.state == "completed", f"a later prompt was poisoned: {run}"
 
 

@@ -145,7 +145,7 @@ class AgentShell(Shell):
     async def open(self) -> Workspace:
         with mock.patch.object(engine_agent, "open_client", self._client):
             workspace = await super().open()  # what it takes up may begin at once
-        agent = workspace.agent
+        agent = workspace._parts.agent
         choice = msgspec.structs.replace(SETTINGS.models, small="sim/small" if self.small else "")
         agent.config = msgspec.structs.replace(SETTINGS, models=choice)
         self.tools = {tool.name: tool for tool in (self.tool, Look(), Ask(), Send())}
@@ -156,13 +156,13 @@ class AgentShell(Shell):
         """Do it at the moment that is explored."""
         for _ in range(self.moment):
             await asyncio.sleep(0)
-        is_waiting = self.moment >= WAITING and bool(self.workspace.questions.pending)
+        is_waiting = self.moment >= WAITING and bool(self.workspace.asks.questions())
         self.late = is_waiting or (bool(self.accepted) and not self.workspace.is_busy)
         await doing()
 
     async def answer(self, pause_s: float = 0.0) -> None:
         """A person who answers as soon as there is something to answer, as long as the workspace is busy."""
-        desk = self.workspace.questions
+        desk = self.workspace.asks._questions
         while self.workspace.is_busy:
             for batch in desk.pending:
                 desk.answer(batch.id, [QuestionResponse(request_id="1", yes=True)])
@@ -173,8 +173,8 @@ class AgentShell(Shell):
         for tool in self.tools.values():
             assert tool.running == 0, f"{tool.name} still runs"
         workspace = self.workspace
-        assert not workspace.questions.pending
-        for owner in (workspace.tool_calls._host, workspace.waiters):
+        assert not workspace.asks.questions()
+        for owner in (workspace._parts.turns.tool_calls._host, workspace.runs._waiters):
             kept = {name: value for name, value in vars(owner).items() if isinstance(value, dict) and value}
             assert not kept, f"{type(owner).__name__} remembers {kept}"
         for row in self.store.sessions("w"):
@@ -211,7 +211,7 @@ async def _with_cancel(shell: AgentShell, prompt: str) -> None:
     await _all(shell.post(session, prompt, run_id="host"), shell.disturb(lambda: shell.cancel(session)))
     await shell.post(session, "plain", run_id="next")
     await shell.settle()
-    assert (await shell.workspace.run("next")).state == "completed"
+    assert (await shell.workspace.runs.get("next")).state == "completed"
 
 
 async def side_by_side(shell: AgentShell) -> None:
@@ -253,7 +253,7 @@ async def agent_and_deletion(shell: AgentShell) -> None:
     session, other = await shell.session(), await shell.session()
     await _all(
         shell.post(session, "send", run_id="host"),
-        shell.disturb(lambda: shell.workspace.delete_session(session)),
+        shell.disturb(lambda: shell.workspace.sessions.delete(session)),
     )
     await shell.post(other, "plain", run_id="other")
     await shell.settle()
@@ -267,13 +267,13 @@ async def agent_that_is_cancelled_itself(shell: AgentShell) -> None:
     session = await shell.session()
 
     async def cancel_agents() -> None:
-        for run in shell.workspace.open_runs():
+        for run in shell.workspace.runs.open_runs():
             if run.run_id != "host":
                 await shell.cancel_run(run.run_id)
 
     await _all(shell.post(session, "crowd", run_id="host"), shell.disturb(cancel_agents))
     await shell.settle()
-    assert (await shell.workspace.run("host")).state == "completed"
+    assert (await shell.workspace.runs.get("host")).state == "completed"
 
 
 async def question(shell: AgentShell) -> None:
@@ -307,8 +307,8 @@ async def summary_alone(shell: AgentShell) -> None:
     await shell.open()
     session = await shell.session()
     await shell.post(session, "plain", run_id="first")
-    assert (await shell.workspace.run("first", wait_s=60)).state == "completed"
-    shell.accepted.append(await shell.workspace.summarize(session))
+    assert (await shell.workspace.runs.get("first", wait_s=60)).state == "completed"
+    shell.accepted.append(await shell.workspace.runs.summarize(session))
     await shell.disturb(lambda: shell.cancel(session))
     await shell.settle()
     summary_id = shell.store.sessions("w")[0].session.summary_message_id
@@ -322,10 +322,10 @@ async def undo(shell: AgentShell) -> None:
     await shell.open()
     session = await shell.session()
     await shell.post(session, "plain", run_id="first")
-    assert (await shell.workspace.run("first", wait_s=60)).state == "completed"
+    assert (await shell.workspace.runs.get("first", wait_s=60)).state == "completed"
     await _all(
         shell.post(session, "pair", run_id="host"),
-        shell.disturb(lambda: shell.workspace.undos.undo(session, UndoTurns())),
+        shell.disturb(lambda: shell.workspace.sessions.undo(session, UndoTurns())),
     )
     await shell.settle()
 

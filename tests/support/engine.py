@@ -206,16 +206,16 @@ class Engine:
         if not rows:
             await self.journal.write(Change("w", (PutWorkspace(row),)))
         self.workspace: Workspace = await open_workspace(row, self.shared, self._settings, on_quiet=self._on_quiet)
-        on_event = self.workspace.feed.on_event
+        on_event = self.workspace._parts.feed.on_event
 
         def note(event: Event) -> None:
             on_event(event)
             self.events.append(event)
             self._changed.set()
 
-        self.workspace.feed.on_event = note
+        self.workspace._parts.feed.on_event = note
         sessions = self.workspace.sessions.all()
-        self.session_id = sessions[0].id if sessions else (await self.workspace.create_session("")).id
+        self.session_id = sessions[0].id if sessions else (await self.workspace.sessions.create("")).id
 
     def _on_quiet(self) -> None:
         self.quiet += 1
@@ -228,10 +228,10 @@ class Engine:
 
     async def post(self, prompt: str, run_id: str = "", mode: Mode | None = None) -> PromptReceipt:
         request = PostPrompt(session_id=self.session_id, prompt=prompt, run_id=run_id, mode=mode)
-        return await within(self.workspace.post_prompt(request))
+        return await within(self.workspace.runs.post(request))
 
     async def cancel(self) -> CancelReceipt:
-        return await within(self.workspace.dispatcher(self.session_id).cancel())
+        return await within(self.workspace.runs.cancel_session(self.session_id))
 
     async def soon(self, awaitable: Awaitable[T]) -> asyncio.Task[T]:
         """Start a request and let it go as far as it can while the disk is held."""
@@ -241,7 +241,7 @@ class Engine:
         return task
 
     async def ended(self, run_id: str) -> Run:
-        run = await within(self.workspace.run(run_id, BOUND_S))
+        run = await within(self.workspace.runs.get(run_id, BOUND_S))
         assert run.ended, run
         return run
 
@@ -296,7 +296,7 @@ class Engine:
         faults = judge(self._record(), all_ended=True)
         assert not faults, "\n".join(faults)
         assert self.model.open_streams == 0, "a model stream is still open"
-        assert not self.workspace.feed.live, "a message is still in progress"
+        assert not self.workspace._parts.feed.live, "a message is still in progress"
 
     def _record(self) -> Record:
         record = record_of(self.store)

@@ -76,7 +76,7 @@ async def _drop(engine: Engine) -> None:
     await engine.post("busy", "r-busy")
     await gate.reached()
     await engine.post("dropped", "r-drop")
-    await within(engine.workspace.cancel_run("r-drop"))
+    await within(engine.workspace.runs.cancel("r-drop"))
     gate.open()
     await engine.ended("r-busy")
 
@@ -94,16 +94,16 @@ async def _elsewhere(engine: Engine) -> None:
     """A second session that stays, and a third that is deleted."""
     first = engine.session_id
     for run_id in ("r-other", "r-gone"):
-        engine.session_id = (await engine.workspace.create_session(run_id)).id
+        engine.session_id = (await engine.workspace.sessions.create(run_id)).id
         await engine.ended((await engine.post("hello", run_id)).run_id)
-    await within(engine.workspace.delete_session(engine.session_id))
+    await within(engine.workspace.sessions.delete(engine.session_id))
     engine.session_id = first
 
 
 async def _undo_and_fork(engine: Engine, root: Path) -> None:
     """A session with a turn that was undone, between one that stays and one that came later; and a fork of it."""
     first = engine.session_id
-    engine.session_id = (await engine.workspace.create_session("undo")).id
+    engine.session_id = (await engine.workspace.sessions.create("undo")).id
     root.mkdir()
     at = Undoing(engine, root)
     await at.turn("stay", {"a.py": "one"}, "r-stays")

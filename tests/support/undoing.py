@@ -26,10 +26,10 @@ class Undoing:
             workspace.id,
             str(self.root),
             engine.shared,
-            workspace._recorder,
-            workspace.sessions,
-            workspace.view,
-            workspace.lanes,
+            workspace._parts.recorder,
+            workspace._parts.book,
+            workspace._view,
+            workspace._parts.lanes,
             workspace._check_open,
         )
 
@@ -63,7 +63,7 @@ class Undoing:
         if self.engine.store.file_steps("w", self.engine.session_id, ids):
             return
         results = [m for m in self.engine.messages() if m.run_id == run_id and m.role == "tool"]
-        recorder: Recorder = self.engine.workspace._recorder
+        recorder: Recorder = self.engine.workspace._parts.recorder
         for version, message in zip(versions, results, strict=True):
             batch = Batch()
             record_files(batch, (version,), message, self.engine.shared.world)

@@ -58,7 +58,7 @@ async def cancelled_before_there_is_an_answer(engine: Engine, wire: str) -> None
         await reading.pass_through()
         return []
 
-    parts = engine.workspace._parts
+    parts = engine.workspace._parts.turns
     read = parts.read_messages
     object.__setattr__(parts, "read_messages", read_messages)
     await engine.post("wipe the disk", "a")

@@ -21,6 +21,9 @@ from covey.tools.processes import kill_tagged
 
 log = logging.getLogger(__name__)
 
+LARGE_REPLAYS = 2
+"""So many clients at once are replayed an event of megabytes: one may have 30 MB, and a hundred may ask for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:
@@ -34,6 +37,7 @@ class Shared:
     environ: Mapping[str, str]
     counts: Counter[str] = field(default_factory=Counter)
     """What has happened since the start, for /metrics."""
+    large_replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_REPLAYS))
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = kill_left_jobs

@@ -13,7 +13,6 @@ from covey.config.schema import Config, ConfigError
 from covey.engine.shared import Shared, load_config
 from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
-from covey.protocol.events import Presence, updated
 from covey.store.base import Change, PutWorkspace, WorkspaceRow
 
 log = logging.getLogger(__name__)
@@ -89,7 +88,7 @@ class Workspaces:
             if workspace_id not in self._open:
                 _check_directory(row.path)
                 workspace = await self._reopen(row)
-                workspace.claims = workspace.claims.create(VISITOR, self._loop.time())
+                workspace.clients.create(VISITOR, self._loop.time())
                 self._look.set()
                 self._check_serving()
             return self._open[workspace_id]
@@ -109,7 +108,7 @@ class Workspaces:
                 )
             workspace = self._open[row.id]
             self._released.discard(row.id)
-            workspace.claims = workspace.claims.create(client_id, self._loop.time())
+            workspace.clients.create(client_id, self._loop.time())
             self._look.set()
             self._check_serving()
             return workspace
@@ -140,16 +139,14 @@ class Workspaces:
         self._check_not_retired(client_id)
         if workspace.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
-        workspace.claims = workspace.claims.attach(client_id)
-        workspace.feed.announce(updated(Presence(client_id=client_id, session_id="", attached=True)))
+        workspace.clients.attach(client_id)
 
     def detach(self, workspace: Workspace, client_id: str) -> None:
-        workspace.claims = workspace.claims.detach(client_id, self._loop.time())
-        workspace.feed.announce(updated(Presence(client_id=client_id, session_id="", attached=False)))
+        workspace.clients.detach(client_id, self._loop.time())
         self._look.set()
 
     def release(self, workspace: Workspace, client_id: str) -> None:
-        workspace.claims = workspace.claims.release(client_id)
+        workspace.clients.release(client_id)
         self._look.set()
 
     def retire(self, client_id: str) -> None:
@@ -158,7 +155,7 @@ class Workspaces:
         if len(self._retired) > RETIRED_KEPT:
             del self._retired[next(iter(self._retired))]
         for workspace in self._open.values():
-            workspace.claims = workspace.claims.drop(client_id)
+            workspace.clients.drop(client_id)
         self._look.set()
 
     async def _reap(self) -> None:
@@ -167,7 +164,7 @@ class Workspaces:
             self._look.clear()
             now = self._loop.time()
             for workspace in self.all():
-                workspace.claims = workspace.claims.expire(now)
+                workspace.clients.expire(now)
                 if _is_idle(workspace):
                     await self._release(workspace)
             if self._open or self._is_opening:
@@ -180,7 +177,7 @@ class Workspaces:
 
     def _pause(self) -> float | None:
         """How long nothing can happen by itself."""
-        deadlines = [d for w in self._open.values() if (d := w.claims.next_deadline()) is not None]
+        deadlines = [d for w in self._open.values() if (d := w.clients.next_deadline()) is not None]
         if not self._open and self._idle_exit_s:
             deadlines.append(self._idle_since + self._idle_exit_s)
         return max(0.0, min(deadlines) - self._loop.time()) if deadlines else None
@@ -236,7 +233,7 @@ async def _close(workspace: Workspace) -> None:
 
 
 def _is_idle(workspace: Workspace) -> bool:
-    return not workspace.claims and not workspace.is_busy
+    return not workspace.clients.have_claims and not workspace.is_busy
 
 
 def _resolve(path: str) -> str:

@@ -1,7 +1,7 @@
 """GET W/events: one client's stream. What it missed, then what is in progress, then what happens.
 
-The client is subscribed first, and everything before that moment is read from the store: nothing falls in between,
-nothing is told twice. A stream never waits for another, and one that does not take what it is given is ended.
+What is sent is the workspace's to know (`engine/commands/stream.py`). A stream never waits for another, and one that
+does not take what it is given is ended.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from covey.engine.commands.stream import Reader
 from covey.engine.workspace import Workspace
-from covey.feed.feed import Subscription
 from covey.protocol.errors import BadRequest, MethodNotAllowed
-from covey.protocol.events import Gap, PermissionRequest, QuestionBatchRequest, created, encode_event, updated
-from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
+from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.line import Line, line_of
 
 log = logging.getLogger(__name__)
@@ -29,19 +27,10 @@ RETRY_MS = 1000
 HEARTBEAT_S = 15.0
 STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
-REPLAY_PAGE = 500
-"""Events read from the store at once during a replay."""
-LARGE_BYTES = 2 * 1024 * 1024
-LARGE_REPLAYS = 2
-"""So many clients at once are replayed something that large: one event may have 30 MB, and a hundred may ask for it."""
-NOT_KEPT = "the events after this id are not kept any more"
 
 
 class EventStream:
     """The ASGI application behind the route."""
-
-    def __init__(self) -> None:
-        self._large = asyncio.Semaphore(LARGE_REPLAYS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
@@ -57,22 +46,29 @@ class EventStream:
         last_id = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last_event_id", "")
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
-        subscription = workspace.feed.subscribe(deltas=deltas, session_id=session_id)
-        stream = Stream(workspace, subscription, send, self._large)
-        state.streams.add(stream)
-        gone = asyncio.create_task(_watch(receive, stream))
         try:
-            await stream.run(last_id)
-        except (asyncio.CancelledError, OSError):
-            if not stream.aborted and not workspace.feed.closed:  # closing waits for nobody who does not read
-                raise
-        except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
-            log.exception("an event stream failed")
+            stream = Stream(workspace.stream.open(session_id, deltas=deltas), send)
+            state.streams.add(stream)
+            try:
+                await _serve(stream, last_id, receive, workspace)
+            finally:
+                state.streams.discard(stream)
+                stream.close()
         finally:
-            gone.cancel()
-            state.streams.discard(stream)
-            subscription.close()
             state.workspaces.detach(workspace, client_id)
+
+
+async def _serve(stream: Stream, last_id: str, receive: Receive, workspace: Workspace) -> None:
+    gone = asyncio.create_task(_watch(receive, stream))
+    try:
+        await stream.run(last_id)
+    except (asyncio.CancelledError, OSError):
+        if not stream.aborted and not workspace.stream.is_closed():  # closing waits for nobody who does not read
+            raise
+    except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
+        log.exception("an event stream failed")
+    finally:
+        gone.cancel()
 
 
 async def _watch(receive: Receive, stream: Stream) -> None:
@@ -83,11 +79,10 @@ async def _watch(receive: Receive, stream: Stream) -> None:
 
 
 class Stream:
-    def __init__(self, workspace: Workspace, subscription: Subscription, send: Send, large: asyncio.Semaphore) -> None:
-        self._workspace = workspace
-        self._subscription = subscription
+    def __init__(self, reader: Reader, send: Send) -> None:
+        self._reader = reader
+        self._live = reader.live
         self._send = send
-        self._large = large
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         self.sent_at = self._loop.time()
@@ -98,10 +93,13 @@ class Stream:
         self._beat_at = self.sent_at
         self._beat_due = False
 
+    def close(self) -> None:
+        self._live.close()
+
     def abort(self) -> None:
         """The client is gone, or does not read: end the stream wherever it is."""
         self.aborted = True
-        self._subscription.close()
+        self.close()
         if self.sending and self._task:
             if self._line:
                 self._line.drop()
@@ -114,10 +112,9 @@ class Stream:
         elif now - self._beat_at > HEARTBEAT_S:
             self._beat_at = now
             self._beat_due = True
-            self._subscription.wake()
+            self._live.wake()
 
     async def run(self, last_id: str) -> None:
-        present, upto = self._present(), self._workspace.feed.last_seq  # as of the moment of subscribing
         headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-cache"),
@@ -127,83 +124,42 @@ class Stream:
         self._line = line_of(self._send)
         await self._write(preamble(RETRY_MS))
         if last_id:
-            async with aclosing(self._replay(last_id, upto)) as replay:
-                async for data in replay:
+            async with aclosing(self._reader.missed(last_id)) as missed:
+                async for data in missed:
                     await self._write(data)
-        if present:
-            await self._write(present)
+        if self._reader.present:
+            await self._write(self._reader.present)
         await self._follow()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _follow(self) -> None:
-        subscription, feed = self._subscription, self._workspace.feed
+        live = self._live
         while True:
             if self._beat_due:
                 self._beat_due = False
                 await self._write(KEEP_ALIVE)
-            if data := subscription.take():
+            if data := live.take():
                 await self._write(data)
-            elif subscription.closed or feed.closed:
+            elif self._reader.is_over:
                 return
             else:
-                await subscription.wait(self._push if self._line else None)
+                await live.wait(self._push if self._line else None)
 
     def _push(self) -> bool:
         """Hand over what there is without waking the task; False if only the task can go on."""
-        line, subscription = self._line, self._subscription
-        if line is None or self._beat_due or subscription.closed or not line.is_free:
+        line, live = self._line, self._live
+        if line is None or self._beat_due or live.closed or not line.is_free:
             return False
-        if data := subscription.take():
+        if data := live.take():
             self.sent_at = self._loop.time()
             line.write(data)
-        return subscription.is_up_to_date
+        return live.is_up_to_date
 
     async def _write(self, data: bytes) -> None:
         self.sent_at = self._loop.time()
         self.sending = True
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
         self.sending = False
-
-    def _present(self) -> bytes:
-        """What a client that attaches now must know: messages in progress, and who waits for an answer."""
-        session_id = self._subscription.session_id
-        messages = [updated(message) for message in self._workspace.feed.in_progress(session_id)]
-        workspace = self._workspace
-        waiting: list[PermissionRequest | QuestionBatchRequest]
-        waiting = [*workspace.permissions.pending, *workspace.questions.pending]
-        requests = [created(request) for request in waiting if session_id in ("", request.session_id)]
-        return b"".join(frame(encode_event(event)) for event in (*messages, *requests))
-
-    async def _replay(self, last_id: str, upto: int) -> AsyncGenerator[bytes, None]:
-        """The durable events after `last_id`, or a gap if they are not there any more."""
-        workspace, feed = self._workspace, self._workspace.feed
-        store, read = workspace.shared.store, workspace.shared.journal.read
-        known = EventId.parse(last_id)
-        bounds = await read(store.log_bounds, workspace.id)
-        if known is None or known.epoch != feed.epoch or not bounds.floor <= known.seq <= upto:
-            reason = "the event id is unknown" if known is None else NOT_KEPT
-            yield _gap(reason, EventId(feed.epoch, upto))
-            return
-        after = known.seq
-        while after < upto:
-            wanted = (workspace.id, after, upto, self._subscription.session_id)
-            is_large = await read(store.next_size, *wanted) > LARGE_BYTES
-            async with self._large if is_large else nullcontext():
-                page = await read(store.events, *wanted, REPLAY_PAGE)
-                if (await read(store.log_bounds, workspace.id)).floor > after:  # the log was trimmed under our hands
-                    yield _gap(NOT_KEPT, EventId(feed.epoch, upto))
-                    return
-                if not page:
-                    return
-                after = page[-1].seq
-                yield b"".join(frame(event.encoded, EventId(feed.epoch, event.seq)) for event in page)
-                if is_large:
-                    del page
-                    await self._write(b"")  # waits until most of it was taken: only then is there room for another
-
-
-def _gap(reason: str, resume_from: EventId) -> bytes:
-    return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
 
 
 def client_id_of(text: str) -> str:

@@ -17,7 +17,7 @@ def render(workspaces: Workspaces, counts: dict[str, int], streams: int) -> byte
 
 def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iterable[str]:
     open_workspaces = workspaces.all()
-    runs = [run for workspace in open_workspaces for run in workspace.open_runs()]
+    runs = [run for workspace in open_workspaces for run in workspace.runs.open_runs()]
     usage = resource.getrusage(resource.RUSAGE_SELF)
     yield from _metric("uptime_seconds", "gauge", time.monotonic() - _STARTED)
     yield from _metric("process_cpu_seconds_total", "counter", usage.ru_utime + usage.ru_stime)
@@ -29,7 +29,7 @@ def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iter
         yield f'covey_runs_open{{state="{state}"}} {sum(run.state == state for run in runs)}\n'
     yield "# TYPE covey_events_total counter\n"
     for workspace in open_workspaces:
-        yield f'covey_events_total{{workspace="{workspace.id}"}} {workspace.feed.last_seq}\n'
+        yield f'covey_events_total{{workspace="{workspace.id}"}} {workspace.stream.last_seq()}\n'
     for name, value in sorted(counts.items()):
         yield from _metric(f"{name}_total", "counter", value)
 

@@ -33,8 +33,20 @@ class Working(Protocol):
     def wished(self) -> RunOptions: ...
 
 
-class Terminals(Protocol):
-    """Gives the terminal events of runs that are yet to be posted."""
+class AgentSessions(Protocol):
+    """The sessions of a workspace, for an agent that works in one of its own."""
+
+    async def create_child(self, parent_session_id: str, title: str) -> Session: ...
+
+
+class AgentRuns(Protocol):
+    """The runs of a workspace, for whoever sends an agent."""
+
+    async def post_for_agent(self, request: PostPrompt) -> PromptReceipt: ...
+
+    async def cancel(self, run_id: str) -> CancelReceipt: ...
+
+    def turn_of(self, run_id: str) -> Working | None: ...
 
     def terminal(self, run_id: str) -> asyncio.Future[RunComplete]: ...
 
@@ -42,18 +54,13 @@ class Terminals(Protocol):
 
 
 class AgentWorkspace(Protocol):
-    """The workspace, as far as an agent needs it that works in a session of its own."""
+    """The workspace, as far as agents need it."""
 
     @property
-    def waiters(self) -> Terminals: ...
+    def sessions(self) -> AgentSessions: ...
 
-    async def create_child(self, parent_session_id: str, title: str) -> Session: ...
-
-    async def post_for_agent(self, request: PostPrompt) -> PromptReceipt: ...
-
-    async def cancel_run(self, run_id: str) -> CancelReceipt: ...
-
-    def turn_of(self, run_id: str) -> Working | None: ...
+    @property
+    def runs(self) -> AgentRuns: ...
 
 
 class EngineHost:
@@ -106,7 +113,7 @@ class EngineHost:
 
     async def delegate(self, context: ToolContext, prompt: str) -> str:
         """Run the prompt as a run of its own in a child session. Cancelling this cancels it, and waits for its end."""
-        turn = self._workspace.turn_of(context.run_id)
+        turn = self._workspace.runs.turn_of(context.run_id)
         if turn is None:
             raise ToolFailed("No agent could be sent: the run has ended.")
         try:
@@ -122,7 +129,8 @@ class EngineHost:
         """With the model, the freedom and the money of whoever sends it."""
         if turn.purse.is_empty:
             raise ToolFailed("There is no money left for an agent: go on without one.")
-        child = await self._workspace.create_child(context.session_id, prompt.strip().partition("\n")[0][:TITLE_LENGTH])
+        title = prompt.strip().partition("\n")[0][:TITLE_LENGTH]
+        child = await self._workspace.sessions.create_child(context.session_id, title)
         request = PostPrompt(
             session_id=child.id,
             prompt=prompt,
@@ -133,20 +141,20 @@ class EngineHost:
         )
         run_id = request.run_id
         self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse
-        ended = self._workspace.waiters.terminal(run_id)
+        ended = self._workspace.runs.terminal(run_id)
         try:
             return await self._ended(request, ended)
         finally:
-            self._workspace.waiters.forget(run_id)
+            self._workspace.runs.forget(run_id)
             del self._principals[run_id], self._purses[run_id]
 
     async def _ended(self, request: PostPrompt, ended: asyncio.Future[RunComplete]) -> RunComplete:
-        posting = asyncio.ensure_future(self._workspace.post_for_agent(request))
+        posting = asyncio.ensure_future(self._workspace.runs.post_for_agent(request))
         try:
             await asyncio.shield(posting)
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            await self._workspace.cancel_run(request.run_id)
+            await self._workspace.runs.cancel(request.run_id)
             await asyncio.wait({posting})
             if not posting.exception():  # else it was never accepted
                 await asyncio.shield(ended)

@@ -9,23 +9,23 @@ from covey.server.endpoint import Call, Endpoint
 
 async def get_skip(call: Call, _body: None) -> Skip:
     workspace = await call.workspace()
-    return Skip(skip=workspace.permissions.skip)
+    return Skip(skip=workspace.asks.skips())
 
 
 async def set_skip(call: Call, body: Skip) -> Skip:
     workspace = await call.workspace()
-    await workspace.permissions.set_skip(body.skip)
+    await workspace.asks.set_skip(body.skip)
     return body
 
 
 async def list_pending(call: Call, _body: None) -> list[PermissionRequest]:
     workspace = await call.workspace()
-    return list(workspace.permissions.pending)
+    return workspace.asks.permissions()
 
 
 async def grant(call: Call, body: Grant) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=await workspace.permissions.grant(body.permission.id, body.action, body.reason))
+    return Resolved(resolved=await workspace.asks.grant(body.permission.id, body.action, body.reason))
 
 
 P = "/v1/workspaces/{id}/permissions"

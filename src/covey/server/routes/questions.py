@@ -9,17 +9,17 @@ from covey.server.endpoint import Call, Endpoint
 
 async def list_questions(call: Call, _body: None) -> list[QuestionBatchRequest]:
     workspace = await call.workspace()
-    return workspace.questions.pending
+    return workspace.asks.questions()
 
 
 async def answer_questions(call: Call, body: AnswerQuestions) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.questions.answer(body.batch_request_id, body.responses))
+    return Resolved(resolved=workspace.asks.answer(body.batch_request_id, body.responses))
 
 
 async def refuse_questions(call: Call, body: CancelQuestions) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.questions.refuse(body.batch_request_id))
+    return Resolved(resolved=workspace.asks.refuse(body.batch_request_id))
 
 
 Q = "/v1/workspaces/{id}/questions"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from covey.engine.lanes.dispatcher import Dispatcher
-from covey.engine.workspace import Workspace
-from covey.protocol.errors import BadRequest, NotFound
+from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
 from covey.server.endpoint import Call, Endpoint
@@ -24,64 +22,50 @@ async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
     workspace = await call.workspace()
     if body.run_id and not RUN_ID.fullmatch(body.run_id):
         raise BadRequest("run_id begins with a letter or digit; it may have those and . _ : - and at most 128 of them")
-    receipt = await workspace.post_prompt(body)
-    workspace.shared.counts["prompts_accepted"] += 1
-    return receipt
+    return await workspace.runs.post(body)
 
 
 async def session_state(call: Call, _body: None) -> AgentSession:
     workspace = await call.workspace()
-    session = workspace.view(workspace.sessions.get(call.path["sid"]))
+    session = workspace.sessions.get(call.path["sid"])
     return AgentSession(**{name: getattr(session, name) for name in session.__struct_fields__})
 
 
 async def cancel_session(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    return await workspace.dispatcher(call.path["sid"]).cancel()
+    return await workspace.runs.cancel_session(call.path["sid"])
 
 
 async def summarize(call: Call, _body: None) -> PromptReceipt:
     workspace = await call.workspace()
-    return await workspace.summarize(call.path["sid"])
+    return await workspace.runs.summarize(call.path["sid"])
 
 
 async def count_queued(call: Call, _body: None) -> int:
     workspace = await call.workspace()
-    return len(workspace.queued(call.path["sid"]))
+    return len(workspace.runs.queued(call.path["sid"]))
 
 
 async def list_queued(call: Call, _body: None) -> list[str]:
     workspace = await call.workspace()
-    return workspace.queued(call.path["sid"])
+    return workspace.runs.queued(call.path["sid"])
 
 
 async def clear_queue(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    return await workspace.dispatcher(call.path["sid"]).clear_queue()
+    return await workspace.runs.clear_queue(call.path["sid"])
 
 
 async def edit_prompt(call: Call, body: EditPrompt) -> Run:
     workspace = await call.workspace()
     if not body.prompt.strip():
         raise BadRequest("the prompt is empty", "empty_prompt")
-    dispatcher = await _lane_of_run(call, workspace)
-    return await dispatcher.edit(call.path["run_id"], body.prompt)
+    return await workspace.runs.edit_queued(call.path["sid"], call.path["run_id"], body.prompt)
 
 
 async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    dispatcher = await _lane_of_run(call, workspace)
-    return await dispatcher.remove(call.path["run_id"])
-
-
-async def _lane_of_run(call: Call, workspace: Workspace) -> Dispatcher:
-    """The lane of the session in the path; 404 for an id that was never seen in it."""
-    session_id, run_id = call.path["sid"], call.path["run_id"]
-    workspace.sessions.get(session_id)
-    run = await workspace.run(run_id)
-    if run.session_id != session_id:
-        raise NotFound(f"run {run_id!r} is of another session, {run.session_id!r}", "run_not_found")
-    return workspace.lanes.look(session_id)
+    return await workspace.runs.remove_queued(call.path["sid"], call.path["run_id"])
 
 
 async def list_runs(call: Call, _body: None) -> list[Run]:
@@ -93,19 +77,19 @@ async def list_runs(call: Call, _body: None) -> list[Run]:
     if state and state not in get_args(RunState):
         raise BadRequest(f"state must be one of {', '.join(get_args(RunState))}, not {state!r}")
     limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
-    return await workspace.runs(session_id, state, limit)
+    return await workspace.runs.newest(session_id, state, limit)
 
 
 async def get_run(call: Call, _body: None) -> Run:
     workspace = await call.workspace()
-    return await workspace.run(call.path["run_id"], min(call.number("wait"), WAIT_MAX_S))
+    return await workspace.runs.get(call.path["run_id"], min(call.number("wait"), WAIT_MAX_S))
 
 
 async def cancel_run(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
     if not RUN_ID.fullmatch(call.path["run_id"]):
         raise BadRequest("this cannot be the id of a run")
-    return await workspace.cancel_run(call.path["run_id"])
+    return await workspace.runs.cancel(call.path["run_id"])
 
 
 W = "/v1/workspaces/{id}"

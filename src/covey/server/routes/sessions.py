@@ -12,33 +12,33 @@ MESSAGES_MAX = 10_000
 
 async def list_sessions(call: Call, _body: None) -> list[Session]:
     workspace = await call.workspace()
-    return [workspace.view(session) for session in workspace.sessions.all()]
+    return workspace.sessions.all()
 
 
 async def create_session(call: Call, body: CreateSession | None) -> Session:
     workspace = await call.workspace()
-    return await workspace.create_session(body.title if body else "")
+    return await workspace.sessions.create(body.title if body else "")
 
 
 async def get_session(call: Call, _body: None) -> Session:
     workspace = await call.workspace()
-    return workspace.view(workspace.sessions.get(call.path["sid"]))
+    return workspace.sessions.get(call.path["sid"])
 
 
 async def update_session(call: Call, body: UpdateSession) -> Session:
     workspace = await call.workspace()
-    return await workspace.update_session(call.path["sid"], body)
+    return await workspace.sessions.update(call.path["sid"], body)
 
 
 async def delete_session(call: Call, _body: None) -> None:
     workspace = await call.workspace()
-    await workspace.delete_session(call.path["sid"])
+    await workspace.sessions.delete(call.path["sid"])
 
 
 async def list_messages(call: Call, _body: None) -> list[Message]:
     workspace = await call.workspace()
     limit = call.count("limit", at_most=MESSAGES_MAX)
-    return await workspace.messages(call.path["sid"], call.query.get("after", ""), limit)
+    return await workspace.sessions.messages(call.path["sid"], call.query.get("after", ""), limit)
 
 
 SESSIONS = "/v1/workspaces/{id}/sessions"

@@ -10,12 +10,12 @@ from covey.server.routes.sessions import ONE
 
 async def undo_turns(call: Call, body: UndoTurns | None) -> UndoReceipt:
     workspace = await call.workspace()
-    return await workspace.undos.undo(call.path["sid"], body or UndoTurns())
+    return await workspace.sessions.undo(call.path["sid"], body or UndoTurns())
 
 
 async def fork_session(call: Call, body: ForkSession | None) -> Session:
     workspace = await call.workspace()
-    return await workspace.undos.fork(call.path["sid"], body or ForkSession())
+    return await workspace.sessions.fork(call.path["sid"], body or ForkSession())
 
 
 ENDPOINTS = (

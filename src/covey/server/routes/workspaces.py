@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from covey import __version__
-from covey.config.view import view
-from covey.engine.workspace import Workspace as OpenWorkspace
 from covey.protocol.errors import BadRequest
 from covey.protocol.requests import (
     AgentInfo,
@@ -21,27 +18,15 @@ from covey.server.endpoint import Call, Endpoint
 from covey.server.event_stream import client_id_of
 
 
-def _value(workspace: OpenWorkspace) -> Workspace:
-    data_dir = workspace.shared.data_dir
-    return Workspace(
-        id=workspace.id,
-        path=workspace.path,
-        yolo=workspace.permissions.skip,
-        data_dir=str(data_dir),
-        version=__version__,
-        config=view(workspace.agent.config, data_dir),
-        warnings=tuple(workspace.agent.warnings),
-    )
-
-
 async def list_workspaces(call: Call, _body: None) -> list[Workspace]:
-    return [_value(workspace) for workspace in call.workspaces.all()]
+    return [workspace.describe() for workspace in call.workspaces.all()]
 
 
 async def create_workspace(call: Call, body: CreateWorkspace) -> Workspace:
     client_id = client_id_of(body.client_id)
     env = _environment(body.env)
-    return _value(await call.workspaces.create(body.path, client_id, yolo=body.yolo, env=env))
+    workspace = await call.workspaces.create(body.path, client_id, yolo=body.yolo, env=env)
+    return workspace.describe()
 
 
 def _environment(env: Mapping[str, str] | list[str] | None) -> Mapping[str, str]:
@@ -57,7 +42,8 @@ def _environment(env: Mapping[str, str] | list[str] | None) -> Mapping[str, str]
 
 async def get_workspace(call: Call, _body: None) -> Workspace:
     call.workspaces.check_not_released(call.path["id"])
-    return _value(await call.workspace())
+    workspace = await call.workspace()
+    return workspace.describe()
 
 
 async def release_workspace(call: Call, _body: None) -> None:
@@ -67,27 +53,27 @@ async def release_workspace(call: Call, _body: None) -> None:
 
 async def current_session(call: Call, body: CurrentSession) -> None:
     workspace = await call.workspace()
-    workspace.look_at(client_id_of(call.query.get("client_id", "")), body.session_id)
+    workspace.clients.look_at(client_id_of(call.query.get("client_id", "")), body.session_id)
 
 
 async def agent(call: Call, _body: None) -> AgentInfo:
     workspace = await call.workspace()
-    return workspace.agent.info(is_busy=workspace.is_busy)
+    return workspace.settings.agent_info()
 
 
 async def reload_agent(call: Call, _body: object) -> None:
     workspace = await call.workspace()
-    await workspace.reload()
+    await workspace.settings.reload()
 
 
 async def get_config(call: Call, _body: None) -> ConfigView:
     workspace = await call.workspace()
-    return view(workspace.agent.config, workspace.shared.data_dir)
+    return workspace.settings.config()
 
 
 async def get_providers(call: Call, _body: None) -> list[ProviderInfo]:
     workspace = await call.workspace()
-    return list(view(workspace.agent.config, workspace.shared.data_dir).providers.values())
+    return list(workspace.settings.config().providers.values())
 
 
 W = "/v1/workspaces/{id}"

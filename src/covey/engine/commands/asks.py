@@ -1,0 +1,49 @@
+"""What waits for an answer of a person in a workspace: permission requests and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.asks.questions import QuestionDesk
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.requests import PermissionAction, QuestionResponse
+
+
+class Asks:
+    """The two desks, as those see them who answer."""
+
+    def __init__(self, permissions: PermissionDesk, questions: QuestionDesk) -> None:
+        self._permissions = permissions
+        self._questions = questions
+
+    def waiting(self, session_id: str = "") -> list[PermissionRequest | QuestionBatchRequest]:
+        """All that waits for an answer, or what does so in one session."""
+        requests: list[PermissionRequest | QuestionBatchRequest]
+        requests = [*self._permissions.pending, *self._questions.pending]
+        return [request for request in requests if session_id in ("", request.session_id)]
+
+    def permissions(self) -> list[PermissionRequest]:
+        return self._permissions.pending
+
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+        """Answer a permission request; False: somebody else was first. Raises as `PermissionDesk.grant` does."""
+        return await self._permissions.grant(request_id, action, reason)
+
+    def skips(self) -> bool:
+        """Whether everything is approved without asking."""
+        return self._permissions.skip
+
+    async def set_skip(self, skip: bool) -> None:
+        await self._permissions.set_skip(skip)
+
+    def questions(self) -> list[QuestionBatchRequest]:
+        return self._questions.pending
+
+    def answer(self, batch_id: str, responses: Sequence[QuestionResponse]) -> bool:
+        """Answer a batch of questions; False: somebody else was first. Raises BadRequest if an answer is missing."""
+        return self._questions.answer(batch_id, responses)
+
+    def refuse(self, batch_id: str) -> bool:
+        """Answer none of a batch; False: somebody else was first."""
+        return self._questions.refuse(batch_id)

@@ -1,0 +1,69 @@
+"""The clients of a workspace: which of them keep it open, and which session each of them looks at (R17)."""
+
+from __future__ import annotations
+
+from covey.engine.session_book import SessionBook
+from covey.feed.feed import Feed
+from covey.lifecycle.claims import Claims
+from covey.protocol.errors import Conflict
+from covey.protocol.events import Presence, updated
+
+
+class Clients:
+    """The claims on one workspace. When they end is decided by `lifecycle.claims`; who looks at the clock asks here."""
+
+    def __init__(self, feed: Feed, book: SessionBook) -> None:
+        self._feed = feed
+        self._book = book
+        self._claims = Claims()
+
+    @property
+    def have_claims(self) -> bool:
+        """Whether anybody keeps the workspace open."""
+        return bool(self._claims)
+
+    def create(self, client_id: str, now: float) -> None:
+        """The client made or joined the workspace."""
+        self._claims = self._claims.create(client_id, now)
+
+    def attach(self, client_id: str) -> None:
+        """The client opened an event stream."""
+        self._claims = self._claims.attach(client_id)
+        self._announce(client_id, attached=True)
+
+    def detach(self, client_id: str, now: float) -> None:
+        """An event stream of the client ended."""
+        self._claims = self._claims.detach(client_id, now)
+        self._announce(client_id, attached=False)
+
+    def look_at(self, client_id: str, session_id: str) -> None:
+        """The client looks at this session now ('' for none)."""
+        if session_id:
+            self._book.get(session_id)
+        claims = self._claims.look_at(client_id, session_id)
+        if claims is None:
+            raise Conflict("open the event stream first: only attached clients have a current session", "not_attached")
+        self._claims = claims
+        self._announce(client_id, session_id, attached=True)
+
+    def release(self, client_id: str) -> None:
+        """The client says goodbye to this workspace; its open streams keep it until they end."""
+        self._claims = self._claims.release(client_id)
+
+    def drop(self, client_id: str) -> None:
+        """The client says goodbye for good."""
+        self._claims = self._claims.drop(client_id)
+
+    def watching(self, session_id: str) -> int:
+        """How many attached clients look at this session."""
+        return self._claims.watching(session_id)
+
+    def expire(self, now: float) -> None:
+        self._claims = self._claims.expire(now)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` next has something to do."""
+        return self._claims.next_deadline()
+
+    def _announce(self, client_id: str, session_id: str = "", *, attached: bool) -> None:
+        self._feed.announce(updated(Presence(client_id=client_id, session_id=session_id, attached=attached)))

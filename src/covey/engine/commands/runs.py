@@ -1,0 +1,226 @@
+"""The runs of a workspace, as they are asked for from outside: posting, watching and cancelling them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from covey.config.schema import ConfigError
+from covey.engine.commands import intake
+from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.commands.run_waiters import RunWaiters
+from covey.engine.lanes.dispatcher import Dispatcher, check_same_content
+from covey.engine.recorder import Batch
+from covey.engine.turns import summary
+from covey.engine.turns.turn import Turn
+from covey.lifecycle.runs import EarlyCancels
+from covey.protocol.errors import BadRequest, NotFound, QueueFull
+from covey.protocol.events import Event
+from covey.protocol.messages import Attachment
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
+from covey.store.base import PutEarlyCancel, RunExists
+
+EARLY_CANCEL_S = 60.0
+"""How long a cancel waits for a prompt that it has overtaken."""
+
+
+class Runs:
+    """Finds the lane that a command is for. What becomes of a run is decided there, by `lifecycle.runs`."""
+
+    def __init__(self, parts: WorkspaceParts, reload: Callable[[], Awaitable[None]]) -> None:
+        self._parts = parts
+        self._reload = reload
+        self._world = parts.shared.world
+        self._early = EarlyCancels()
+        self._waiters = RunWaiters(self._look_up)
+
+    # ── posting ──
+
+    async def post(self, request: PostPrompt) -> PromptReceipt:
+        """Accept a prompt (R1), or refuse it before anything is recorded."""
+        receipt = await self._post(request)
+        self._parts.shared.counts["prompts_accepted"] += 1
+        return receipt
+
+    async def _post(self, request: PostPrompt) -> PromptReceipt:
+        self._parts.check_open()
+        intake.check(request)
+        self._parts.book.get(request.session_id)
+        try:
+            if request.model:
+                self._parts.agent.choice(request.model)  # refuses one that nobody knows
+            mentioned = await intake.mentioned(request.prompt, self._parts.agent.root)
+            return await self._accept(request, request.options, mentioned)
+        except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
+            if posted := await self._posted_before(request, request.options):
+                return posted
+            raise
+
+    async def post_for_agent(self, request: PostPrompt) -> PromptReceipt:
+        """A prompt that a model wrote: it mentions no files, since that would be a way around permissions."""
+        self._parts.check_open()
+        return await self._accept(request, msgspec.structs.replace(request.options, delegate=True))
+
+    async def summarize(self, session_id: str) -> PromptReceipt:
+        """Accept a run that replaces the session's conversation by a summary of it."""
+        self._parts.check_open()
+        self._parts.book.get(session_id)
+        request = PostPrompt(session_id=session_id, prompt=summary.PROMPT, mode="own_turn")
+        return await self._accept(request, RunOptions(summarize=True))
+
+    async def _accept(
+        self, request: PostPrompt, options: RunOptions, mentioned: tuple[Attachment, ...] = ()
+    ) -> PromptReceipt:
+        parts = self._parts
+        if self._model_missing() or parts.agent.key_refused:
+            await self._reload()  # perhaps somebody has followed the advice below, or has a new key
+            if self._model_missing():
+                raise BadRequest(parts.agent.no_model, "no_model")
+        parts.check_open()  # meanwhile it may have begun to close, or the session be gone
+        parts.book.get(request.session_id)
+        dispatcher = parts.lanes.open(request.session_id)
+        row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world)
+        if self._early.covers(row.run.run_id, self._world.now()):
+            run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
+            row = msgspec.structs.replace(row, run=run)
+        try:
+            limit = parts.agent.config.limits.queue_per_session
+            mode = intake.mode_of(request, options)
+            return await dispatcher.post(row, mode=mode, limit=limit)
+        except RunExists:
+            posted = await self._posted_before(request, options)
+            assert posted is not None
+            return posted
+
+    def _model_missing(self) -> bool:
+        try:
+            return self._parts.agent.choice() is None
+        except ConfigError:
+            return False  # one is named, and cannot be built: the run fails with what is wrong, and everybody sees it
+
+    async def _posted_before(self, request: PostPrompt, options: RunOptions) -> PromptReceipt | None:
+        """The answer for a run id whose run is in the store, if the content is the same (R14); None: there is none."""
+        known = await self._parts.read(self._parts.store.run, request.run_id)
+        if known is None:
+            return None
+        check_same_content(known, intake.digest(request, options), intake.mode_of(request, options))
+        run = known.run
+        return PromptReceipt(run_id=run.run_id, session_id=run.session_id, seq=run.seq, state=run.state)
+
+    # ── cancelling, and the queue ──
+
+    async def cancel_session(self, session_id: str) -> CancelReceipt:
+        """Cancel all open runs of a session (R4)."""
+        return await self._open_lane(session_id).cancel()
+
+    async def cancel(self, run_id: str) -> CancelReceipt:
+        """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""
+        lanes = self._parts.lanes
+        if dispatcher := lanes.of_run(run_id):
+            return await dispatcher.cancel_run(run_id)
+        if await self._parts.read(self._parts.store.run, run_id):
+            return CancelReceipt(covered=(), mark=0)
+        if dispatcher := lanes.of_run(run_id):  # it was posted while we looked
+            return await dispatcher.cancel_run(run_id)
+        now = self._world.now()
+        self._early = self._early.remember(run_id, now, EARLY_CANCEL_S)
+        await self._parts.recorder.write(Batch([PutEarlyCancel(run_id, now + EARLY_CANCEL_S)]), patient=False)
+        return CancelReceipt(covered=(Covered(run_id=run_id, state_found="unknown"),), mark=0)
+
+    def queued(self, session_id: str) -> list[str]:
+        """The prompts that wait in a session."""
+        self._parts.book.get(session_id)
+        return self._parts.lanes.look(session_id).queued_prompts()
+
+    async def clear_queue(self, session_id: str) -> CancelReceipt:
+        """Drop what waits in a session, not what runs."""
+        return await self._open_lane(session_id).clear_queue()
+
+    async def edit_queued(self, session_id: str, run_id: str, prompt: str) -> Run:
+        """Change the text of a prompt that still waits."""
+        return await (await self._lane_of(session_id, run_id)).edit(run_id, prompt)
+
+    async def remove_queued(self, session_id: str, run_id: str) -> CancelReceipt:
+        """Drop one prompt that still waits."""
+        return await (await self._lane_of(session_id, run_id)).remove(run_id)
+
+    def _open_lane(self, session_id: str) -> Dispatcher:
+        """The lane of an existing session, to cancel in it."""
+        self._parts.book.get(session_id)
+        return self._parts.lanes.open(session_id)
+
+    async def _lane_of(self, session_id: str, run_id: str) -> Dispatcher:
+        """The lane of a session; NotFound for a run that was never seen in it."""
+        self._parts.book.get(session_id)
+        run = await self.get(run_id)
+        if run.session_id != session_id:
+            raise NotFound(f"run {run_id!r} is of another session, {run.session_id!r}", "run_not_found")
+        return self._parts.lanes.look(session_id)
+
+    # ── watching ──
+
+    async def get(self, run_id: str, wait_s: float = 0.0) -> Run:
+        """A run; with `wait_s`, as soon as it has ended, or as it is then."""
+        return await self._waiters.run(run_id, wait_s)
+
+    async def newest(self, session_id: str, state: str, limit: int) -> list[Run]:
+        """The newest runs first: of one session or all (''), in one state or any ('')."""
+        stored = await self._parts.read(self._parts.store.runs, session_id, state, limit)
+        now = {run.run_id: run for run in self.open_runs()}
+        return [run if run.ended else now.get(run.run_id, run) for run in stored]
+
+    def open_runs(self) -> list[Run]:
+        """Those that have not ended, with what each is doing right now."""
+        return self._parts.lanes.open_runs()
+
+    async def _look_up(self, run_id: str) -> Run:
+        """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
+        dispatcher = self._parts.lanes.of_run(run_id)
+        now = dispatcher.run(run_id) if dispatcher else None
+        if dispatcher and now and not dispatcher.is_new(run_id):
+            return now
+        row = await self._parts.read(self._parts.store.run, run_id)
+        run = row.run if row else now
+        if run:
+            return run
+        raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
+
+    # ── for agents that a run sends ──
+
+    def turn_of(self, run_id: str) -> Turn | None:
+        """The turn of an active run."""
+        return self._parts.lanes.turn_of(run_id)
+
+    def terminal(self, run_id: str) -> asyncio.Future[RunComplete]:
+        """The terminal event of a run that is yet to be posted. Whoever asks for it must `forget` it."""
+        return self._waiters.terminal(run_id)
+
+    def forget(self, run_id: str) -> None:
+        self._waiters.forget(run_id)
+
+    # ── for the workspace ──
+
+    def on_event(self, event: Event) -> None:
+        """An event was published."""
+        if isinstance(event.payload, RunComplete):
+            self._parts.shared.counts[f"runs_ended_{event.payload.outcome}"] += 1
+            self._waiters.ended(event.payload)
+
+    async def recover(self) -> None:
+        """Take up what was open when the server stopped (R15)."""
+        parts = self._parts
+        marks = {row.session.id: row.mark for row in await parts.read(parts.store.sessions)}
+        parts.lanes.recover(await parts.read(parts.store.last_run_seq), marks)
+        early = await parts.read(parts.store.early_cancels)
+        self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
+        rows = await parts.read(parts.store.open_runs)
+        for session_id in dict.fromkeys(row.run.session_id for row in rows):
+            mine = [row for row in rows if row.run.session_id == session_id]
+            active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
+            if active:
+                await asyncio.to_thread(parts.shared.end_processes, parts.turns.tool_calls.process_tag(active))
+            leftover = await parts.turns.read_run(session_id, active) if active else []
+            parts.lanes.open(session_id).recover(mine, leftover)

@@ -1,0 +1,62 @@
+"""The configuration of a workspace: what clients may see of it, and reading it again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from covey.config.schema import Config
+from covey.config.view import view
+from covey.engine.agent import Agent
+from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.lanes.lanes import Lanes
+from covey.engine.shared import Shared, load_config
+from covey.permissions.judge import Rules, Wish, session_rule
+from covey.protocol.errors import BadRequest
+from covey.protocol.requests import AgentInfo, ConfigView
+
+
+class Settings:
+    """Holds no configuration itself: the agent has it, and the permission desk has the rules made from it."""
+
+    def __init__(self, path: str, shared: Shared, agent: Agent, permissions: PermissionDesk, lanes: Lanes) -> None:
+        self._path = path
+        self._shared = shared
+        self._agent = agent
+        self._permissions = permissions
+        self._lanes = lanes
+
+    def config(self) -> ConfigView:
+        """The configuration, without secrets."""
+        return view(self._agent.config, self._shared.data_dir)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What in the files was not taken, and why."""
+        return tuple(self._agent.warnings)
+
+    def agent_info(self) -> AgentInfo:
+        """The model, and whether anything runs."""
+        return self._agent.info(is_busy=self._lanes.is_busy)
+
+    async def reload(self) -> None:
+        """Read the configuration again. Turns under way keep what they have."""
+        self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
+        self._permissions.rules = rules_of(self._agent.config, self._path)
+        if not self._lanes.is_busy:
+            await self._agent.close_retired()
+
+    async def allow_always(self, wish: Wish) -> None:
+        """Write down a rule that grants this wish from now on in this directory, and read it."""
+        from covey.config.edit import add_permission_rule  # late: seldom needed
+
+        rules = session_rule(wish, self._permissions.rules)
+        if not rules:
+            raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
+        await asyncio.to_thread(add_permission_rule, self._shared.environ, Path(self._path), "allow", rules)
+        await self.reload()
+
+
+def rules_of(config: Config, path: str) -> Rules:
+    """The rules by which tool calls are judged in a directory."""
+    permissions = config.permissions
+    return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=path)
