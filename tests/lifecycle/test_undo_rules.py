@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.lifecycle import history
 from covey.lifecycle.undo import (
     CHANGED,
     DELETED,
@@ -26,6 +25,7 @@ from covey.lifecycle.undo import (
     turns_from,
     whole_until,
 )
+from covey.protocol.endings import CallEnd
 from covey.protocol.messages import (
     Finish,
     FinishPart,
@@ -109,8 +109,8 @@ def test_the_last_summary_is_the_last_that_was_finished() -> None:
         (result(name="job_kill"), True),
         (result(name="of the future"), True),
         (result(name="edit", content="no such text", is_error=True), False),
-        (result(name="edit", content=history.CANCELLED, is_error=True), True),
-        (result(name="write", content=history.INTERRUPTED, is_error=True), True),
+        (result(name="edit", content=CallEnd.CANCELLED.words, is_error=True), True),
+        (result(name="write", content=CallEnd.INTERRUPTED.words, is_error=True), True),
         (result(name="write"), True),
     ],
 )

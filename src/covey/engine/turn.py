@@ -31,6 +31,7 @@ from covey.lifecycle.history import Conversation
 from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
+from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions, Usage
 
@@ -324,7 +325,7 @@ class Turn:
         """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
         assert self.reply is not None
         now = self._parts.world.now_s()
-        self.reply.finish("error", now, history.RETRIED_WORDS, TOO_LONG)
+        self.reply.finish(AnswerEnd.RETRIED.reason, now, AnswerEnd.RETRIED.words, TOO_LONG)
         self.speaker.write(self.reply.message(now))
         return await self._summarise(seen, overflown=True)
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from covey.lifecycle import history
+from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.messages import Message, ToolResult
 
 CHANGED = "it was changed since, by hand or by a command"
@@ -23,7 +24,6 @@ _FILE_TOOLS = frozenset({"write", "edit", "multiedit", "download"})
 _ONLY_LOOK = frozenset(
     {"view", "glob", "grep", "ls", "fetch", "todos", "question", "agent", "diagnostics", "job_output"}
 )
-_CUT_OFF = (history.CANCELLED, history.INTERRUPTED, history.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,7 @@ def may_have_more_effects(messages: Iterable[Message], steps: Iterable[FileStep]
 def _has_unknown_effects(result: ToolResult) -> bool:
     if result.name in _ONLY_LOOK:
         return False
-    failed_cleanly = result.is_error and result.content not in _CUT_OFF
-    return not (result.name in _FILE_TOOLS and failed_cleanly)
+    return not (result.name in _FILE_TOOLS and call_end(result) is CallEnd.FAILED)
 
 
 # ── files ──
