@@ -14,6 +14,7 @@ import pytest
 from covey.config.schema import ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import PermissionRequest, QuestionBatchNotification, QuestionBatchRequest
 from covey.protocol.messages import Session
@@ -32,6 +33,7 @@ class Asks(Tool[Params]):
     """A tool that calls its host as the test says."""
 
     name = "asks"
+    effect = Effect.TALKS
     params = Params
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
@@ -60,7 +62,7 @@ class Plans(Asks):
 
 class Delegates(Asks):
     name = "delegates"
-    parallel = True
+    independent = True
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, params.text))
@@ -70,7 +72,7 @@ class Together(Asks):
     """Waits until so many of its kind are under way."""
 
     name = "together"
-    parallel = True
+    independent = True
 
     def __init__(self, count: int) -> None:
         self.barrier = asyncio.Barrier(count)
@@ -297,9 +299,10 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
 
     class Look(Asks):
         name = "view"
+        effect = Effect.LOOKS
 
         def wish(self, params: Params, context: ToolContext) -> Wish:
-            return Wish("view", "read", "/etc/passwd")
+            return Wish("view", "read", "/etc/passwd", effect=self.effect)
 
         async def run(self, params: Params, context: ToolContext) -> ToolOutput:
             return ToolOutput("seen")

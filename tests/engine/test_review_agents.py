@@ -12,6 +12,7 @@ import pytest
 from covey.config.schema import Config, ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
@@ -32,7 +33,8 @@ class Delegates(Tool[Params]):
     """Sends an agent."""
 
     name = "delegates"
-    parallel = True
+    effect = Effect.TALKS
+    independent = True
     params = Params
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
@@ -50,10 +52,11 @@ class Looks(Delegates):
     """A tool that agents have too; it must be asked for."""
 
     name = "view"
-    parallel = False
+    effect = Effect.LOOKS
+    independent = False
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "/etc/hosts")
+        return Wish("view", "read", "/etc/hosts", effect=self.effect)
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput("seen")
@@ -61,7 +64,7 @@ class Looks(Delegates):
 
 class LooksFreely(Looks):
     def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "here", harmless=True)
+        return Wish("view", "read", "here", harmless=True, effect=self.effect)
 
 
 def use(engine: Engine, *tools: Tool[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.permissions.judge import Rules, Verdict, Wish, decide, explain, session_rule
+from covey.protocol.effects import Effect
 
 ALLOW, ASK, DENY = Verdict
 
@@ -246,7 +247,7 @@ def test_plan_mode_only_looks() -> None:
     assert decide(bash("ls"), rules, frozenset(), skip=False, plan=True) is ALLOW
     assert decide(bash("git log"), rules, frozenset(), skip=True, plan=True) is DENY
     assert decide(Wish("view", "read", "/project/a", harmless=True), rules, frozenset(), skip=False, plan=True) is ALLOW
-    assert decide(Wish("view", "read", "/etc/a"), rules, frozenset(), skip=False, plan=True) is ASK
+    assert decide(Wish("view", "read", "/etc/a", effect=Effect.LOOKS), rules, frozenset(), skip=False, plan=True) is ASK
     assert explain(make, rules, plan=True) == "In plan mode nothing is changed, and only looking is allowed."
 
 

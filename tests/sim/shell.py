@@ -21,6 +21,7 @@ from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelFailed, ModelRequest
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt
@@ -111,6 +112,7 @@ class SimTool(Tool[Nothing]):
     """Takes a while, and knows how many of its kind are under way."""
 
     name = "work"
+    effect = Effect.RUNS_COMMANDS
     params = Nothing
 
     def __init__(self) -> None:
@@ -121,7 +123,7 @@ class SimTool(Tool[Nothing]):
         return "Works."
 
     def wish(self, params: Nothing, context: ToolContext) -> Wish:
-        return Wish("work", "execute", "work", harmless=True)
+        return Wish(self.name, "execute", "work", harmless=True, effect=self.effect)
 
     async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
         self.running += 1

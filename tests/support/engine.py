@@ -32,6 +32,7 @@ from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelRequest
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
@@ -139,6 +140,7 @@ class Work(Tool[WorkParams]):
     """A tool that does what the test puts into `act`."""
 
     name = "work"
+    effect = Effect.RUNS_COMMANDS
     params = WorkParams
 
     def __init__(self) -> None:

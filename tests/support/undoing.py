@@ -31,6 +31,7 @@ class Undoing:
             workspace.view,
             workspace.lanes,
             workspace._check_open,
+            workspace.agent.effects,
         )
 
     def path(self, name: str) -> Path:

@@ -159,7 +159,7 @@ async def test_the_report_comes_back(context: ToolContext) -> None:
     host = Host(report="\nIn a.py.\n")
     assert (await call(Agent(), context, host, prompt="Where is it?")).content == "In a.py."
     assert host.prompts == ["Where is it?"]
-    assert Agent.parallel
+    assert Agent().parallel
     assert "without a report" in (await call(Agent(), context, Host(report=" "), prompt="Where?")).content
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools import download as download_module
 from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
 from covey.tools.download import Download, DownloadParams
@@ -239,7 +240,9 @@ async def test_a_cancel_closes_the_connection_and_leaves_no_file(
 
 def test_a_person_is_asked_about_the_url_and_the_file(tool: Download, context: ToolContext, root: Path) -> None:
     params = DownloadParams(file_path="a/../b", url="http://localhost/x#y")
-    assert tool.wish(params, context) == Wish("download", "download", f"http://localhost/x -> {root / 'b'}")
+    assert tool.wish(params, context) == Wish(
+        "download", "download", f"http://localhost/x -> {root / 'b'}", effect=Effect.CHANGES_FILES
+    )
     assert tool.describe(params, context) == f"Download http://localhost/x ({THIS_MACHINE}) to b"
     assert tool.preview(params, context) == {
         "url": "http://localhost/x", "place": THIS_MACHINE, "file_path": str(root / "b"), "timeout_s": 300

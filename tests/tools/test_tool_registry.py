@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from covey.tools.base import Tool
+from covey.permissions.judge import Rules, Verdict, decide
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext
 from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
@@ -31,6 +34,31 @@ REQUIRED = {
 }
 
 
+L, F, C, N, T = Effect.LOOKS, Effect.CHANGES_FILES, Effect.RUNS_COMMANDS, Effect.REACHES_OUT, Effect.TALKS
+EFFECTS = {
+    "bash": C, "view": L, "write": F, "edit": F, "multiedit": F, "glob": L, "grep": L, "ls": L, "fetch": N,
+    "download": F, "job_output": T, "job_kill": C, "todos": T, "question": T, "agent": T,
+}  # fmt: skip
+CALLS = {
+    "bash": {"command": "make"},
+    "view": {"file_path": "/etc/hosts"},
+    "write": {"file_path": "a", "content": "b"},
+    "edit": {"file_path": "a", "old_string": "b", "new_string": "c"},
+    "multiedit": {"file_path": "a", "edits": [{"old_string": "b", "new_string": "c"}]},
+    "glob": {"pattern": "*", "path": "/etc"},
+    "grep": {"pattern": "a", "path": "/etc"},
+    "ls": {"path": "/etc"},
+    "fetch": {"url": "http://localhost/a"},
+    "download": {"url": "http://localhost/a", "file_path": "a"},
+    "job_output": {"job_id": "job-1"},
+    "job_kill": {"job_id": "job-1"},
+    "todos": {"todos": []},
+    "question": {"questions": [{"question": "Sure?", "type": "yes_no"}]},
+    "agent": {"prompt": "Look."},
+}
+"""A call of each tool about which somebody would be asked, where there is one."""
+
+
 def all_tools() -> dict[str, Tool[Any]]:
     processes = LocalProcesses()
     return make_tools(processes, Jobs(processes, "covey-test"))
@@ -52,6 +80,39 @@ def test_some_tools_only_look() -> None:
     assert set(looking) == {"view", "glob", "grep", "ls"}
     assert all(looking[name] is tools[name] and tools[name].parallel for name in looking)
     assert set(read_only({"bash": tools["bash"], "ls": tools["ls"]})) == {"ls"}
+
+
+def test_every_tool_says_what_it_does_to_the_world() -> None:
+    assert {name: tool.effect for name, tool in all_tools().items()} == EFFECTS
+
+
+def test_what_follows_from_the_effects() -> None:
+    tools = all_tools()
+
+    def with_(has: Callable[[Tool[Any]], bool]) -> set[str]:
+        return {name for name, tool in tools.items() if has(tool)}
+
+    assert set(read_only(tools)) == {"view", "glob", "grep", "ls"}
+    looking = {"view", "glob", "grep", "ls", "fetch"}
+    assert with_(lambda tool: tool.effect.is_left_alone_by_plan) == looking
+    assert with_(lambda tool: tool.parallel) == {*looking, "agent", "job_output"}
+    nothing_left = {*looking, "todos", "question", "agent", "job_output"}
+    assert with_(lambda tool: tool.effect.leaves_nothing_to_undo) == nothing_left
+    assert with_(lambda tool: tool.effect is Effect.CHANGES_FILES) == {"write", "edit", "multiedit", "download"}
+
+
+def test_plan_mode_denies_what_may_change_something(context: ToolContext) -> None:
+    verdicts = {}
+    for name, tool in all_tools().items():
+        wish = tool.wish(tool.decode(json.dumps(CALLS[name])), context)
+        assert (wish.tool, wish.effect) == (name, tool.effect)
+        verdicts[name] = decide(wish, Rules(root=str(context.root)), frozenset(), skip=False, plan=True)
+    assert {name for name, verdict in verdicts.items() if verdict is Verdict.DENY} == {
+        "bash", "write", "edit", "multiedit", "download"
+    }  # fmt: skip
+    assert {name for name, verdict in verdicts.items() if verdict is Verdict.ASK} == {
+        "view", "glob", "grep", "ls", "fetch"
+    }  # fmt: skip
 
 
 def test_workspaces_share_nothing() -> None:

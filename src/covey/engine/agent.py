@@ -17,6 +17,7 @@ from covey.machine.names import TOKEN_VARIABLE, workspace_tag
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
 from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
+from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.git_guard import guarded
@@ -178,6 +179,10 @@ class Agent:
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
         )
+
+    def effects(self) -> dict[str, Effect]:
+        """What each tool does, by name: also of those that are not in use."""
+        return {name: tool.effect for name, tool in self.tools.items()}
 
     def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, those that only look.

@@ -96,7 +96,9 @@ class Workspace:
             read_run=lambda *of: shared.journal.read(shared.store.messages_of_run, row.id, *of),
         )
         self.lanes = Lanes(self._parts, on_quiet)
-        self.undos = Undos(row.id, row.path, shared, self._recorder, sessions, self.view, self.lanes, self._check_open)
+        self.undos = Undos(
+            row.id, row.path, shared, self._recorder, sessions, self.view, self.lanes, self._check_open, agent.effects
+        )
         feed.on_event = self._on_event
 
     # ── sessions ──

@@ -14,6 +14,7 @@ from covey.permissions.lines import Doubt, doubt, hit, spell
 from covey.permissions.rules import Rules, escape, path_allowed, path_hit
 from covey.permissions.safe_paths import Repository
 from covey.permissions.shell import Line, Unparsed, parse
+from covey.protocol.effects import Effect
 
 __all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
 
@@ -39,6 +40,8 @@ class Wish:
     """For a command: the directory it runs in, if that is not the workspace's own."""
     repository: Repository = Repository.OWN
     """For a command: which repository git would use."""
+    effect: Effect = Effect.RUNS_COMMANDS
+    """Of the tool. Who does not say it may do anything."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -57,10 +60,6 @@ class Judgement:
     """The reason in one word; `explain` has the sentence."""
     about: str = ""
     """The rule or the command it is about."""
-
-
-READING = frozenset({"read", "list", "search", "fetch"})
-"""Actions of tools that change nothing, which plan mode leaves as they are."""
 
 
 def decide(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
@@ -83,7 +82,7 @@ def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool 
     if rule := found(rules.deny):
         return Judgement(Verdict.DENY, "deny-rule", rule)
     worry = None if wish.harmless else _worry(wish, line, Rules(root=rules.root))
-    if plan and worry and wish.action not in READING:
+    if plan and worry and not wish.effect.is_left_alone_by_plan:
         return Judgement(Verdict.DENY, "plan", worry.about)
     if skip:
         return Judgement(Verdict.ALLOW, "skip")

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 
 PROMPT_LIMIT = 50_000
@@ -21,12 +22,13 @@ class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Agent(Tool[AgentParams]):
     name = "agent"
-    parallel = True
+    effect = Effect.TALKS
+    independent = True
     params = AgentParams
 
     def wish(self, params: AgentParams, context: ToolContext) -> Wish:
         # It can only do what nobody need be asked about; whatever else it tries is decided there.
-        return Wish(tool=self.name, action="delegate", subject=params.prompt, harmless=True)
+        return Wish(tool=self.name, effect=self.effect, action="delegate", subject=params.prompt, harmless=True)
 
     def describe(self, params: AgentParams, context: ToolContext) -> str:
         return " ".join(params.prompt.split())[:200]

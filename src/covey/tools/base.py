@@ -14,6 +14,7 @@ import msgspec
 
 from covey.machine.names import tag_within
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 
 
 class ToolFailed(Exception):
@@ -144,12 +145,18 @@ class Tool(Generic[P]):
     """One tool. An instance belongs to one workspace and may keep what it learned there (such as files read)."""
 
     name: ClassVar[str]
-    parallel: ClassVar[bool] = False
-    """Calls only look, or stand on their own: those of one step may run at the same time."""
+    effect: ClassVar[Effect]
+    independent: ClassVar[bool] = False
+    """Calls of one step may run at the same time even where the effect alone does not say so."""
     result_limit: ClassVar[int] = 30_000
     """Characters of a result that a model gets, some 8,000 tokens; `spill.bounded` keeps the rest to be viewed."""
     params: type[P]
     """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
+
+    @property
+    def parallel(self) -> bool:
+        """Calls of one step may run at the same time."""
+        return self.effect.is_parallel or self.independent
 
     def wish(self, params: P, context: ToolContext) -> Wish:
         """What the call is about to do, for the permission decision. Must not touch anything.

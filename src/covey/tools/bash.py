@@ -10,6 +10,7 @@ import msgspec
 
 from covey.permissions.judge import Wish
 from covey.permissions.safe_paths import Repository
+from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
@@ -56,6 +57,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Bash(Tool[BashParams]):
     name = "bash"
+    effect = Effect.RUNS_COMMANDS
     params = BashParams
     result_limit = OUTPUT_LIMIT + 2_000  # the output, which is cut here, and some lines about it
 
@@ -66,7 +68,9 @@ class Bash(Tool[BashParams]):
     def wish(self, params: BashParams, context: ToolContext) -> Wish:
         cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
         repository = repository_of(context.root) if "git" in params.command else Repository.OWN
-        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd, repository=repository)
+        return Wish(
+            tool=self.name, effect=self.effect, action="execute", subject=params.command, cwd=cwd, repository=repository
+        )
 
     def describe(self, params: BashParams, context: ToolContext) -> str:
         # The command itself, never the model's words about it: those are in the preview, beside it.

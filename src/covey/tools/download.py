@@ -14,6 +14,7 @@ import msgspec
 
 from covey.machine.replace import create_new, name_beside
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools import web
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.files import FileParams, FileReads, Version, exists, name_for, open_regular, printable
@@ -35,6 +36,7 @@ class DownloadParams(FileParams, frozen=True, forbid_unknown_fields=True):
 
 class Download(Tool[DownloadParams]):
     name = "download"
+    effect = Effect.CHANGES_FILES
     params = DownloadParams
 
     def __init__(self, reads: FileReads) -> None:
@@ -43,7 +45,7 @@ class Download(Tool[DownloadParams]):
     def wish(self, params: DownloadParams, context: ToolContext) -> Wish:
         # Both are part of it: to allow one must not allow the other.
         subject = f"{web.parse(params.url)} -> {_path(params, context)}"
-        return Wish(tool=self.name, action="download", subject=printable(subject))
+        return Wish(tool=self.name, effect=self.effect, action="download", subject=printable(subject))
 
     def describe(self, params: DownloadParams, context: ToolContext) -> str:
         name = name_for(context, _path(params, context))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools import web
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import printable
@@ -68,15 +69,15 @@ class _Page:
 
 class Fetch(Tool[FetchParams]):
     name = "fetch"
+    effect = Effect.REACHES_OUT
     params = FetchParams
-    parallel = True
     result_limit = SHOWN_LIMIT + 2_000  # the page, which is cut here, and some lines about it
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
 
     def wish(self, params: FetchParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="fetch", subject=str(web.parse(params.url)))
+        return Wish(tool=self.name, effect=self.effect, action="fetch", subject=str(web.parse(params.url)))
 
     def describe(self, params: FetchParams, context: ToolContext) -> str:
         return f"Fetch {web.described(web.parse(params.url))}"

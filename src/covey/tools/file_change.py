@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.diffs import Diff, unified
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace
@@ -38,6 +39,7 @@ class FileChange:
 class ChangesFile(Tool[P]):
     """A tool that turns the text of one file into another."""
 
+    effect = Effect.CHANGES_FILES
     verb: ClassVar[str]
 
     def __init__(self, reads: FileReads) -> None:
@@ -48,7 +50,7 @@ class ChangesFile(Tool[P]):
         raise NotImplementedError
 
     def wish(self, params: P, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="write", subject=str(resolve(context, params.file_path)))
+        return Wish(tool=self.name, effect=self.effect, action="write", subject=str(resolve(context, params.file_path)))
 
     def describe(self, params: P, context: ToolContext) -> str:
         return f"{self.verb} {name_for(context, resolve(context, params.file_path))}"

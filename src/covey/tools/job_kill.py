@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolOutput
 from covey.tools.job_output import state_of
 from covey.tools.jobs import UNREAD_LIMIT, Jobs, shown
@@ -18,6 +19,7 @@ class JobKillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class JobKill(Tool[JobKillParams]):
     name = "job_kill"
+    effect = Effect.RUNS_COMMANDS
     params = JobKillParams
     result_limit = UNREAD_LIMIT + 2_000
 
@@ -26,7 +28,7 @@ class JobKill(Tool[JobKillParams]):
 
     def wish(self, params: JobKillParams, context: ToolContext) -> Wish:
         # Nobody need be asked: whoever allowed the command did not ask for it to run for ever.
-        return Wish(tool=self.name, action="end", subject=params.job_id, harmless=True)
+        return Wish(tool=self.name, effect=self.effect, action="end", subject=params.job_id, harmless=True)
 
     async def run(self, params: JobKillParams, context: ToolContext) -> ToolOutput:
         job = self._jobs.get(context.session_id, params.job_id)

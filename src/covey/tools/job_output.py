@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolOutput
 from covey.tools.bash import exit_text
 from covey.tools.jobs import UNREAD_LIMIT, Job, Jobs, shown
@@ -24,15 +25,16 @@ class JobOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class JobOutput(Tool[JobOutputParams]):
     name = "job_output"
+    effect = Effect.TALKS
     params = JobOutputParams
-    parallel = True
+    independent = True
     result_limit = UNREAD_LIMIT + 2_000
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
 
     def wish(self, params: JobOutputParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="read", subject=params.job_id, harmless=True)
+        return Wish(tool=self.name, effect=self.effect, action="read", subject=params.job_id, harmless=True)
 
     async def run(self, params: JobOutputParams, context: ToolContext) -> ToolOutput:
         job = self._jobs.get(context.session_id, params.job_id)

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Question as Asked
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 
@@ -30,10 +31,13 @@ class QuestionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Question(Tool[QuestionParams]):
     name = "question"
+    effect = Effect.TALKS
     params = QuestionParams
 
     def wish(self, params: QuestionParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="ask", subject=params.questions[0].question, harmless=True)
+        return Wish(
+            tool=self.name, effect=self.effect, action="ask", subject=params.questions[0].question, harmless=True
+        )
 
     async def run(self, params: QuestionParams, context: ToolContext) -> ToolOutput:
         for number, question in enumerate(params.questions, 1):

@@ -25,9 +25,6 @@ from covey.tools.todos import Todos
 from covey.tools.view import View
 from covey.tools.write import Write
 
-READ_ONLY = ("view", "glob", "grep", "ls")
-"""Tools that look at the workspace and do nothing else: for plan mode and for agents that only report."""
-
 
 def make_tools(processes: Processes | None = None, jobs: Jobs | None = None) -> dict[str, Tool[Any]]:
     """Fresh tools by name. They share what the workspace's sessions have seen of its files, and nothing beyond it.
@@ -57,5 +54,5 @@ def make_tools(processes: Processes | None = None, jobs: Jobs | None = None) -> 
 
 
 def read_only(tools: Mapping[str, Tool[Any]]) -> dict[str, Tool[Any]]:
-    """Those of them that change nothing, run nothing and ask nobody: the same instances, not copies."""
-    return {name: tool for name, tool in tools.items() if name in READ_ONLY}
+    """Those of them that change nothing, run nothing and ask nobody: for plans, and for agents that only report."""
+    return {name: tool for name, tool in tools.items() if tool.effect.is_for_reading_agents}

@@ -13,6 +13,7 @@ import msgspec
 
 from covey.permissions.judge import Wish
 from covey.permissions.rules import path_hit
+from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, is_inside, resolve
 from covey.tools.files import may_look, name_for, printable
 from covey.tools.processes import Processes
@@ -60,7 +61,7 @@ P = TypeVar("P", bound=msgspec.Struct)
 class Looks(Tool[P]):
     """A tool that looks at a tree, and changes nothing."""
 
-    parallel = True
+    effect = Effect.LOOKS
     action: ClassVar[str]
 
     def __init__(self, processes: Processes) -> None:
@@ -72,7 +73,9 @@ class Looks(Tool[P]):
 
     def wish(self, params: P, context: ToolContext) -> Wish:
         path = self.place(params, context)
-        return Wish(tool=self.name, action=self.action, subject=str(path), harmless=may_look(context, path))
+        return Wish(
+            tool=self.name, effect=self.effect, action=self.action, subject=str(path), harmless=may_look(context, path)
+        )
 
     def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
         return {**super().preview(params, context), "path": printable(str(self.place(params, context)))}

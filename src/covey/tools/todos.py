@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput
 
 TODOS_LIMIT = 100
@@ -25,10 +26,13 @@ class TodosParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Todos(Tool[TodosParams]):
     name = "todos"
+    effect = Effect.TALKS
     params = TodosParams
 
     def wish(self, params: TodosParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="note", subject="the list of things to do", harmless=True)
+        return Wish(
+            tool=self.name, effect=self.effect, action="note", subject="the list of things to do", harmless=True
+        )
 
     async def run(self, params: TodosParams, context: ToolContext) -> ToolOutput:
         for number, todo in enumerate(params.todos, 1):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, resolve
 from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
 from covey.tools.threads import in_thread
@@ -33,7 +34,7 @@ class ViewParams(FileParams, frozen=True, forbid_unknown_fields=True):
 
 class View(Tool[ViewParams]):
     name = "view"
-    parallel = True
+    effect = Effect.LOOKS
     result_limit = 2 * PAGE_BYTES
     """A page is bounded already, and says how to go on: it is never cut again."""
     params = ViewParams
@@ -43,7 +44,9 @@ class View(Tool[ViewParams]):
 
     def wish(self, params: ViewParams, context: ToolContext) -> Wish:
         path = resolve(context, params.file_path)
-        return Wish(tool=self.name, action="read", subject=str(path), harmless=may_look(context, path))
+        return Wish(
+            tool=self.name, effect=self.effect, action="read", subject=str(path), harmless=may_look(context, path)
+        )
 
     def describe(self, params: ViewParams, context: ToolContext) -> str:
         return f"Read {name_for(context, resolve(context, params.file_path))}"
