@@ -19,8 +19,9 @@ from covey.protocol.errors import BadRequest
 from covey.protocol.events import PermissionRequest, QuestionBatchNotification, QuestionBatchRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt, QuestionResponse
-from covey.tools.base import Choice, Question, Todo, Tool, ToolContext, ToolOutput
+from covey.tools.base import Choice, Question, Todo, ToolContext, ToolOutput
 from tests.support.engine import Engine, Gate, call, config, running, within
+from tests.support.tools import FakeTool
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ class Params(msgspec.Struct):
     text: str = ""
 
 
-class Asks(Tool[Params]):
+class Asks(FakeTool[Params]):
     """A tool that calls its host as the test says."""
 
     name = "asks"
@@ -38,10 +39,6 @@ class Asks(Tool[Params]):
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
         return Wish("asks", "ask", params.text, harmless=True)
-
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Asks."
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         questions = [
@@ -87,8 +84,8 @@ class Together(Asks):
         return ToolOutput(f"result of {params.text}")
 
 
-def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace.agent.tools.update({tool.name: tool for tool in tools})
+def use(engine: Engine, *tools: FakeTool[Any]) -> None:
+    engine.workspace.agent.tools.update({tool.name: tool.value for tool in tools})
 
 
 def results(engine: Engine) -> list[str]:
@@ -302,7 +299,7 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
         effect = Effect.LOOKS
 
         def wish(self, params: Params, context: ToolContext) -> Wish:
-            return Wish("view", "read", "/etc/passwd", effect=self.effect)
+            return Wish("view", "read", "/etc/passwd")
 
         async def run(self, params: Params, context: ToolContext) -> ToolOutput:
             return ToolOutput("seen")

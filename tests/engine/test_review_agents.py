@@ -18,9 +18,10 @@ from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, RunComplete
 from covey.store.base import Change, DropSession, PutWorkspace, WorkspaceRow
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.base import ToolContext, ToolOutput
 from tests.support.disk import Disk
 from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
+from tests.support.tools import FakeTool
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ class Params(msgspec.Struct):
     text: str = ""
 
 
-class Delegates(Tool[Params]):
+class Delegates(FakeTool[Params]):
     """Sends an agent."""
 
     name = "delegates"
@@ -39,10 +40,6 @@ class Delegates(Tool[Params]):
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
         return Wish(self.name, "delegate", params.text, harmless=True)
-
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Sends an agent."
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, params.text))
@@ -56,7 +53,7 @@ class Looks(Delegates):
     independent = False
 
     def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "/etc/hosts", effect=self.effect)
+        return Wish("view", "read", "/etc/hosts")
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput("seen")
@@ -64,11 +61,11 @@ class Looks(Delegates):
 
 class LooksFreely(Looks):
     def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "here", harmless=True, effect=self.effect)
+        return Wish("view", "read", "here", harmless=True)
 
 
-def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace.agent.tools.update({tool.name: tool for tool in tools})
+def use(engine: Engine, *tools: FakeTool[Any]) -> None:
+    engine.workspace.agent.tools.update({tool.name: tool.value for tool in tools})
 
 
 def priced(*models: str, price: float = 1.0) -> Config:

@@ -27,10 +27,11 @@ from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt
 from covey.store.base import PutWorkspace, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.base import ToolContext, ToolOutput
 from tests.support.engine import look_around, record_of
 from tests.support.memory_store import MemoryStore
 from tests.support.oracle import Record, judge
+from tests.support.tools import FakeTool
 
 ROW = WorkspaceRow("w", "/project", 7, 1)
 CONFIG = Config(
@@ -108,7 +109,7 @@ class Nothing(msgspec.Struct):
     pass
 
 
-class SimTool(Tool[Nothing]):
+class SimTool(FakeTool[Nothing]):
     """Takes a while, and knows how many of its kind are under way."""
 
     name = "work"
@@ -118,12 +119,8 @@ class SimTool(Tool[Nothing]):
     def __init__(self) -> None:
         self.running = 0
 
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Works."
-
     def wish(self, params: Nothing, context: ToolContext) -> Wish:
-        return Wish(self.name, "execute", "work", harmless=True, effect=self.effect)
+        return Wish(self.name, "execute", "work", harmless=True)
 
     async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
         self.running += 1
@@ -165,7 +162,7 @@ class Shell:
             self.store._write("w", PutWorkspace(ROW))
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
         self.workspace.agent._clients["sim"] = self.model
-        self.workspace.agent.tools = {"work": self.tool}
+        self.workspace.agent.tools = {"work": self.tool.value}
         self.workspace.agent.look_around = look_around
         return self.workspace
 

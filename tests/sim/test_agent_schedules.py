@@ -146,7 +146,7 @@ class AgentShell(Shell):
         choice = msgspec.structs.replace(SETTINGS.models, small="sim/small" if self.small else "")
         agent.config = msgspec.structs.replace(SETTINGS, models=choice)
         self.tools = {tool.name: tool for tool in (self.tool, Look(), Ask(), Send())}
-        agent.tools = dict(self.tools)
+        agent.tools = {name: tool.value for name, tool in self.tools.items()}
         return workspace
 
     async def disturb(self, doing: Callable[[], Awaitable[Any]]) -> None:

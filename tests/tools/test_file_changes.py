@@ -15,10 +15,10 @@ import pytest
 
 from covey.tools import files
 from covey.tools.base import NoHost, ToolContext, ToolFailed, ToolOutput
-from covey.tools.edit import Edit, EditParams
+from covey.tools.edit import EditParams, edit_tool
 from covey.tools.files import FileReads, Version
-from covey.tools.view import View, ViewParams
-from covey.tools.write import Write, WriteParams
+from covey.tools.view import ViewParams, view_tool
+from covey.tools.write import WriteParams, write_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, context: ToolContext) -> None:
         reads = FileReads()
         self.context = context
-        self.view_tool, self.write_tool, self.edit_tool = View(reads), Write(reads), Edit(reads)
+        self.view_tool, self.write_tool, self.edit_tool = view_tool(reads), write_tool(reads), edit_tool(reads)
 
     async def view(self, path: str) -> str:
         return (await self.view_tool.run(ViewParams(file_path=path), self.context)).content

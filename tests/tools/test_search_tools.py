@@ -16,9 +16,9 @@ import pytest
 
 from covey.tools import search
 from covey.tools.base import Tool, ToolContext, ToolFailed
-from covey.tools.glob import Glob, GlobParams
-from covey.tools.grep import Grep, ripgrep
-from covey.tools.ls import Ls, LsParams
+from covey.tools.glob import GlobParams, glob_tool
+from covey.tools.grep import grep_tool, ripgrep
+from covey.tools.ls import LsParams, ls_tool
 from covey.tools.processes import LocalProcesses
 from tests.support.machine import carriers, until
 
@@ -34,7 +34,8 @@ class Desk:
     def __init__(self, context: ToolContext) -> None:
         processes = LocalProcesses()
         self.context = context
-        self.tools: dict[str, Tool[Any]] = {"glob": Glob(processes), "grep": Grep(processes), "ls": Ls(processes)}
+        tools: list[Tool[Any]] = [glob_tool(processes), grep_tool(processes), ls_tool(processes)]
+        self.tools = {tool.name: tool for tool in tools}
 
     async def call(self, tool: str, **params: Any) -> str:
         used = self.tools[tool]
@@ -376,7 +377,6 @@ def test_where_somebody_is_asked(desk: Desk, root: Path, tmp_path: Path) -> None
 async def test_calls_run_side_by_side(desk: Desk, root: Path) -> None:
     plant(root, {"a.py": "word"})
     calls = [desk.call("grep", pattern="word"), desk.glob("*.py"), desk.call("ls")]
-    assert all(tool.parallel for tool in desk.tools.values())
     found, names, tree = await asyncio.gather(*calls)
     assert (names, tree) == (["a.py"], "./\n  a.py") and "1: word" in found
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, decide
+from covey.permissions.judge import Rules, Verdict, Wish, decide
 from covey.protocol.effects import Effect
-from covey.tools.base import Tool, ToolContext
+from covey.tools.base import RESULT_LIMIT, Tool, ToolContext, ToolOutput
 from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
+
+pytestmark = pytest.mark.anyio
 
 REQUIRED = {
     "bash": {"command"},
@@ -124,7 +126,7 @@ def test_workspaces_share_nothing() -> None:
 def test_a_model_can_read_what_a_tool_does_and_takes(name: str) -> None:
     tool = all_tools()[name]
     assert len(tool.description()) > 100
-    schema = tool.schema()
+    schema = tool.schema
     assert schema["type"] == "object"
     assert set(schema["required"]) == REQUIRED[name]
     assert all(field["description"] for field in schema["properties"].values())
@@ -132,7 +134,35 @@ def test_a_model_can_read_what_a_tool_does_and_takes(name: str) -> None:
 
 
 def test_a_schema_holds_what_it_is_made_of() -> None:
-    schema = make_tools()["question"].schema()["properties"]["questions"]["items"]
+    schema = make_tools()["question"].schema["properties"]["questions"]["items"]
     assert set(schema["properties"]) == {"question", "type", "description", "choices"}
     assert schema["properties"]["type"]["type"] == "string"
     assert set(schema["properties"]["choices"]["items"]["properties"]) == {"label", "description"}
+
+
+# ── a tool from elsewhere ──
+
+
+async def test_a_tool_can_be_made_of_a_schema_that_came_over_the_wire(context: ToolContext) -> None:
+    """As an extension will: without a struct, and without a class of its own."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+    async def run(params: dict[str, Any], context: ToolContext) -> ToolOutput:
+        return ToolOutput(f"Rain in {params['city']}.")
+
+    tool: Tool[dict[str, Any]] = Tool(
+        name="weather",
+        effect=Effect.REACHES_OUT,
+        description=lambda: "The weather of a city.",
+        schema=schema,
+        decode=json.loads,
+        wish=lambda params, context: Wish("weather", "call", params["city"]),
+        describe=lambda params, context: f"Ask for the weather of {params['city']}",
+        run=run,
+    )
+    params = tool.decode('{"city": "Rome"}')
+    assert (await tool.run(params, context)).content == "Rain in Rome."
+    assert tool.preview(params, context) == {"city": "Rome"}
+    assert (tool.parallel, tool.result_limit) == (True, RESULT_LIMIT)
+    unsaid = tool.wish(params, context)
+    assert decide(unsaid, Rules(), frozenset(), skip=True, plan=True) is Verdict.DENY, "it does not say what it does"

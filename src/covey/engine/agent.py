@@ -201,7 +201,7 @@ class Agent:
         tools = self.tools_for(plan=plan, delegate=delegate)
         for name, tool in tools.items():
             if name not in self._specs:
-                self._specs[name] = ToolSpec(name, tool.description(), tool.schema())
+                self._specs[name] = ToolSpec(name, tool.description(), tool.schema)
         return [self._specs[name] for name in tools]
 
     async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:

@@ -21,7 +21,7 @@ from covey.permissions.judge import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
-from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import RESULT_LIMIT, FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
@@ -101,7 +101,7 @@ class ToolCalls:
 
     async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
         tool = self._agent.tools.get(name)
-        limit = tool.result_limit if tool else Tool.result_limit
+        limit = tool.result_limit if tool else RESULT_LIMIT
         return content if len(content) <= limit else await in_thread(lambda: bounded(content, context, limit))
 
     def _context(self, call: ToolCall, run: Run, *, sees: bool) -> ToolContext:
