@@ -13,7 +13,7 @@ import pytest
 
 from covey.config.schema import ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import PermissionRequest, QuestionBatchNotification, QuestionBatchRequest
@@ -37,8 +37,8 @@ class Asks(FakeTool[Params]):
     effect = Effect.TALKS
     params = Params
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("asks", "ask", params.text, harmless=True)
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("asks", "ask", params.text, harmless=True)
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         questions = [
@@ -298,8 +298,8 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
         name = "view"
         effect = Effect.LOOKS
 
-        def wish(self, params: Params, context: ToolContext) -> Wish:
-            return Wish("view", "read", "/etc/passwd")
+        def intent(self, params: Params, context: ToolContext) -> Intent:
+            return Intent("view", "read", "/etc/passwd")
 
         async def run(self, params: Params, context: ToolContext) -> ToolOutput:
             return ToolOutput("seen")

@@ -11,7 +11,7 @@ import pytest
 
 from covey.config.schema import Config, ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import Session
@@ -38,8 +38,8 @@ class Delegates(FakeTool[Params]):
     independent = True
     params = Params
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish(self.name, "delegate", params.text, harmless=True)
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent(self.name, "delegate", params.text, harmless=True)
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, params.text))
@@ -52,16 +52,16 @@ class Looks(Delegates):
     effect = Effect.LOOKS
     independent = False
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "/etc/hosts")
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("view", "read", "/etc/hosts")
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput("seen")
 
 
 class LooksFreely(Looks):
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "here", harmless=True)
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("view", "read", "here", harmless=True)
 
 
 def use(engine: Engine, *tools: FakeTool[Any]) -> None:
@@ -89,8 +89,8 @@ def states(store: Disk, session_id: str) -> set[str]:
     return {row.run.state for row in store.open_runs("w") if row.run.session_id == session_id}
 
 
-async def post(engine: Engine, **wishes: Any) -> PromptReceipt:
-    request = PostPrompt(session_id=engine.session_id, prompt="find it", run_id="a", **wishes)
+async def post(engine: Engine, **options: Any) -> PromptReceipt:
+    request = PostPrompt(session_id=engine.session_id, prompt="find it", run_id="a", **options)
     return await within(engine.workspace.post_prompt(request))
 
 
@@ -186,7 +186,7 @@ async def test_what_a_cancelled_agent_has_cost_counts_and_is_not_kept_for_ever(t
 
 
 async def test_an_agent_is_not_shown_a_file_that_a_rule_denies(tmp_path: Path) -> None:
-    """Only people mention files: what a model writes is no wish of theirs."""
+    """Only people mention files: what a model writes is not their request."""
     (tmp_path / "secret.txt").write_text("the secret word")
     store = Disk()
     store._write("w", PutWorkspace(WorkspaceRow("w", str(tmp_path), 7, 1)))

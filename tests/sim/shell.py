@@ -20,7 +20,7 @@ from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelFailed, ModelRequest
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
@@ -119,8 +119,8 @@ class SimTool(FakeTool[Nothing]):
     def __init__(self) -> None:
         self.running = 0
 
-    def wish(self, params: Nothing, context: ToolContext) -> Wish:
-        return Wish(self.name, "execute", "work", harmless=True)
+    def intent(self, params: Nothing, context: ToolContext) -> Intent:
+        return Intent(self.name, "execute", "work", harmless=True)
 
     async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
         self.running += 1

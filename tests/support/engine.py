@@ -31,7 +31,7 @@ from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelRequest
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
@@ -152,8 +152,8 @@ class Work(FakeTool[WorkParams]):
     async def _work(self) -> ToolOutput:
         return ToolOutput("worked")
 
-    def wish(self, params: WorkParams, context: ToolContext) -> Wish:
-        return Wish("work", "execute", params.subject, harmless=self.harmless)
+    def intent(self, params: WorkParams, context: ToolContext) -> Intent:
+        return Intent("work", "execute", params.subject, harmless=self.harmless)
 
     async def run(self, params: WorkParams, context: ToolContext) -> ToolOutput:
         self.calls.append(params.subject)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolOutput, built_in, parameters
 
@@ -22,7 +22,7 @@ class FakeTool(Generic[P]):
     independent: ClassVar[bool] = False
     params: type[P]
 
-    def wish(self, params: P, context: ToolContext) -> Wish:
+    def intent(self, params: P, context: ToolContext) -> Intent:
         raise NotImplementedError
 
     def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class FakeTool(Generic[P]):
             self.name,
             self.effect,
             self.params,
-            wish=self.wish,
+            intent=self.intent,
             preview=lambda params, context: self.preview(params, context),
             run=self.run,
             independent=self.independent,

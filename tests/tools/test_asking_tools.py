@@ -42,7 +42,7 @@ class Host(NoHost):
 
 async def call(tool: Tool[Any], context: ToolContext, host: Host, **params: Any) -> ToolOutput:
     decoded = tool.decode(json.dumps(params))
-    assert tool.wish(decoded, context).harmless
+    assert tool.intent(decoded, context).harmless
     return await tool.run(decoded, replace(context, host=host))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.tools.base import ToolContext, ToolFailed
 from covey.tools.bash import BashParams, bash_tool
 from covey.tools.output import Output
@@ -116,7 +116,7 @@ async def test_an_empty_command_is_refused(context: ToolContext) -> None:
 def test_a_person_is_asked_about_the_command_not_about_what_the_model_says_of_it(context: ToolContext) -> None:
     bash = bash_tool(FakeProcesses())
     params = BashParams(command="rm -rf \\\n  build", description="List files", working_dir="sub")
-    assert bash.wish(params, context) == Wish("bash", "execute", params.command, cwd=str(context.root / "sub"))
+    assert bash.intent(params, context) == Intent("bash", "execute", params.command, cwd=str(context.root / "sub"))
     assert bash.describe(params, context) == "rm -rf \\ build (in sub)"
     assert bash.preview(params, context)["command"] == params.command
 
@@ -177,6 +177,6 @@ async def test_an_output_that_can_be_shown_leaves_no_file(context: ToolContext, 
 async def test_a_command_in_the_background_is_told_to_whoever_is_asked(context: ToolContext) -> None:
     bash, params = bash_tool(FakeProcesses()), BashParams(command="make watch", background=True)
     assert bash.describe(params, context) == "make watch (left running in the background)"
-    assert bash.wish(params, context) == Wish("bash", "execute", "make watch", harmless=False)
+    assert bash.intent(params, context) == Intent("bash", "execute", "make watch", harmless=False)
     with pytest.raises(ToolFailed, match="no background jobs here"):
         await bash.run(params, context)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools import download as download_module
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
@@ -140,7 +140,7 @@ async def test_nothing_is_written_outside_the_workspace(
 ) -> None:
     (root / "link").symlink_to(tmp_path)
     params = wanted(server, file_path)
-    for ask in (tool.wish, tool.describe, tool.preview):
+    for ask in (tool.intent, tool.describe, tool.preview):
         with pytest.raises(ToolFailed, match="not a file inside the workspace"):
             ask(params, context)
     with pytest.raises(ToolFailed, match="not a file inside the workspace"):
@@ -244,7 +244,7 @@ def test_a_person_is_asked_about_the_url_and_the_file(
     tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     params = DownloadParams(file_path="a/../b", url="http://localhost/x#y")
-    assert tool.wish(params, context) == Wish(
+    assert tool.intent(params, context) == Intent(
         "download", "download", f"http://localhost/x -> {root / 'b'}", effect=Effect.CHANGES_FILES
     )
     assert tool.describe(params, context) == f"Download http://localhost/x ({THIS_MACHINE}) to b"

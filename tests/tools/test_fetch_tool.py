@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools import fetch as fetch_module
 from covey.tools import html
@@ -288,13 +288,15 @@ async def test_a_page_that_cannot_be_converted_is_told(
 def test_a_person_is_asked_about_the_url_and_where_it_leads(context: ToolContext) -> None:
     fetch = fetch_tool(LocalProcesses())
     params = FetchParams(url="HTTP://127.0.0.1:8000/a#b")
-    assert fetch.wish(params, context) == Wish("fetch", "fetch", "http://127.0.0.1:8000/a", effect=Effect.REACHES_OUT)
+    assert fetch.intent(params, context) == Intent(
+        "fetch", "fetch", "http://127.0.0.1:8000/a", effect=Effect.REACHES_OUT
+    )
     assert fetch.describe(params, context) == f"Fetch http://127.0.0.1:8000/a ({THIS_MACHINE})"
     assert fetch.preview(params, context) == {
         "url": "http://127.0.0.1:8000/a", "place": THIS_MACHINE, "format": "markdown", "timeout_s": 30
     }  # fmt: skip
     with pytest.raises(ToolFailed, match="http:// or https://"):
-        fetch.wish(FetchParams(url="file:///etc/passwd"), context)
+        fetch.intent(FetchParams(url="file:///etc/passwd"), context)
 
 
 def test_a_model_can_read_what_it_does_and_takes() -> None:

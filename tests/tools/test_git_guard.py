@@ -49,8 +49,8 @@ def bare_repository(directory: Path) -> Path:
 
 
 def judged_git_status(context: ToolContext, root: Path) -> Judgement:
-    wish = bash_tool(LocalProcesses()).wish(BashParams(command="git status"), replace(context, root=root))
-    found = judge(wish, Rules(root=str(root)), frozenset(), skip=False)
+    intent = bash_tool(LocalProcesses()).intent(BashParams(command="git status"), replace(context, root=root))
+    found = judge(intent, Rules(root=str(root)), frozenset(), skip=False)
     return Judgement(found.verdict, found.tag)
 
 

@@ -193,8 +193,8 @@ async def test_what_cannot_start_leaves_no_job(desk: Desk) -> None:
 def test_nobody_is_asked_about_looking_and_ending(context: ToolContext, tag: str) -> None:
     jobs = Jobs(LocalProcesses(), tag)
     look, end = JobOutputParams(job_id="job-1"), JobKillParams(job_id="job-1")
-    assert job_output_tool(jobs).wish(look, context).harmless
-    assert job_kill_tool(jobs).wish(end, context).harmless
+    assert job_output_tool(jobs).intent(look, context).harmless
+    assert job_kill_tool(jobs).intent(end, context).harmless
 
 
 @pytest.mark.parametrize("make", [job_output_tool, job_kill_tool])

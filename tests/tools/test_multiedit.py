@@ -78,8 +78,8 @@ async def test_the_preview_is_one_diff_and_changes_nothing(reads: FileReads, con
     edits = [{"old_string": "one", "new_string": "1"}, {"old_string": "two", "new_string": "2"}]
     params = tool.decode(json.dumps({"file_path": "a", "edits": edits}))
     assert tool.preview(params, context)["diff"] == "--- a\n+++ a\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n"
-    wish = tool.wish(params, context)
-    assert (wish.tool, wish.action, wish.subject, wish.harmless) == ("multiedit", "write", str(path), False)
+    intent = tool.intent(params, context)
+    assert (intent.tool, intent.action, intent.subject, intent.harmless) == ("multiedit", "write", str(path), False)
     assert path.read_text() == "one\ntwo\n"
 
 

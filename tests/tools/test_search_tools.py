@@ -126,15 +126,15 @@ async def test_a_pattern_with_braces_that_go_up_finds_nothing_outside(desk: Desk
         ("~/*", "", "~", False),
     ],
 )
-def test_the_wish_is_about_where_a_pattern_begins(
+def test_the_intent_is_about_where_a_pattern_begins(
     desk: Desk, root: Path, pattern: str, path: str, subject: str, inside: bool
 ) -> None:
     (root / "out").symlink_to("/etc")
     params = GlobParams(pattern=pattern, path=path)
-    wish = desk.tools["glob"].wish(params, desk.context)
-    assert (wish.tool, wish.action, wish.harmless) == ("glob", "list", inside)
-    assert wish.subject == str((root / Path(subject).expanduser()).resolve())
-    assert desk.tools["glob"].preview(params, desk.context)["path"] == wish.subject
+    intent = desk.tools["glob"].intent(params, desk.context)
+    assert (intent.tool, intent.action, intent.harmless) == ("glob", "list", inside)
+    assert intent.subject == str((root / Path(subject).expanduser()).resolve())
+    assert desk.tools["glob"].preview(params, desk.context)["path"] == intent.subject
 
 
 # ── grep ──
@@ -364,11 +364,11 @@ async def test_directories_that_are_none(desk: Desk, root: Path) -> None:
 def test_where_somebody_is_asked(desk: Desk, root: Path, tmp_path: Path) -> None:
     for path, inside in {"": True, "sub": True, "..": False, "/etc": False}.items():
         params = LsParams(path=path)
-        assert desk.tools["ls"].wish(params, desk.context).harmless is inside
+        assert desk.tools["ls"].intent(params, desk.context).harmless is inside
         described = desk.tools["ls"].describe(params, desk.context)
         assert ("(outside the workspace)" in described) is not inside
     spilled = replace(desk.context, spill_dir=tmp_path / "spilled")
-    assert desk.tools["ls"].wish(LsParams(path=str(tmp_path / "spilled/x")), spilled).harmless
+    assert desk.tools["ls"].intent(LsParams(path=str(tmp_path / "spilled/x")), spilled).harmless
 
 
 # ── the process ──

@@ -104,8 +104,8 @@ async def test_what_was_spilled_may_be_viewed_without_asking(spilling: ToolConte
     (path,) = kept(spilling)
     view = view_tool(FileReads())
     params = ViewParams(file_path=str(path), offset=900)
-    assert view.wish(params, spilling).harmless
-    assert not view.wish(ViewParams(file_path=f"{path}/../../x"), spilling).harmless
+    assert view.intent(params, spilling).harmless
+    assert not view.intent(ViewParams(file_path=f"{path}/../../x"), spilling).harmless
     content = (await view.run(params, spilling)).content
     assert content.startswith("   900\tline 899\n")
     assert bounded(content, spilling, view.result_limit) == content
@@ -115,4 +115,4 @@ def test_a_link_out_of_the_spilled_results_is_asked_about(spilling: ToolContext)
     bounded(LONG, spilling, 100)
     (path,) = kept(spilling)
     path.with_name("link").symlink_to("/etc/passwd")
-    assert not view_tool(FileReads()).wish(ViewParams(file_path=str(path.with_name("link"))), spilling).harmless
+    assert not view_tool(FileReads()).intent(ViewParams(file_path=str(path.with_name("link"))), spilling).harmless

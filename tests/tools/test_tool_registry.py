@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide
+from covey.permissions.judge import Intent, Rules, Verdict, decide
 from covey.protocol.effects import Effect
 from covey.tools.base import RESULT_LIMIT, Tool, ToolContext, ToolOutput
 from covey.tools.jobs import Jobs
@@ -106,9 +106,9 @@ def test_what_follows_from_the_effects() -> None:
 def test_plan_mode_denies_what_may_change_something(context: ToolContext) -> None:
     verdicts = {}
     for name, tool in all_tools().items():
-        wish = tool.wish(tool.decode(json.dumps(CALLS[name])), context)
-        assert (wish.tool, wish.effect) == (name, tool.effect)
-        verdicts[name] = decide(wish, Rules(root=str(context.root)), frozenset(), skip=False, plan=True)
+        intent = tool.intent(tool.decode(json.dumps(CALLS[name])), context)
+        assert (intent.tool, intent.effect) == (name, tool.effect)
+        verdicts[name] = decide(intent, Rules(root=str(context.root)), frozenset(), skip=False, plan=True)
     assert {name for name, verdict in verdicts.items() if verdict is Verdict.DENY} == {
         "bash", "write", "edit", "multiedit", "download"
     }  # fmt: skip
@@ -156,7 +156,7 @@ async def test_a_tool_can_be_made_of_a_schema_that_came_over_the_wire(context: T
         description=lambda: "The weather of a city.",
         schema=schema,
         decode=json.loads,
-        wish=lambda params, context: Wish("weather", "call", params["city"]),
+        intent=lambda params, context: Intent("weather", "call", params["city"]),
         describe=lambda params, context: f"Ask for the weather of {params['city']}",
         run=run,
     )
@@ -164,5 +164,5 @@ async def test_a_tool_can_be_made_of_a_schema_that_came_over_the_wire(context: T
     assert (await tool.run(params, context)).content == "Rain in Rome."
     assert tool.preview(params, context) == {"city": "Rome"}
     assert (tool.parallel, tool.result_limit) == (True, RESULT_LIMIT)
-    unsaid = tool.wish(params, context)
+    unsaid = tool.intent(params, context)
     assert decide(unsaid, Rules(), frozenset(), skip=True, plan=True) is Verdict.DENY, "it does not say what it does"

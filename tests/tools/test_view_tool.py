@@ -117,7 +117,7 @@ async def test_only_regular_files_are_opened(
 async def test_a_path_that_leads_nowhere(view: Tool[ViewParams], context: ToolContext, root: Path, path: str) -> None:
     (root / "loop").symlink_to("loop")
     with pytest.raises(ToolFailed):
-        view.wish(ViewParams(file_path=path), context)
+        view.intent(ViewParams(file_path=path), context)
     with pytest.raises(ToolFailed):
         await shown(view, context, path)
 
@@ -158,18 +158,18 @@ def test_inside_the_workspace_nobody_is_asked(
     (root / "outward").symlink_to("/etc/passwd")
     (root / "outward-directory").symlink_to("/etc")
     params = ViewParams(file_path=path)
-    wish = view.wish(params, context)
-    assert (wish.tool, wish.action, wish.harmless) == ("view", "read", inside)
-    assert Path(wish.subject) == (root / Path(path).expanduser()).resolve()
+    intent = view.intent(params, context)
+    assert (intent.tool, intent.action, intent.harmless) == ("view", "read", inside)
+    assert Path(intent.subject) == (root / Path(path).expanduser()).resolve()
     assert ("(outside the workspace)" in view.describe(params, context)) is not inside
-    assert view.preview(params, context)["file_path"] == wish.subject
+    assert view.preview(params, context)["file_path"] == intent.subject
 
 
 def test_a_neighbour_whose_name_begins_alike_is_outside(
     view: Tool[ViewParams], context: ToolContext, root: Path
 ) -> None:
     neighbour = root.with_name(root.name + "-2") / "a"
-    assert not view.wish(ViewParams(file_path=str(neighbour)), context).harmless
+    assert not view.intent(ViewParams(file_path=str(neighbour)), context).harmless
 
 
 # ── pictures ──

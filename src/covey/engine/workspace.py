@@ -28,7 +28,7 @@ from covey.engine.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.lifecycle.runs import EarlyCancels
-from covey.permissions.judge import Rules, Wish, session_rule
+from covey.permissions.judge import Intent, Rules, session_rule
 from covey.protocol.errors import BadRequest, Conflict, NotFound, QueueFull
 from covey.protocol.events import Event, Presence, created, deleted, updated
 from covey.protocol.messages import Attachment, Message, Session
@@ -324,11 +324,11 @@ class Workspace:
         permissions = self.agent.config.permissions
         return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=self.path)
 
-    async def _allow_always(self, wish: Wish) -> None:
-        """Write down a rule that grants this wish from now on in this directory, and read it."""
+    async def _allow_always(self, intent: Intent) -> None:
+        """Write down a rule that grants this intent from now on in this directory, and read it."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
-        rules = session_rule(wish, self.permissions.rules)
+        rules = session_rule(intent, self.permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
         await asyncio.to_thread(add_permission_rule, self.shared.environ, Path(self.path), "allow", rules)

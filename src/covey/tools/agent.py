@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
@@ -21,12 +21,12 @@ class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def agent_tool() -> Tool[AgentParams]:
-    return built_in("agent", Effect.TALKS, AgentParams, wish=_wish, describe=_described, run=_run, independent=True)
+    return built_in("agent", Effect.TALKS, AgentParams, intent=_intent, describe=_described, run=_run, independent=True)
 
 
-def _wish(params: AgentParams, context: ToolContext) -> Wish:
+def _intent(params: AgentParams, context: ToolContext) -> Intent:
     # It can only do what nobody need be asked about; whatever else it tries is decided there.
-    return Wish("agent", "delegate", params.prompt, harmless=True)
+    return Intent("agent", "delegate", params.prompt, harmless=True)
 
 
 def _described(params: AgentParams, context: ToolContext) -> str:

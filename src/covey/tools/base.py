@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from covey.machine.names import tag_within
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 
 
@@ -167,7 +167,7 @@ class Tool(Generic[P]):
     """The JSON Schema of the parameters, with nothing but the object itself."""
     decode: Callable[[str], P]
     """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
-    wish: Callable[[P, ToolContext], Wish]
+    intent: Callable[[P, ToolContext], Intent]
     """What the call is about to do, for the permission decision. Must not touch anything.
 
     Raises ToolFailed if that cannot even be said (a path that leads nowhere): the call ends there.
@@ -196,7 +196,7 @@ def built_in(
     effect: Effect,
     params: type[S],
     *,
-    wish: Callable[[S, ToolContext], Wish],
+    intent: Callable[[S, ToolContext], Intent],
     run: Callable[[S, ToolContext], Coroutine[Any, Any, ToolOutput]],
     describe: Callable[[S, ToolContext], str] | None = None,
     preview: Callable[[S, ToolContext], dict[str, Any]] = parameters,
@@ -205,11 +205,11 @@ def built_in(
 ) -> Tool[S]:
     """A tool of this package: a msgspec struct gives its schema and its decoder, the .md file of its name describes it.
 
-    `wish` need not mention the effect. Without `describe` the subject of the wish is the line that people read.
+    `intent` need not mention the effect. Without `describe` the subject of the intent is the line that people read.
     """
 
-    def with_effect(given: S, context: ToolContext) -> Wish:
-        return replace(wish(given, context), effect=effect)
+    def with_effect(given: S, context: ToolContext) -> Intent:
+        return replace(intent(given, context), effect=effect)
 
     return Tool(
         name=name,
@@ -217,8 +217,8 @@ def built_in(
         description=lambda: _text_of(name),
         schema=schema_of(params),
         decode=lambda text: _decoded(name, text, params),
-        wish=with_effect,
-        describe=describe or (lambda given, context: wish(given, context).subject),
+        intent=with_effect,
+        describe=describe or (lambda given, context: intent(given, context).subject),
         preview=preview,
         run=run,
         independent=independent,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.permissions.safe_paths import Repository
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
@@ -61,17 +61,17 @@ def bash_tool(processes: Processes, jobs: Jobs | None = None) -> Tool[BashParams
         "bash",
         Effect.RUNS_COMMANDS,
         BashParams,
-        wish=_wish,
+        intent=_intent,
         describe=_described,
         run=lambda params, context: _run(params, context, processes, jobs),
         result_limit=OUTPUT_LIMIT + 2_000,  # the output, which is cut here, and some lines about it
     )
 
 
-def _wish(params: BashParams, context: ToolContext) -> Wish:
+def _intent(params: BashParams, context: ToolContext) -> Intent:
     cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
     repository = repository_of(context.root) if "git" in params.command else Repository.OWN
-    return Wish("bash", "execute", params.command, cwd=cwd, repository=repository)
+    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository)
 
 
 def _described(params: BashParams, context: ToolContext) -> str:

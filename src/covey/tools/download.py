@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from covey.machine.replace import create_new, name_beside
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools import web
 from covey.tools.base import (
@@ -50,17 +50,17 @@ def download_tool(reads: FileReads) -> Tool[DownloadParams]:
         "download",
         Effect.CHANGES_FILES,
         DownloadParams,
-        wish=_wish,
+        intent=_intent,
         describe=_described,
         preview=download.preview,
         run=download.run,
     )
 
 
-def _wish(params: DownloadParams, context: ToolContext) -> Wish:
+def _intent(params: DownloadParams, context: ToolContext) -> Intent:
     # Both are part of it: to allow one must not allow the other.
     subject = f"{web.parse(params.url)} -> {_path(params, context)}"
-    return Wish("download", "download", printable(subject))
+    return Intent("download", "download", printable(subject))
 
 
 def _described(params: DownloadParams, context: ToolContext) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools import web
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, parameters
@@ -72,7 +72,7 @@ def fetch_tool(processes: Processes) -> Tool[FetchParams]:
         "fetch",
         Effect.REACHES_OUT,
         FetchParams,
-        wish=_wish,
+        intent=_intent,
         describe=_described,
         preview=_preview,
         run=lambda params, context: _run(params, context, processes),
@@ -80,8 +80,8 @@ def fetch_tool(processes: Processes) -> Tool[FetchParams]:
     )
 
 
-def _wish(params: FetchParams, context: ToolContext) -> Wish:
-    return Wish("fetch", "fetch", str(web.parse(params.url)))
+def _intent(params: FetchParams, context: ToolContext) -> Intent:
+    return Intent("fetch", "fetch", str(web.parse(params.url)))
 
 
 def _described(params: FetchParams, context: ToolContext) -> str:

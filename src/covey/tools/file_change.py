@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import (
     FileVersion,
@@ -54,15 +54,15 @@ class FileChange:
 def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, changed: Changed[P]) -> Tool[P]:
     """A tool that turns the text of one file into another."""
 
-    def wish(given: P, context: ToolContext) -> Wish:
-        return Wish(name, "write", str(resolve(context, given.file_path)))
+    def intent(given: P, context: ToolContext) -> Intent:
+        return Intent(name, "write", str(resolve(context, given.file_path)))
 
     def described(given: P, context: ToolContext) -> str:
         return f"{verb} {name_for(context, resolve(context, given.file_path))}"
 
     change = _Change(reads, changed)
     return built_in(
-        name, Effect.CHANGES_FILES, params, wish=wish, describe=described, preview=change.preview, run=change.run
+        name, Effect.CHANGES_FILES, params, intent=intent, describe=described, preview=change.preview, run=change.run
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolOutput, built_in
 from covey.tools.job_output import state_of
@@ -22,15 +22,15 @@ def job_kill_tool(jobs: Jobs) -> Tool[JobKillParams]:
         "job_kill",
         Effect.RUNS_COMMANDS,
         JobKillParams,
-        wish=_wish,
+        intent=_intent,
         run=lambda params, context: _run(params, context, jobs),
         result_limit=UNREAD_LIMIT + 2_000,
     )
 
 
-def _wish(params: JobKillParams, context: ToolContext) -> Wish:
+def _intent(params: JobKillParams, context: ToolContext) -> Intent:
     # Nobody need be asked: whoever allowed the command did not ask for it to run for ever.
-    return Wish("job_kill", "end", params.job_id, harmless=True)
+    return Intent("job_kill", "end", params.job_id, harmless=True)
 
 
 async def _run(params: JobKillParams, context: ToolContext, jobs: Jobs) -> ToolOutput:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolOutput, built_in
 from covey.tools.bash import exit_text
@@ -28,15 +28,15 @@ def job_output_tool(jobs: Jobs) -> Tool[JobOutputParams]:
         "job_output",
         Effect.TALKS,
         JobOutputParams,
-        wish=_wish,
+        intent=_intent,
         run=lambda params, context: _run(params, context, jobs),
         independent=True,
         result_limit=UNREAD_LIMIT + 2_000,
     )
 
 
-def _wish(params: JobOutputParams, context: ToolContext) -> Wish:
-    return Wish("job_output", "read", params.job_id, harmless=True)
+def _intent(params: JobOutputParams, context: ToolContext) -> Intent:
+    return Intent("job_output", "read", params.job_id, harmless=True)
 
 
 async def _run(params: JobOutputParams, context: ToolContext, jobs: Jobs) -> ToolOutput:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Question, Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
@@ -29,11 +29,11 @@ class QuestionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def question_tool() -> Tool[QuestionParams]:
-    return built_in("question", Effect.TALKS, QuestionParams, wish=_wish, run=_run)
+    return built_in("question", Effect.TALKS, QuestionParams, intent=_intent, run=_run)
 
 
-def _wish(params: QuestionParams, context: ToolContext) -> Wish:
-    return Wish("question", "ask", params.questions[0].question, harmless=True)
+def _intent(params: QuestionParams, context: ToolContext) -> Intent:
+    return Intent("question", "ask", params.questions[0].question, harmless=True)
 
 
 async def _run(params: QuestionParams, context: ToolContext) -> ToolOutput:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.permissions.rules import path_hit
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, parameters, resolve
@@ -74,9 +74,9 @@ def searching_tool(
 ) -> Tool[P]:
     """A tool that looks at a tree, and changes nothing. `place`: the directory or file where a call looks."""
 
-    def wish(given: P, context: ToolContext) -> Wish:
+    def intent(given: P, context: ToolContext) -> Intent:
         path = place(given, context)
-        return Wish(name, action, str(path), harmless=may_look(context, path))
+        return Intent(name, action, str(path), harmless=may_look(context, path))
 
     def preview(given: P, context: ToolContext) -> dict[str, Any]:
         return {**parameters(given, context), "path": printable(str(place(given, context)))}
@@ -88,7 +88,7 @@ def searching_tool(
         name,
         Effect.LOOKS,
         params,
-        wish=wish,
+        intent=intent,
         describe=describe,
         preview=preview,
         run=lambda given, context: run(given, context, search),

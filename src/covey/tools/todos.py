@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
@@ -25,11 +25,11 @@ class TodosParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def todos_tool() -> Tool[TodosParams]:
-    return built_in("todos", Effect.TALKS, TodosParams, wish=_wish, run=_run)
+    return built_in("todos", Effect.TALKS, TodosParams, intent=_intent, run=_run)
 
 
-def _wish(params: TodosParams, context: ToolContext) -> Wish:
-    return Wish("todos", "note", "the list of things to do", harmless=True)
+def _intent(params: TodosParams, context: ToolContext) -> Intent:
+    return Intent("todos", "note", "the list of things to do", harmless=True)
 
 
 async def _run(params: TodosParams, context: ToolContext) -> ToolOutput:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, built_in, parameters, resolve
 from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
@@ -37,7 +37,7 @@ def view_tool(reads: FileReads) -> Tool[ViewParams]:
         "view",
         Effect.LOOKS,
         ViewParams,
-        wish=_wish,
+        intent=_intent,
         describe=_described,
         preview=_preview,
         run=lambda params, context: in_thread(lambda: _view(params, context, reads)),
@@ -45,9 +45,9 @@ def view_tool(reads: FileReads) -> Tool[ViewParams]:
     )
 
 
-def _wish(params: ViewParams, context: ToolContext) -> Wish:
+def _intent(params: ViewParams, context: ToolContext) -> Intent:
     path = resolve(context, params.file_path)
-    return Wish("view", "read", str(path), harmless=may_look(context, path))
+    return Intent("view", "read", str(path), harmless=may_look(context, path))
 
 
 def _described(params: ViewParams, context: ToolContext) -> str:
