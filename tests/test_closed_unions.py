@@ -19,6 +19,7 @@ EVENTS = "a stream has events of many types, and each reader takes those that co
 JSON = "JSON from outside can be anything"
 PROVIDER = "a name from a provider, which may send new ones any day"
 ERROR = "errors of any type come here"
+STATE = "the state of a run as a store has it, which may be damaged"
 
 OPEN: dict[str, str] = {
     "cli/asking.py event: payload": EVENTS,
@@ -29,7 +30,8 @@ OPEN: dict[str, str] = {
     "cli/tour.py _watch: event.payload": EVENTS,
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,
-    "lifecycle/history.py finish_words: state": "the state of a run as a store has it, which may be damaged",
+    "lifecycle/history.py last_answer_end: state": STATE,
+    "lifecycle/history.py open_call_end: state": STATE,
     "permissions/safe_commands.py is_transparent: texts": "the words of a command line",
     "models/anthropic_answer.py _begin_block: block.type": PROVIDER,
     "models/anthropic_answer.py _grow_block: delta.type": PROVIDER,

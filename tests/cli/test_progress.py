@@ -7,9 +7,9 @@ import io
 import msgspec
 import pytest
 
-from covey.cli.progress import AFTER_A_KILL, CANCELLED, Progress
+from covey.cli.progress import AFTER_A_KILL, Progress
 from covey.cli.screen import Screen
-from covey.lifecycle import history
+from covey.protocol.endings import CallEnd
 from covey.protocol.events import AgentEvent, created, updated
 from covey.protocol.messages import Finish, FinishPart, Message, ToolCall, ToolCallPart, ToolResult, ToolResultPart
 from tests.client.values import some_run, text_message
@@ -64,12 +64,11 @@ def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.S
 
 
 def test_what_failed_is_told_and_a_cancel_is_not(progress: Progress, stream: io.StringIO) -> None:
-    assert CANCELLED == history.CANCELLED, "the same words as the server's"
     for content, is_error, metadata in (
         ("No such file.\nmore", True, ""),
         ("all is well", False, '{"exit_code": 0}'),
         ("3 failed", False, '{"exit_code": 1}'),
-        (CANCELLED, True, ""),
+        (CallEnd.CANCELLED.words, True, ""),
     ):
         result = ToolResult(tool_call_id="c", name="bash", content=content, metadata=metadata, is_error=is_error)
         message = text_message("m1", parts=(ToolResultPart(data=result),), run_id="r1")

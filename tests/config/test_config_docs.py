@@ -26,7 +26,7 @@ from covey.config.schema import (
     ServerSettings,
     ToolSettings,
 )
-from covey.permissions.judge import Rules, Wish, decide
+from covey.permissions.judge import Intent, Rules, decide
 
 PAGE = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -93,6 +93,6 @@ def test_the_rules_shown_do_what_is_said(tool: str, subject: str, verdict: str) 
     (example,) = (text for text in EXAMPLES if "git push" in text)
     permissions = msgspec.convert(tomllib.loads(example), Config).permissions
     rules = Rules(permissions.allow, permissions.deny)
-    assert decide(Wish(tool, "execute", subject), rules, frozenset(), skip=False) == verdict
+    assert decide(Intent(tool, "execute", subject), rules, frozenset(), skip=False) == verdict
     if verdict == "deny":
-        assert decide(Wish(tool, "execute", subject), rules, frozenset(), skip=True) == verdict
+        assert decide(Intent(tool, "execute", subject), rules, frozenset(), skip=True) == verdict

@@ -24,6 +24,7 @@ from covey.lifecycle.reply import (
     ToolInputDelta,
 )
 from covey.models.base import ModelRequest
+from covey.protocol.endings import CallEnd
 from covey.protocol.events import Event, MessageDelta, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.sse import Decoder
@@ -300,7 +301,7 @@ async def test_what_came_before_the_cut_is_kept(tmp_path: Path) -> None:
         assert (await engine.ended("a")).state == "failed"
         answer, result = engine.messages()[-2:]
         assert answer.text.startswith("first xxx") and MAX_CHARACTERS - 1_000 < len(answer.text) < MAX_CHARACTERS
-        assert [found.content for found in result.tool_results] == [history.FAILED]
+        assert [found.content for found in result.tool_results] == [CallEnd.RUN_FAILED.words]
 
 
 def _events(data: bytes) -> list[Event]:

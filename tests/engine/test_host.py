@@ -13,13 +13,15 @@ import pytest
 
 from covey.config.schema import ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import PermissionRequest, QuestionBatchNotification, QuestionBatchRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt, QuestionResponse
-from covey.tools.base import Choice, Question, Todo, Tool, ToolContext, ToolOutput
+from covey.tools.base import Choice, Question, Todo, ToolContext, ToolOutput
 from tests.support.engine import Engine, Gate, call, config, running, within
+from tests.support.tools import FakeTool
 
 pytestmark = pytest.mark.anyio
 
@@ -28,18 +30,15 @@ class Params(msgspec.Struct):
     text: str = ""
 
 
-class Asks(Tool[Params]):
+class Asks(FakeTool[Params]):
     """A tool that calls its host as the test says."""
 
     name = "asks"
+    effect = Effect.TALKS
     params = Params
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("asks", "ask", params.text, harmless=True)
-
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Asks."
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("asks", "ask", params.text, harmless=True)
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         questions = [
@@ -60,7 +59,7 @@ class Plans(Asks):
 
 class Delegates(Asks):
     name = "delegates"
-    parallel = True
+    independent = True
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, params.text))
@@ -70,7 +69,7 @@ class Together(Asks):
     """Waits until so many of its kind are under way."""
 
     name = "together"
-    parallel = True
+    independent = True
 
     def __init__(self, count: int) -> None:
         self.barrier = asyncio.Barrier(count)
@@ -85,8 +84,8 @@ class Together(Asks):
         return ToolOutput(f"result of {params.text}")
 
 
-def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace._parts.agent.tools.update({tool.name: tool for tool in tools})
+def use(engine: Engine, *tools: FakeTool[Any]) -> None:
+    engine.workspace._parts.agent.tools.update({tool.name: tool.value for tool in tools})
 
 
 def results(engine: Engine) -> list[str]:
@@ -297,9 +296,10 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
 
     class Look(Asks):
         name = "view"
+        effect = Effect.LOOKS
 
-        def wish(self, params: Params, context: ToolContext) -> Wish:
-            return Wish("view", "read", "/etc/passwd")
+        def intent(self, params: Params, context: ToolContext) -> Intent:
+            return Intent("view", "read", "/etc/passwd")
 
         async def run(self, params: Params, context: ToolContext) -> ToolOutput:
             return ToolOutput("seen")

@@ -8,11 +8,11 @@ import pytest
 from msgspec import structs
 
 from covey.engine.recorder import Batch
-from covey.engine.turns import last_words
 from covey.engine.turns.last_words import INTERRUPTED, LastWords, close_turn, cut_off, drop, end_folded
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.runs import Outcome
+from covey.protocol.endings import CallEnd
 from covey.protocol.events import AgentEvent, created, updated
 from covey.protocol.messages import (
     Finish,
@@ -74,9 +74,12 @@ def finish(reason: FinishReason, time: int = 6, **more: Any) -> FinishPart:
 
 ANSWER = message("a", "assistant", text("so "), call("c1", finished=False), call("c0"), text("far"), finish("tool_use"))
 ENDS: dict[Outcome, tuple[FinishPart, str]] = {
-    Outcome.CANCELLED: (finish("canceled", NOW, message="Stopped by the user"), history.CANCELLED),
-    Outcome.FAILED: (finish("error", NOW, message="The run failed", details="oh"), history.FAILED),
-    Outcome.INTERRUPTED: (finish("error", NOW, message="The run was interrupted", details="oh"), history.INTERRUPTED),
+    Outcome.CANCELLED: (finish("canceled", NOW, message="Stopped by the user"), CallEnd.CANCELLED.words),
+    Outcome.FAILED: (finish("error", NOW, message="The run failed", details="oh"), CallEnd.RUN_FAILED.words),
+    Outcome.INTERRUPTED: (
+        finish("error", NOW, message="The run was interrupted", details="oh"),
+        CallEnd.INTERRUPTED.words,
+    ),
 }
 """How the answer is finished, and what an open call is told."""
 
@@ -139,7 +142,7 @@ def test_a_completed_answer_is_left_as_it_is() -> None:
     ended, terminal = close_turn(ending(Outcome.COMPLETED, answer=whole, open_calls=CALLS), batch, world())
     answer, result = messages(batch)
     assert answer == whole
-    assert result.parts == closing("c1", history.FAILED)
+    assert result.parts == closing("c1", CallEnd.RUN_FAILED.words)
     assert ended.text == terminal.text == "done"
 
 
@@ -251,5 +254,10 @@ def test_a_folded_run_that_a_crash_parted_from_its_host_is_interrupted(host: str
     assert terminal == RunComplete(session_id="s", run_id="r", interrupted=True, **told)
 
 
-def test_every_outcome_has_a_word_for_open_calls() -> None:
-    assert set(last_words._WHY) == set(Outcome)
+def test_open_calls_end_as_their_run_does() -> None:
+    assert {outcome: history.open_call_end(outcome.value) for outcome in Outcome} == {
+        Outcome.CANCELLED: CallEnd.CANCELLED,
+        Outcome.INTERRUPTED: CallEnd.INTERRUPTED,
+        Outcome.FAILED: CallEnd.RUN_FAILED,
+        Outcome.COMPLETED: CallEnd.RUN_FAILED,
+    }

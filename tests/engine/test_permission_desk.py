@@ -83,7 +83,7 @@ async def test_an_answer_and_a_cancel_at_the_same_moment_end_the_run_once(tmp_pa
         assert len(notifications(engine)) == 1
 
 
-async def test_an_answer_for_the_session_covers_the_same_wish_and_no_other(tmp_path: Path) -> None:
+async def test_an_answer_for_the_session_covers_the_same_intent_and_no_other(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         first = await asked(engine, "a", "make")
         engine.workspace.asks._permissions.answer(first.id, "allow_session")

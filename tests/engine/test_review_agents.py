@@ -11,15 +11,17 @@ import pytest
 
 from covey.config.schema import Config, ModelSettings, ProviderSettings
 from covey.lifecycle.reply import UsageReported
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, RunComplete
 from covey.store.base import Change, DropSession, PutWorkspace, WorkspaceRow
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.base import ToolContext, ToolOutput
 from tests.support.disk import Disk
 from tests.support.engine import Engine, Gate, Stubborn, call, config, running, within
+from tests.support.tools import FakeTool
 
 pytestmark = pytest.mark.anyio
 
@@ -28,19 +30,16 @@ class Params(msgspec.Struct):
     text: str = ""
 
 
-class Delegates(Tool[Params]):
+class Delegates(FakeTool[Params]):
     """Sends an agent."""
 
     name = "delegates"
-    parallel = True
+    effect = Effect.TALKS
+    independent = True
     params = Params
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish(self.name, "delegate", params.text, harmless=True)
-
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Sends an agent."
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent(self.name, "delegate", params.text, harmless=True)
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, params.text))
@@ -50,22 +49,23 @@ class Looks(Delegates):
     """A tool that agents have too; it must be asked for."""
 
     name = "view"
-    parallel = False
+    effect = Effect.LOOKS
+    independent = False
 
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "/etc/hosts")
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("view", "read", "/etc/hosts")
 
     async def run(self, params: Params, context: ToolContext) -> ToolOutput:
         return ToolOutput("seen")
 
 
 class LooksFreely(Looks):
-    def wish(self, params: Params, context: ToolContext) -> Wish:
-        return Wish("view", "read", "here", harmless=True)
+    def intent(self, params: Params, context: ToolContext) -> Intent:
+        return Intent("view", "read", "here", harmless=True)
 
 
-def use(engine: Engine, *tools: Tool[Any]) -> None:
-    engine.workspace._parts.agent.tools.update({tool.name: tool for tool in tools})
+def use(engine: Engine, *tools: FakeTool[Any]) -> None:
+    engine.workspace._parts.agent.tools.update({tool.name: tool.value for tool in tools})
 
 
 def priced(*models: str, price: float = 1.0) -> Config:
@@ -89,8 +89,8 @@ def states(store: Disk, session_id: str) -> set[str]:
     return {row.run.state for row in store.open_runs("w") if row.run.session_id == session_id}
 
 
-async def post(engine: Engine, **wishes: Any) -> PromptReceipt:
-    request = PostPrompt(session_id=engine.session_id, prompt="find it", run_id="a", **wishes)
+async def post(engine: Engine, **options: Any) -> PromptReceipt:
+    request = PostPrompt(session_id=engine.session_id, prompt="find it", run_id="a", **options)
     return await within(engine.workspace.runs.post(request))
 
 
@@ -186,7 +186,7 @@ async def test_what_a_cancelled_agent_has_cost_counts_and_is_not_kept_for_ever(t
 
 
 async def test_an_agent_is_not_shown_a_file_that_a_rule_denies(tmp_path: Path) -> None:
-    """Only people mention files: what a model writes is no wish of theirs."""
+    """Only people mention files: what a model writes is not their request."""
     (tmp_path / "secret.txt").write_text("the secret word")
     store = Disk()
     store._write("w", PutWorkspace(WorkspaceRow("w", str(tmp_path), 7, 1)))

@@ -142,13 +142,13 @@ async def test_a_session_that_has_spent_what_it_may_is_not_summarised_either(tmp
 async def test_what_a_queued_run_may_do_and_cost_is_known_after_a_crash(tmp_path: Path) -> None:
     store = Disk()
     store.keeps_copies = True
-    wishes: dict[str, Any] = {"model": "test/s", "plan": True, "max_cost": 1.5, "max_steps": 7}
+    options: dict[str, Any] = {"model": "test/s", "plan": True, "max_cost": 1.5, "max_steps": 7}
     async with running(tmp_path, store=store, settings=priced()) as engine:
         gate = Gate()
         engine.model.answer(gate)
         await engine.post("a", "a")
         await gate.reached()
-        request = PostPrompt(session_id=engine.session_id, prompt="b", run_id="b", **wishes)
+        request = PostPrompt(session_id=engine.session_id, prompt="b", run_id="b", **options)
         assert (await within(engine.workspace.runs.post(request))).state == "queued"
         left = store.copies[-1]
         gate.open()
@@ -156,7 +156,7 @@ async def test_what_a_queued_run_may_do_and_cost_is_known_after_a_crash(tmp_path
     async with running(tmp_path, store=left, settings=priced()) as engine:
         engine.model.answer(*call("work"), UsageReported(2_000_000, 0))
         run = await engine.ended("b")
-        assert run.options == RunOptions(**wishes)
+        assert run.options == RunOptions(**options)
         assert [(request.model, request.tools) for request in engine.model.requests] == [("s", [])]
         assert engine.tool.calls == []
         assert "it may cost $1.5" in (run.error or "")

@@ -26,10 +26,10 @@ def two_models(large: str = "test/m") -> Config:
     return structs.replace(config(), providers={"test": provider}, models=ModelChoice(large=large))
 
 
-async def cancelled_on_entry(engine: Engine, **wishes: Any) -> Message:
+async def cancelled_on_entry(engine: Engine, **options: Any) -> Message:
     """The answer that is recorded of such a run."""
     engine.disk.hold()
-    request = PostPrompt(session_id=engine.session_id, prompt="hello", run_id="a", **wishes)
+    request = PostPrompt(session_id=engine.session_id, prompt="hello", run_id="a", **options)
     posting = await engine.soon(engine.workspace.runs.post(request))
     cancelling = await engine.soon(engine.cancel())
     engine.disk.release()

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from covey.lifecycle import history
 from covey.lifecycle.history import Conversation
+from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import Finish, FinishPart, Message, Part
 from tests.lifecycle.test_history import CALL_IDS, PARTS, ROLES, call, fitting, message, result, text
 
@@ -15,11 +16,11 @@ FINISHES = st.sampled_from(
     [
         Finish(reason="tool_use", time=1),
         Finish(reason="end_turn", time=1),
-        Finish(reason="canceled", time=1, message=history.STOPPED_WORDS),
-        Finish(reason="canceled", time=1, message=history.SHUTDOWN_WORDS),
-        Finish(reason="error", time=1, message=history.FAILED_WORDS),
-        Finish(reason="error", time=1, message=history.INTERRUPTED_WORDS),
-        Finish(reason="error", time=1, message=history.RETRIED_WORDS),
+        Finish(reason="canceled", time=1, message=AnswerEnd.STOPPED.words),
+        Finish(reason="canceled", time=1, message=AnswerEnd.SHUT_DOWN.words),
+        Finish(reason="error", time=1, message=AnswerEnd.FAILED.words),
+        Finish(reason="error", time=1, message=AnswerEnd.INTERRUPTED.words),
+        Finish(reason="error", time=1, message=AnswerEnd.RETRIED.words),
         None,
     ]
 )

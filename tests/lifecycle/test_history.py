@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from covey.lifecycle import history
+from covey.protocol.endings import CallEnd, closing_result
 from covey.protocol.messages import (
     Finish,
     FinishPart,
@@ -95,10 +96,8 @@ def test_a_call_without_a_result_gets_one_that_says_why() -> None:
     messages = [ASKED, message("a1", "assistant", call("c1"), call("c2")), message("t1", "tool", result("c2"))]
     seen = history.for_model(messages)
     first, second = seen[2].tool_results
-    assert first == history.closing_result(
-        ToolCall(id="c1", name="view", input="{}", finished=True), history.INTERRUPTED
-    )
-    assert (first.content, first.metadata, first.is_error) == (history.INTERRUPTED, "", True)
+    assert first == closing_result(ToolCall(id="c1", name="view", input="{}", finished=True), CallEnd.INTERRUPTED)
+    assert (first.content, first.metadata, first.is_error) == (CallEnd.INTERRUPTED.words, "", True)
     assert second.content == "done"
 
 
@@ -130,7 +129,7 @@ def test_ids_that_a_model_uses_again_keep_their_own_results() -> None:
         ("assistant", ["c0({})"]),
         ("tool", ["c0: first"]),
         ("assistant", ["c0({})"]),
-        ("tool", [f"c0: {history.INTERRUPTED}"]),
+        ("tool", [f"c0: {CallEnd.INTERRUPTED.words}"]),
         ("assistant", ["c0({})"]),
         ("tool", ["c0: third"]),
     ]

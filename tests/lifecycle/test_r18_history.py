@@ -11,6 +11,7 @@ from msgspec import structs
 from covey.lifecycle import history
 from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
 from covey.lifecycle.runs import Outcome
+from covey.protocol.endings import CallEnd
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Reasoning, ReasoningPart, Role
 from tests.lifecycle.test_history import call, message, result, text, told
 
@@ -72,12 +73,12 @@ def test_r18_a_note_stands_behind_the_results_of_calls_that_were_half_done() -> 
             WIPE,
             message("a1", "assistant", thought(), text("I wipe"), call("c1"), call("c2"), end()),
             message("t1", "tool", result("c1")),
-            message("t2", "tool", result("c2", history.CANCELLED)),
+            message("t2", "tool", result("c2", CallEnd.CANCELLED.words)),
             HELLO,
         ]
     )
     assert told(seen)[2:] == [
-        ("tool", ["c1: done", f"c2: {history.CANCELLED}"]),
+        ("tool", ["c1: done", f"c2: {CallEnd.CANCELLED.words}"]),
         ("assistant", [STOPPED_NOTE]),
         ("user", ["say hello"]),
     ]
@@ -236,14 +237,13 @@ def test_r18_what_was_seen_once_is_seen_again_word_for_word() -> None:
 def test_r18_how_a_run_ended_is_known_from_what_its_answer_says(
     outcome: Outcome, cancelled_by: str | None, note: str
 ) -> None:
-    words = history.finish_words(outcome.value, cancelled_by)
-    reason: FinishReason = "canceled" if outcome is Outcome.CANCELLED else "error"
-    assert words
-    assert history.for_model([WIPE, message("a1", "assistant", end(reason, words))])[1].text == note
+    ending = history.last_answer_end(outcome.value, cancelled_by)
+    assert ending and ending.reason == ("canceled" if outcome is Outcome.CANCELLED else "error")
+    assert history.for_model([WIPE, message("a1", "assistant", end(ending.reason, ending.words))])[1].text == note
 
 
 def test_r18_a_completed_run_has_no_such_words() -> None:
-    assert history.finish_words("completed", None) is None
+    assert history.last_answer_end("completed", None) is None
 
 
 def test_r18_the_notes_differ_and_stand_in_brackets() -> None:

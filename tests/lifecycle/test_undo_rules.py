@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.lifecycle import history
 from covey.lifecycle.undo import (
     CHANGED,
     DELETED,
@@ -26,6 +25,8 @@ from covey.lifecycle.undo import (
     turns_from,
     whole_until,
 )
+from covey.protocol.effects import Effect
+from covey.protocol.endings import CallEnd
 from covey.protocol.messages import (
     Finish,
     FinishPart,
@@ -99,25 +100,38 @@ def test_the_last_summary_is_the_last_that_was_finished() -> None:
     assert last_summary(made[1:]) == last_summary([]) == ""
 
 
+EFFECTS = {
+    "view": Effect.LOOKS,
+    "fetch": Effect.REACHES_OUT,
+    "todos": Effect.TALKS,
+    "bash": Effect.RUNS_COMMANDS,
+    "edit": Effect.CHANGES_FILES,
+}
+
+
 @pytest.mark.parametrize(
     ("part", "more"),
     [
         (result(name="view"), False),
-        (result(name="grep", is_error=True), False),
+        (result(name="view", content=CallEnd.CANCELLED.words, is_error=True), False),
+        (result(name="fetch", content=CallEnd.INTERRUPTED.words, is_error=True), False),
+        (result(name="todos", content=CallEnd.RUN_FAILED.words, is_error=True), False),
+        (result(name="view", is_error=True), False),
         (result(name="bash"), True),
         (result(name="bash", content="exit code 1", is_error=True), True),
-        (result(name="job_kill"), True),
-        (result(name="of the future"), True),
+        (result(name="of an extension that is gone"), True),
+        (result(name="of an extension that is gone", content="no", is_error=True), True),
         (result(name="edit", content="no such text", is_error=True), False),
-        (result(name="edit", content=history.CANCELLED, is_error=True), True),
-        (result(name="write", content=history.INTERRUPTED, is_error=True), True),
-        (result(name="write"), True),
+        (result(name="edit", content=CallEnd.CANCELLED.words, is_error=True), True),
+        (result(name="edit", content=CallEnd.INTERRUPTED.words, is_error=True), True),
+        (result(name="edit", content=CallEnd.RUN_FAILED.words, is_error=True), True),
+        (result(name="edit"), True),
     ],
 )
 def test_a_call_may_have_had_effects_of_which_nobody_knows(part: Part, more: bool) -> None:
     said = message("m", "tool", "r", part)
-    assert may_have_more_effects([said], []) is more
-    assert not may_have_more_effects([said], [step("a", "b")]), "what it changed was recorded"
+    assert may_have_more_effects([said], [], EFFECTS) is more
+    assert not may_have_more_effects([said], [step("a", "b")], EFFECTS), "what it changed was recorded"
 
 
 # ── files ──

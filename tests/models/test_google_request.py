@@ -228,7 +228,7 @@ def test_the_schemas_of_our_own_tools_are_accepted(name: str) -> None:
         inner += [schema["items"]] if "items" in schema else []
         return set(schema).union(*map(keys, inner))
 
-    original = make_tools()[name].schema()
+    original = make_tools()[name].schema
     cleaned = clean_schema(original)
     assert not keys(cleaned) & set(REFUSED)
     assert set(cleaned.get("properties", {})) == set(original.get("properties", {}))

@@ -27,7 +27,7 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "lifecycle/budget.py": {"LOOP_REPEATS = 5  →  6": "a constant, by one"},
     "permissions/judge.py": {
-        "inside = rules.root and wish.subject.startswith(prefix)  →  without wish.subject.startswith(prefix)": (
+        "inside = rules.root and intent.subject.startswith(prefix)  →  without intent.subject.startswith(prefix)": (
             "what does not begin with the prefix is not shortened anyway"
         ),
     },

@@ -10,7 +10,7 @@ import pytest
 from covey.engine.recorder import Batch
 from covey.models.base import ModelFailed
 from covey.protocol.events import AgentEvent, PermissionNotification
-from covey.tools.agent import Agent
+from covey.tools.agent import agent_tool
 from tests.peer_failures.conftest import SILENCE, NewRunId, ask
 from tests.peer_failures.lanes import asking, busy, covered, in_a_tool, post_to, states
 from tests.peer_failures.schedules import at_every_step, in_order, later, opened, state_of
@@ -320,7 +320,7 @@ async def test_a22_a_cancel_that_was_answered_counts_after_a_restart(tmp_path: P
 async def test_a23_stopping_an_agent_stops_only_that(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         gate = Gate()
-        engine.workspace._parts.agent.tools["agent"] = Agent()
+        engine.workspace._parts.agent.tools["agent"] = agent_tool()
         engine.model.answer(*call("agent", prompt="where is it?"))
         engine.model.answer("I look", gate)
         engine.model.answer("I could not find out.")

@@ -19,7 +19,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide
+from covey.permissions.judge import Intent, Rules, Verdict, decide
 from covey.permissions.shell import Command, Line, parse
 from covey.permissions.shell_words import Kind, Word
 
@@ -104,7 +104,7 @@ def _same(word: Word, text: str) -> bool:
 
 
 def verdict(line: str, rules: Rules) -> Verdict:
-    return decide(Wish("bash", "execute", line), rules, frozenset(), skip=rules is DENIED)
+    return decide(Intent("bash", "execute", line), rules, frozenset(), skip=rules is DENIED)
 
 
 def fault(arena: Arena, line: str, tally: Counter[str]) -> str:

@@ -19,7 +19,7 @@ from types import FrameType
 import pytest
 
 from covey.permissions import shell, shell_grammar, shell_redirects, shell_words
-from covey.permissions.judge import Rules, Verdict, Wish, decide
+from covey.permissions.judge import Intent, Rules, Verdict, decide
 from covey.permissions.shell import Command, Line, Unparsed, parse
 from covey.permissions.shell_grammar import Grammar
 from covey.permissions.shell_words import CannotRead, Kind, Scanner, Word, literal
@@ -109,7 +109,7 @@ def judged(line: Line) -> Iterator[Word]:
 
 
 def verdict(line: str, rules: Rules) -> Verdict:
-    return decide(Wish("bash", "execute", line), rules, frozenset(), skip=False)
+    return decide(Intent("bash", "execute", line), rules, frozenset(), skip=False)
 
 
 def test_a_word_reaches_the_judge_from_every_place_of_the_grammar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide
+from covey.permissions.judge import Intent, Rules, Verdict, decide
 
 NO_RULES = Rules(root="/p")
 
@@ -30,4 +30,4 @@ def test_there_are_enough_lines_and_none_stands_there_twice() -> None:
 
 @pytest.mark.parametrize(("line", "verdict"), LINES)
 def test_an_everyday_line_is_judged_as_it_was_when_it_was_recorded(line: str, verdict: Verdict) -> None:
-    assert decide(Wish("bash", "execute", line), NO_RULES, frozenset(), skip=False) is verdict
+    assert decide(Intent("bash", "execute", line), NO_RULES, frozenset(), skip=False) is verdict

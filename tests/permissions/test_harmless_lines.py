@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide
+from covey.permissions.judge import Intent, Rules, Verdict, decide
 from tests.permissions.fuzz_harmless import fault, known_lines, made_up
 from tests.permissions.trapped_project import Arena
 
@@ -109,8 +109,8 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
 )
 def test_a_line_that_once_did_harm_unasked_is_asked_about(arena: Arena, line: str, harm: str) -> None:
     rules = Rules(root=str(arena.root))
-    assert decide(Wish("bash", "execute", line), rules, frozenset(), skip=False) is Verdict.ASK
-    assert decide(Wish("bash", "execute", line), rules, frozenset(), skip=True, plan=True) is Verdict.DENY
+    assert decide(Intent("bash", "execute", line), rules, frozenset(), skip=False) is Verdict.ASK
+    assert decide(Intent("bash", "execute", line), rules, frozenset(), skip=True, plan=True) is Verdict.DENY
     done = arena.harm(line)
     if not done:
         pytest.skip("the programs of this machine do no harm here: they are missing, or of another version")

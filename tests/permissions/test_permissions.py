@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide, explain, session_rule
+from covey.permissions.judge import Intent, Rules, Verdict, decide, explain, session_rule
+from covey.protocol.effects import Effect
 
 ALLOW, ASK, DENY = Verdict
 
 
-def bash(command: str) -> Wish:
-    return Wish(tool="bash", action="execute", subject=command)
+def bash(command: str) -> Intent:
+    return Intent(tool="bash", action="execute", subject=command)
 
 
 def verdict(
-    wish: Wish,
+    intent: Intent,
     *,
     allow: tuple[str, ...] = (),
     deny: tuple[str, ...] = (),
-    granted: tuple[Wish, ...] = (),
+    granted: tuple[Intent, ...] = (),
     skip: bool = False,
 ) -> Verdict:
-    return decide(wish, Rules(allow, deny), frozenset(wish.grant for wish in granted), skip=skip)
+    return decide(intent, Rules(allow, deny), frozenset(intent.grant for intent in granted), skip=skip)
 
 
 def test_without_a_rule_somebody_is_asked() -> None:
     assert verdict(bash("make")) is ASK
     assert verdict(bash("ls")) is ALLOW, "it only looks"
-    assert verdict(Wish("view", "read", "a.py", harmless=True)) is ALLOW
+    assert verdict(Intent("view", "read", "a.py", harmless=True)) is ALLOW
 
 
 def test_a_rule_without_a_pattern_covers_the_whole_tool_and_no_other() -> None:
@@ -100,8 +101,8 @@ def test_not_even_a_pattern_that_covers_everything_covers_a_changed_environment(
 
 
 def test_deny_wins_over_everything() -> None:
-    wish = Wish("bash", "execute", "rm -rf x", harmless=True)
-    assert verdict(wish, allow=("bash", "bash:rm *"), deny=("bash:rm *",), granted=(wish,), skip=True) is DENY
+    intent = Intent("bash", "execute", "rm -rf x", harmless=True)
+    assert verdict(intent, allow=("bash", "bash:rm *"), deny=("bash:rm *",), granted=(intent,), skip=True) is DENY
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_a_word_is_not_a_command(command: str) -> None:
 )
 def test_a_deny_pattern_is_matched_against_the_whole_plain_command(command: str, pattern: str) -> None:
     assert verdict(bash(command), deny=(pattern,), skip=True) is DENY
-    assert verdict(Wish("write", "write", command), deny=(pattern,), skip=True) is ALLOW, "another tool"
+    assert verdict(Intent("write", "write", command), deny=(pattern,), skip=True) is ALLOW, "another tool"
 
 
 def test_a_deny_pattern_may_name_what_else_stands_before_a_command() -> None:
@@ -179,7 +180,7 @@ def test_a_deny_pattern_may_name_what_else_stands_before_a_command() -> None:
 
 
 def test_patterns_of_other_tools_are_about_paths_as_they_are() -> None:
-    write = Wish("write", "write", "/project/src/a; rm b.py")
+    write = Intent("write", "write", "/project/src/a; rm b.py")
     assert verdict(write, allow=("write:/project/src/*",)) is ALLOW
     assert verdict(write, deny=("write:rm *",), allow=("write",)) is ALLOW
     assert verdict(write, deny=("write:/project/*",), allow=("write",)) is DENY
@@ -217,51 +218,55 @@ ROOT = "/project"
 )
 def test_a_path_pattern_is_read_strictly_where_it_allows(pattern: str, path: str, fits: bool) -> None:
     rules = Rules(allow=(f"write:{pattern}",), root=ROOT)
-    assert decide(Wish("write", "write", path), rules, frozenset(), skip=False) is (ALLOW if fits else ASK)
+    assert decide(Intent("write", "write", path), rules, frozenset(), skip=False) is (ALLOW if fits else ASK)
 
 
 @pytest.mark.parametrize("pattern", ["*.env", "*/.env", "**/.env", ".env", "/project/*", "/project/**", "*"])
 def test_a_path_pattern_is_read_generously_where_it_denies(pattern: str) -> None:
     rules = Rules(deny=(f"write:{pattern}",), root=ROOT)
-    assert decide(Wish("write", "write", "/project/.env"), rules, frozenset(), skip=True) is DENY
+    assert decide(Intent("write", "write", "/project/.env"), rules, frozenset(), skip=True) is DENY
     assert decide(bash("ls > .env"), rules, frozenset(), skip=True) is DENY
-    assert decide(Wish("edit", "write", "/project/.env"), rules, frozenset(), skip=True) is ALLOW
+    assert decide(Intent("edit", "write", "/project/.env"), rules, frozenset(), skip=True) is ALLOW
 
 
 def test_an_ask_rule_overrules_what_allows_but_not_an_answer() -> None:
     rules = Rules(allow=("bash:git log*",), ask=("bash:git log*", "view:secret/**"), root=ROOT)
-    wish = bash("ls && git log")
-    assert decide(wish, rules, frozenset(), skip=False) is ASK
-    assert decide(wish, rules, frozenset({wish.grant}), skip=False) is ALLOW
-    assert decide(wish, rules, frozenset(), skip=True) is ALLOW
-    view = Wish("view", "read", "/project/secret/a", harmless=True)
+    intent = bash("ls && git log")
+    assert decide(intent, rules, frozenset(), skip=False) is ASK
+    assert decide(intent, rules, frozenset({intent.grant}), skip=False) is ALLOW
+    assert decide(intent, rules, frozenset(), skip=True) is ALLOW
+    view = Intent("view", "read", "/project/secret/a", harmless=True)
     assert decide(view, rules, frozenset(), skip=False) is ASK
 
 
 def test_plan_mode_only_looks() -> None:
     rules = Rules(allow=("bash", "write"), deny=("bash:git log*",), root=ROOT)
-    make, write = bash("make"), Wish("write", "write", "/project/a")
+    make, write = bash("make"), Intent("write", "write", "/project/a")
     assert decide(make, rules, frozenset({make.grant}), skip=True, plan=True) is DENY
     assert decide(write, rules, frozenset(), skip=True, plan=True) is DENY
     assert decide(bash("ls"), rules, frozenset(), skip=False, plan=True) is ALLOW
     assert decide(bash("git log"), rules, frozenset(), skip=True, plan=True) is DENY
-    assert decide(Wish("view", "read", "/project/a", harmless=True), rules, frozenset(), skip=False, plan=True) is ALLOW
-    assert decide(Wish("view", "read", "/etc/a"), rules, frozenset(), skip=False, plan=True) is ASK
+    assert (
+        decide(Intent("view", "read", "/project/a", harmless=True), rules, frozenset(), skip=False, plan=True) is ALLOW
+    )
+    assert (
+        decide(Intent("view", "read", "/etc/a", effect=Effect.LOOKS), rules, frozenset(), skip=False, plan=True) is ASK
+    )
     assert explain(make, rules, plan=True) == "In plan mode nothing is changed, and only looking is allowed."
 
 
 def test_the_directory_of_a_command_counts() -> None:
     rules = Rules(root=ROOT)
-    inside = Wish("bash", "execute", "cat ../a", cwd="/project/src")
+    inside = Intent("bash", "execute", "cat ../a", cwd="/project/src")
     assert decide(inside, rules, frozenset(), skip=False) is ALLOW
     assert decide(bash("cat ../a"), rules, frozenset(), skip=False) is ASK
-    assert decide(Wish("bash", "execute", "ls", cwd="/elsewhere"), rules, frozenset(), skip=False) is ASK
-    assert decide(Wish("bash", "execute", "git status", cwd="/project/src"), rules, frozenset(), skip=False) is ASK
+    assert decide(Intent("bash", "execute", "ls", cwd="/elsewhere"), rules, frozenset(), skip=False) is ASK
+    assert decide(Intent("bash", "execute", "git status", cwd="/project/src"), rules, frozenset(), skip=False) is ASK
     assert inside.grant != bash("cat ../a").grant
 
 
 @pytest.mark.parametrize(
-    ("wish", "rules"),
+    ("intent", "rules"),
     [
         (bash("make all"), ("bash:make all",)),
         (bash("cd src && make -j 4 2>&1 | tail -5"), ("bash:make -j 4",)),
@@ -272,15 +277,15 @@ def test_the_directory_of_a_command_counts() -> None:
         (bash("FOO=1 make $x"), ("bash:FOO=1 make $x",)),
         (bash("sudo make install"), ("bash:sudo make install",)),
         (bash("make 'open"), ()),
-        (Wish("write", "write", "/project/src/[a].py"), ("write:src/[[]a].py",)),
-        (Wish("edit", "write", "/etc/hosts"), ("edit:/etc/hosts",)),
-        (Wish("write", "write", "/project/.git/config"), ("write:.git/config",)),
+        (Intent("write", "write", "/project/src/[a].py"), ("write:src/[[]a].py",)),
+        (Intent("edit", "write", "/etc/hosts"), ("edit:/etc/hosts",)),
+        (Intent("write", "write", "/project/.git/config"), ("write:.git/config",)),
     ],
 )
-def test_always_allowing_adds_the_narrowest_rule_that_does(wish: Wish, rules: tuple[str, ...]) -> None:
-    assert session_rule(wish, Rules(root=ROOT)) == rules
+def test_always_allowing_adds_the_narrowest_rule_that_does(intent: Intent, rules: tuple[str, ...]) -> None:
+    assert session_rule(intent, Rules(root=ROOT)) == rules
     if rules:
-        assert decide(wish, Rules(allow=rules, root=ROOT), frozenset(), skip=False) is ALLOW
+        assert decide(intent, Rules(allow=rules, root=ROOT), frozenset(), skip=False) is ALLOW
 
 
 @pytest.mark.parametrize(
@@ -303,8 +308,8 @@ def test_an_answer_for_the_session_covers_the_same_thing_only() -> None:
     granted = (bash("make"),)
     assert verdict(bash("make"), granted=granted) is ALLOW
     assert verdict(bash("make install"), granted=granted) is ASK
-    assert verdict(Wish("bash", "kill", "make"), granted=granted) is ASK
-    assert verdict(Wish("write", "execute", "make"), granted=granted) is ASK
+    assert verdict(Intent("bash", "kill", "make"), granted=granted) is ASK
+    assert verdict(Intent("write", "execute", "make"), granted=granted) is ASK
 
 
 def test_skipping_asks_nobody_but_still_denies() -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide, explain, session_rule
+from covey.permissions.judge import Intent, Rules, Verdict, decide, explain, session_rule
 from tests.permissions.test_permissions import ALLOW, ASK, DENY, ROOT, bash
 
 
-def found(wish: Wish, **rules: tuple[str, ...]) -> Verdict:
-    return decide(wish, Rules(root=ROOT, **rules), frozenset(), skip=False)
+def found(intent: Intent, **rules: tuple[str, ...]) -> Verdict:
+    return decide(intent, Rules(root=ROOT, **rules), frozenset(), skip=False)
 
 
-def write(path: str, tool: str = "write") -> Wish:
-    return Wish(tool, "write", path)
+def write(path: str, tool: str = "write") -> Intent:
+    return Intent(tool, "write", path)
 
 
 @pytest.mark.parametrize(
-    ("wish", "rule"),
+    ("intent", "rule"),
     [
         (write("/project/a.lock"), "write"),
         (write("/project/a.lock"), "write:*.lock"),
@@ -30,9 +30,9 @@ def write(path: str, tool: str = "write") -> Wish:
         (bash("sudo git; echo 'x"), "bash:git *"),
     ],
 )
-def test_a_deny_rule_that_hits_is_named(wish: Wish, rule: str) -> None:
-    assert found(wish, deny=(rule,)) is DENY
-    assert explain(wish, Rules(deny=(rule,), root=ROOT)) == f"The rule {rule} forbids it."
+def test_a_deny_rule_that_hits_is_named(intent: Intent, rule: str) -> None:
+    assert found(intent, deny=(rule,)) is DENY
+    assert explain(intent, Rules(deny=(rule,), root=ROOT)) == f"The rule {rule} forbids it."
 
 
 def test_a_command_that_writes_nowhere_is_not_about_files() -> None:
@@ -81,16 +81,16 @@ def test_an_answer_covers_a_change_of_the_same_file_by_any_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "rules"),
+    ("intent", "rules"),
     [
         (bash("make; cat /project/a"), ("bash:make",)),
         (bash("make ''"), ("bash:make ''",)),
         (bash('make "it\'s"'), ("bash:make 'it'\\''s'",)),
-        (Wish("bash", "execute", "> a", cwd="/elsewhere"), ("bash:> a",)),
+        (Intent("bash", "execute", "> a", cwd="/elsewhere"), ("bash:> a",)),
     ],
 )
-def test_always_allowing_offers_no_more_than_is_needed(wish: Wish, rules: tuple[str, ...]) -> None:
-    assert session_rule(wish, Rules(root=ROOT)) == rules
+def test_always_allowing_offers_no_more_than_is_needed(intent: Intent, rules: tuple[str, ...]) -> None:
+    assert session_rule(intent, Rules(root=ROOT)) == rules
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.permissions.judge import Judgement, Rules, Verdict, Wish, decide, explain, judge
+from covey.permissions.judge import Intent, Judgement, Rules, Verdict, decide, explain, judge
 
 RULES = Rules(
     allow=("bash:make test", "bash:npm *", "bash:python3", "write:out/**"),
@@ -31,8 +31,8 @@ def table() -> Iterator[tuple[str, str, str]]:
 CASES = list(table())
 
 
-def bash(command: str) -> Wish:
-    return Wish("bash", "execute", command)
+def bash(command: str) -> Intent:
+    return Intent("bash", "execute", command)
 
 
 def test_the_table_is_long_and_says_nothing_twice() -> None:

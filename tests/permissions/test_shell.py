@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
-from covey.permissions.judge import Rules, Verdict, Wish, decide, explain, session_rule
+from covey.permissions.judge import Intent, Rules, Verdict, decide, explain, session_rule
 from covey.permissions.shell import MAX_LENGTH, Line, Unparsed, parse
 from tests.permissions.fuzz_shell import Arena, fault, made_up, soup, structured
 
@@ -90,11 +90,11 @@ PIECES = st.lists(
 @example("! " * 10_000)
 def test_no_text_makes_it_fail(text: str) -> None:
     assert isinstance(parse(text), Line | Unparsed)
-    wish = Wish("bash", "execute", text)
+    intent = Intent("bash", "execute", text)
     rules = Rules(allow=("bash:a*",), deny=("bash:rm *",), root="/p")
-    assert decide(wish, rules, frozenset(), skip=False) in Verdict
-    assert explain(wish, rules)
-    session_rule(wish, rules)
+    assert decide(intent, rules, frozenset(), skip=False) in Verdict
+    assert explain(intent, rules)
+    session_rule(intent, rules)
 
 
 LONG = (
@@ -167,7 +167,7 @@ def test_whatever_bash_runs_was_found(tmp_path: Path) -> None:
 def test_nothing_that_stands_around_a_command_hides_it(draw: random.Random, depth: int, before: bool) -> None:
     other = structured(draw, depth)
     line = f"danger x\n{other}" if before else f"{other}\ndanger x"
-    wish = Wish("bash", "execute", line)
+    intent = Intent("bash", "execute", line)
     others = Rules(allow=("bash:a", "bash:a *", "bash:b", "bash:b *"))
-    assert decide(wish, others, frozenset(), skip=False) is Verdict.ASK
-    assert decide(wish, Rules(deny=("bash:danger*",)), frozenset(), skip=True) is Verdict.DENY
+    assert decide(intent, others, frozenset(), skip=False) is Verdict.ASK
+    assert decide(intent, Rules(deny=("bash:danger*",)), frozenset(), skip=True) is Verdict.DENY

@@ -199,7 +199,7 @@ async def serving(directory: Path, access: Access | None = None) -> AsyncIterato
         mock.patch("covey.engine.workspaces.load_config", site.load),
         mock.patch("covey.engine.commands.settings.load_config", site.load),
         mock.patch("covey.engine.agent.open_client", return_value=site.model),
-        mock.patch("covey.engine.agent.make_tools", return_value={"work": site.tool}),
+        mock.patch("covey.engine.agent.make_tools", return_value={"work": site.tool.value}),
         mock.patch("covey.engine.agent.look_around", look_around),
     ):
         await site.workspaces.start()

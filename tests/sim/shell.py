@@ -20,16 +20,18 @@ from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelFailed, ModelRequest
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt
 from covey.store.base import PutWorkspace, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.base import ToolContext, ToolOutput
 from tests.support.engine import look_around, record_of
 from tests.support.memory_store import MemoryStore
 from tests.support.oracle import Record, judge
+from tests.support.tools import FakeTool
 
 ROW = WorkspaceRow("w", "/project", 7, 1)
 CONFIG = Config(
@@ -107,21 +109,18 @@ class Nothing(msgspec.Struct):
     pass
 
 
-class SimTool(Tool[Nothing]):
+class SimTool(FakeTool[Nothing]):
     """Takes a while, and knows how many of its kind are under way."""
 
     name = "work"
+    effect = Effect.RUNS_COMMANDS
     params = Nothing
 
     def __init__(self) -> None:
         self.running = 0
 
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Works."
-
-    def wish(self, params: Nothing, context: ToolContext) -> Wish:
-        return Wish("work", "execute", "work", harmless=True)
+    def intent(self, params: Nothing, context: ToolContext) -> Intent:
+        return Intent(self.name, "execute", "work", harmless=True)
 
     async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
         self.running += 1
@@ -163,7 +162,7 @@ class Shell:
             self.store._write("w", PutWorkspace(ROW))
         self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
         self.workspace._parts.agent._clients["sim"] = self.model
-        self.workspace._parts.agent.tools = {"work": self.tool}
+        self.workspace._parts.agent.tools = {"work": self.tool.value}
         self.workspace._parts.agent.look_around = look_around
         return self.workspace
 

@@ -21,7 +21,7 @@ from covey.engine.workspace import Workspace
 from covey.lifecycle import history
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest
-from covey.permissions.judge import Wish
+from covey.protocol.effects import Effect
 from covey.protocol.errors import Conflict, NotFound
 from covey.protocol.messages import Message
 from covey.protocol.requests import QuestionResponse, UndoTurns
@@ -52,10 +52,7 @@ class Look(SimTool):
     """Only looks: an agent has it too, and several run side by side."""
 
     name = "view"
-    parallel = True
-
-    def wish(self, params: Nothing, context: ToolContext) -> Wish:
-        return Wish("view", "read", "here", harmless=True)
+    effect = Effect.LOOKS
 
 
 class Ask(SimTool):
@@ -70,7 +67,7 @@ class Send(SimTool):
     """Sends an agent; its calls may run side by side."""
 
     name = "send"
-    parallel = True
+    independent = True
 
     async def run(self, params: Nothing, context: ToolContext) -> ToolOutput:
         return ToolOutput(await context.host.delegate(context, f"look for {context.call_id}"))
@@ -149,7 +146,7 @@ class AgentShell(Shell):
         choice = msgspec.structs.replace(SETTINGS.models, small="sim/small" if self.small else "")
         agent.config = msgspec.structs.replace(SETTINGS, models=choice)
         self.tools = {tool.name: tool for tool in (self.tool, Look(), Ask(), Send())}
-        agent.tools = dict(self.tools)
+        agent.tools = {name: tool.value for name, tool in self.tools.items()}
         return workspace
 
     async def disturb(self, doing: Callable[[], Awaitable[Any]]) -> None:

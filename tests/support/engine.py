@@ -31,16 +31,18 @@ from covey.engine.workspace import Workspace, open_workspace
 from covey.engine.world import World
 from covey.lifecycle.reply import ModelFact, Stopped, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.models.base import ModelRequest
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import Change, PutWorkspace, Store, StoredEvent, WorkspaceRow
 from covey.store.journal import Journal
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.tools.base import ToolContext, ToolOutput
 from tests.support.disk import BOUND_S, Disk
 from tests.support.oracle import LogEvent, Record, judge
+from tests.support.tools import FakeTool
 
 T = TypeVar("T")
 
@@ -135,10 +137,11 @@ class WorkParams(msgspec.Struct):
     subject: str = ""
 
 
-class Work(Tool[WorkParams]):
+class Work(FakeTool[WorkParams]):
     """A tool that does what the test puts into `act`."""
 
     name = "work"
+    effect = Effect.RUNS_COMMANDS
     params = WorkParams
 
     def __init__(self) -> None:
@@ -149,12 +152,8 @@ class Work(Tool[WorkParams]):
     async def _work(self) -> ToolOutput:
         return ToolOutput("worked")
 
-    @classmethod
-    def description(cls) -> str:  # type: ignore[override] # the base reads and caches a file
-        return "Works."
-
-    def wish(self, params: WorkParams, context: ToolContext) -> Wish:
-        return Wish("work", "execute", params.subject, harmless=self.harmless)
+    def intent(self, params: WorkParams, context: ToolContext) -> Intent:
+        return Intent("work", "execute", params.subject, harmless=self.harmless)
 
     async def run(self, params: WorkParams, context: ToolContext) -> ToolOutput:
         self.calls.append(params.subject)
@@ -348,7 +347,7 @@ async def running(
     engine = Engine(store or Disk(), only, directory, settings or config())
     with (
         mock.patch("covey.engine.agent.open_client", lambda provider_id, settings: models.get(provider_id, only)),
-        mock.patch("covey.engine.agent.make_tools", return_value={"work": engine.tool}),
+        mock.patch("covey.engine.agent.make_tools", return_value={"work": engine.tool.value}),
         mock.patch("covey.engine.agent.look_around", look_around),
     ):
         await engine.open()

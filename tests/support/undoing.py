@@ -31,6 +31,7 @@ class Undoing:
             workspace._view,
             workspace._parts.lanes,
             workspace._check_open,
+            workspace._parts.agent.effects,
         )
 
     def path(self, name: str) -> Path:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from covey.tools.agent import Agent
+from covey.tools.agent import agent_tool
 from covey.tools.base import NoHost, Todo, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.base import Question as Asked
-from covey.tools.question import NOBODY, Question
-from covey.tools.todos import Todos
+from covey.tools.question import NOBODY, question_tool
+from covey.tools.todos import todos_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ class Host(NoHost):
 
 async def call(tool: Tool[Any], context: ToolContext, host: Host, **params: Any) -> ToolOutput:
     decoded = tool.decode(json.dumps(params))
-    assert tool.wish(decoded, context).harmless
+    assert tool.intent(decoded, context).harmless
     return await tool.run(decoded, replace(context, host=host))
 
 
@@ -56,13 +56,13 @@ async def test_the_list_is_replaced(context: ToolContext) -> None:
         {"content": "Think", "status": "in_progress", "active_form": "Thinking"},
         {"content": "Write", "status": "pending"},
     ]
-    output = await call(Todos(), context, host, todos=todos)
+    output = await call(todos_tool(), context, host, todos=todos)
     assert output.content == "The list is kept: 1 completed, 1 in_progress, 1 pending."
     assert host.todos == {
         "s1": (Todo("Look", "completed"), Todo("Think", "in_progress", "Thinking"), Todo("Write", "pending"))
     }
     assert json.dumps(output.metadata)
-    assert (await call(Todos(), context, host, todos=[])).content == "The list is empty now."
+    assert (await call(todos_tool(), context, host, todos=[])).content == "The list is empty now."
     assert host.todos == {"s1": ()}
 
 
@@ -82,13 +82,13 @@ async def test_the_list_is_replaced(context: ToolContext) -> None:
 async def test_a_list_that_cannot_be_kept_replaces_nothing(context: ToolContext, todos: Any, message: str) -> None:
     host = Host()
     with pytest.raises(ToolFailed, match=message):
-        await call(Todos(), context, host, todos=todos)
+        await call(todos_tool(), context, host, todos=todos)
     assert host.todos == {}
 
 
 async def test_without_a_server_there_is_no_list(context: ToolContext) -> None:
     with pytest.raises(ToolFailed, match="no list"):
-        await Todos().run(Todos().decode('{"todos": []}'), context)
+        await todos_tool().run(todos_tool().decode('{"todos": []}'), context)
 
 
 # ── question ──
@@ -104,7 +104,7 @@ async def test_answers_come_with_their_questions(context: ToolContext) -> None:
         {"question": "Why?", "type": "free_text", "description": "In short."},
         {"question": "And?", "type": "free_text"},
     ]
-    output = await call(Question(), context, host, questions=questions)
+    output = await call(question_tool(), context, host, questions=questions)
     assert output.content == ("1. Go on?\n   yes\n2. Which?\n   red\n3. Why?\n   one\n   two\n4. And?\n   (no answer)")
     assert [question.question for question in host.asked] == ["Go on?", "Which?", "Why?", "And?"]
     assert output.metadata == {"answers": host.answers}
@@ -113,12 +113,12 @@ async def test_answers_come_with_their_questions(context: ToolContext) -> None:
 @pytest.mark.parametrize("answers", [[], ["a"], ["a", "b", "c"]])
 async def test_answers_that_do_not_fit_in_number_do_no_harm(context: ToolContext, answers: list[str]) -> None:
     questions = [{"question": "A?", "type": "free_text"}, {"question": "B?", "type": "free_text"}]
-    content = (await call(Question(), context, Host(answers), questions=questions)).content
+    content = (await call(question_tool(), context, Host(answers), questions=questions)).content
     assert content.count("?") == 2 and "c" not in content
 
 
 async def test_nobody_may_answer(context: ToolContext) -> None:
-    output = await call(Question(), context, Host(None), questions=[{"question": "A?", "type": "yes_no"}])
+    output = await call(question_tool(), context, Host(None), questions=[{"question": "A?", "type": "yes_no"}])
     assert output.content == NOBODY and not output.is_error
 
 
@@ -142,14 +142,14 @@ async def test_a_question_that_cannot_be_shown_is_not_asked(
 ) -> None:
     host = Host(["x", "y"])
     with pytest.raises(ToolFailed, match=message):
-        await call(Question(), context, host, questions=[{"question": "Fine?", "type": "yes_no"}, question])
+        await call(question_tool(), context, host, questions=[{"question": "Fine?", "type": "yes_no"}, question])
     assert host.asked == []
 
 
 @pytest.mark.parametrize("count", [0, 6])
 async def test_how_many_questions_there_may_be(context: ToolContext, count: int) -> None:
     with pytest.raises(ToolFailed, match="length"):
-        await call(Question(), context, Host(), questions=[{"question": "A?", "type": "yes_no"}] * count)
+        await call(question_tool(), context, Host(), questions=[{"question": "A?", "type": "yes_no"}] * count)
 
 
 # ── agent ──
@@ -157,16 +157,16 @@ async def test_how_many_questions_there_may_be(context: ToolContext, count: int)
 
 async def test_the_report_comes_back(context: ToolContext) -> None:
     host = Host(report="\nIn a.py.\n")
-    assert (await call(Agent(), context, host, prompt="Where is it?")).content == "In a.py."
+    assert (await call(agent_tool(), context, host, prompt="Where is it?")).content == "In a.py."
     assert host.prompts == ["Where is it?"]
-    assert Agent.parallel
-    assert "without a report" in (await call(Agent(), context, Host(report=" "), prompt="Where?")).content
+    assert agent_tool().parallel
+    assert "without a report" in (await call(agent_tool(), context, Host(report=" "), prompt="Where?")).content
 
 
 async def test_a_prompt_must_say_something(context: ToolContext) -> None:
     host = Host()
     with pytest.raises(ToolFailed, match="prompt is empty"):
-        await call(Agent(), context, host, prompt=" \n")
+        await call(agent_tool(), context, host, prompt=" \n")
     with pytest.raises(ToolFailed, match="length <= 50000"):
-        await call(Agent(), context, host, prompt="a" * 50_001)
+        await call(agent_tool(), context, host, prompt="a" * 50_001)
     assert host.prompts == []

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.tools.base import ToolContext, ToolFailed
-from covey.tools.bash import Bash, BashParams
+from covey.tools.bash import BashParams, bash_tool
 from covey.tools.output import Output
 from covey.tools.processes import Completed, LocalProcesses
 
@@ -45,7 +45,7 @@ class FakeProcesses:
 
 async def test_a_command_runs_in_the_root_without_a_terminal(context: ToolContext) -> None:
     fake = FakeProcesses()
-    await Bash(fake).run(BashParams(command="ls"), context)
+    await bash_tool(fake).run(BashParams(command="ls"), context)
     assert fake.asked["command"] == "ls"
     assert fake.asked["cwd"] == context.root
     assert fake.asked["tag"] == f"{context.process_tag}/c1"
@@ -58,14 +58,14 @@ async def test_a_command_runs_in_the_root_without_a_terminal(context: ToolContex
 
 async def test_a_strange_call_id_makes_a_plain_tag(context: ToolContext) -> None:
     fake = FakeProcesses()
-    await Bash(fake).run(BashParams(command="ls"), replace(context, call_id="call/1\0=é" + "x" * 100))
+    await bash_tool(fake).run(BashParams(command="ls"), replace(context, call_id="call/1\0=é" + "x" * 100))
     assert fake.asked["tag"] == f"{context.process_tag}/" + ("call_1___" + "x" * 100)[:64]
 
 
 async def test_it_may_run_in_a_directory_below_the_root(context: ToolContext, root: Path) -> None:
     (root / "sub").mkdir()
     fake = FakeProcesses()
-    await Bash(fake).run(BashParams(command="ls", working_dir="sub"), context)
+    await bash_tool(fake).run(BashParams(command="ls", working_dir="sub"), context)
     assert fake.asked["cwd"] == root / "sub"
 
 
@@ -75,7 +75,7 @@ async def test_it_does_not_run_anywhere_else(context: ToolContext, root: Path, d
     (root / "file").touch()
     fake = FakeProcesses()
     with pytest.raises(ToolFailed):
-        await Bash(fake).run(BashParams(command="ls", working_dir=directory), context)
+        await bash_tool(fake).run(BashParams(command="ls", working_dir=directory), context)
     assert fake.asked == {}
 
 
@@ -97,7 +97,7 @@ async def test_it_does_not_run_anywhere_else(context: ToolContext, root: Path, d
 async def test_the_model_reads_output_and_how_it_ended(
     context: ToolContext, completed: Completed, content: str, is_error: bool
 ) -> None:
-    output = await Bash(FakeProcesses(completed)).run(BashParams(command="x"), context)
+    output = await bash_tool(FakeProcesses(completed)).run(BashParams(command="x"), context)
     assert (output.content, output.is_error) == (content, is_error)
     assert output.metadata["exit_code"] == completed.exit_code
 
@@ -105,18 +105,18 @@ async def test_the_model_reads_output_and_how_it_ended(
 @pytest.mark.parametrize("error", [FileNotFoundError("no bash"), ValueError("embedded null byte")])
 async def test_what_cannot_start_is_a_failed_call(context: ToolContext, error: Exception) -> None:
     with pytest.raises(ToolFailed, match="could not be started"):
-        await Bash(FakeProcesses(error)).run(BashParams(command="x"), context)
+        await bash_tool(FakeProcesses(error)).run(BashParams(command="x"), context)
 
 
 async def test_an_empty_command_is_refused(context: ToolContext) -> None:
     with pytest.raises(ToolFailed, match="empty"):
-        await Bash(FakeProcesses()).run(BashParams(command=" \n"), context)
+        await bash_tool(FakeProcesses()).run(BashParams(command=" \n"), context)
 
 
 def test_a_person_is_asked_about_the_command_not_about_what_the_model_says_of_it(context: ToolContext) -> None:
-    bash = Bash(FakeProcesses())
+    bash = bash_tool(FakeProcesses())
     params = BashParams(command="rm -rf \\\n  build", description="List files", working_dir="sub")
-    assert bash.wish(params, context) == Wish("bash", "execute", params.command, cwd=str(context.root / "sub"))
+    assert bash.intent(params, context) == Intent("bash", "execute", params.command, cwd=str(context.root / "sub"))
     assert bash.describe(params, context) == "rm -rf \\ build (in sub)"
     assert bash.preview(params, context)["command"] == params.command
 
@@ -134,24 +134,24 @@ def test_a_person_is_asked_about_the_command_not_about_what_the_model_says_of_it
 )
 def test_wrong_parameters_are_refused_with_their_reason(wrong: dict[str, Any]) -> None:
     with pytest.raises(ToolFailed, match=r"The input of bash is not valid: .*Correct it"):
-        Bash(FakeProcesses()).decode(json.dumps(wrong))
+        bash_tool(FakeProcesses()).decode(json.dumps(wrong))
 
 
 @pytest.mark.parametrize("text", ["", "null", "[", '"\ud800"', "[" * 10_000])
 def test_input_that_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(ToolFailed):
-        Bash(FakeProcesses()).decode(text)
+        bash_tool(FakeProcesses()).decode(text)
 
 
 async def test_on_the_real_machine(context: ToolContext, root: Path) -> None:
-    output = await Bash(LocalProcesses()).run(
+    output = await bash_tool(LocalProcesses()).run(
         BashParams(command="cat; pwd; sleep 60 >/dev/null 2>&1 & exit 3"), context
     )
     assert (output.content, output.is_error) == (f"{root}\n\nexit code 3", False)
 
 
 async def test_a_long_output_is_cut_in_its_middle(context: ToolContext) -> None:
-    output = await Bash(LocalProcesses()).run(BashParams(command="seq 1 100000"), context)
+    output = await bash_tool(LocalProcesses()).run(BashParams(command="seq 1 100000"), context)
     assert output.content.startswith("1\n2\n")
     assert output.content.endswith("100000\n\nexit code 0")
     assert "bytes are left out here" in output.content
@@ -160,23 +160,23 @@ async def test_a_long_output_is_cut_in_its_middle(context: ToolContext) -> None:
 
 async def test_all_of_a_long_output_is_in_a_file_that_the_result_names(context: ToolContext, tmp_path: Path) -> None:
     context = replace(context, spill_dir=tmp_path / "spill" / "s1")
-    output = await Bash(LocalProcesses()).run(BashParams(command="seq 1 100000"), context)
+    output = await bash_tool(LocalProcesses()).run(BashParams(command="seq 1 100000"), context)
     (file,) = (tmp_path / "spill" / "s1").iterdir()
     assert file.read_text() == "".join(f"{number}\n" for number in range(1, 100_001))
     assert output.content.endswith(f"[All of it is in {file}: view it with offset, or search it.]\nexit code 0")
-    assert len(output.content) < Bash.result_limit
+    assert len(output.content) < bash_tool(LocalProcesses()).result_limit
 
 
 async def test_an_output_that_can_be_shown_leaves_no_file(context: ToolContext, tmp_path: Path) -> None:
     context = replace(context, spill_dir=tmp_path / "spill")
-    output = await Bash(LocalProcesses()).run(BashParams(command="seq 1 100"), context)
+    output = await bash_tool(LocalProcesses()).run(BashParams(command="seq 1 100"), context)
     assert output.content.endswith("100\n\nexit code 0")
     assert not (tmp_path / "spill").exists()
 
 
 async def test_a_command_in_the_background_is_told_to_whoever_is_asked(context: ToolContext) -> None:
-    bash, params = Bash(FakeProcesses()), BashParams(command="make watch", background=True)
+    bash, params = bash_tool(FakeProcesses()), BashParams(command="make watch", background=True)
     assert bash.describe(params, context) == "make watch (left running in the background)"
-    assert bash.wish(params, context) == Wish("bash", "execute", "make watch", harmless=False)
+    assert bash.intent(params, context) == Intent("bash", "execute", "make watch", harmless=False)
     with pytest.raises(ToolFailed, match="no background jobs here"):
         await bash.run(params, context)

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.tools import download as download_module
-from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
-from covey.tools.download import Download, DownloadParams
+from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.download import DownloadParams, download_tool
 from covey.tools.files import FileReads
-from covey.tools.view import View, ViewParams
+from covey.tools.view import ViewParams, view_tool
 from covey.tools.web import THIS_MACHINE
 from tests.support.machine import until
 from tests.tools.web_server import WebServer, answer, endless, redirect, serving, then_silent
@@ -39,8 +40,8 @@ def reads() -> FileReads:
 
 
 @pytest.fixture
-def tool(reads: FileReads) -> Download:
-    return Download(reads)
+def tool(reads: FileReads) -> Tool[DownloadParams]:
+    return download_tool(reads)
 
 
 def wanted(server: WebServer, file_path: str = "data/file.zip", timeout_s: float = 20) -> DownloadParams:
@@ -52,7 +53,7 @@ def files_in(root: Path) -> list[str]:
 
 
 async def test_a_file_comes_with_missing_directories(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     server.pages["/file"] = redirect("/real")
     server.pages["/real"] = answer(b"PK\0\1", content_type="application/zip")
@@ -71,7 +72,7 @@ async def test_a_file_comes_with_missing_directories(
 
 
 async def test_what_was_compressed_on_the_way_is_not_so_on_disk(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     server.pages["/file"] = answer(gzip.compress(b"hello"), content_encoding="gzip")
     await tool.run(wanted(server), context)
@@ -79,7 +80,7 @@ async def test_what_was_compressed_on_the_way_is_not_so_on_disk(
 
 
 async def test_a_large_file_comes_in_full_but_cannot_be_undone(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     content = os.urandom(3_000_000)
     server.pages["/file"] = answer(content)
@@ -92,7 +93,7 @@ async def test_a_large_file_comes_in_full_but_cannot_be_undone(
 
 
 async def test_a_file_that_was_not_seen_is_not_replaced(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     (root / "mine").write_text("precious")
     for ask in (tool.preview, lambda params, context: asyncio.run(tool.run(params, context))):
@@ -103,11 +104,11 @@ async def test_a_file_that_was_not_seen_is_not_replaced(
 
 
 async def test_a_file_that_was_seen_is_replaced_and_keeps_its_mode(
-    server: WebServer, tool: Download, reads: FileReads, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], reads: FileReads, context: ToolContext, root: Path
 ) -> None:
     (root / "mine").write_text("old")
     (root / "mine").chmod(0o750)
-    await View(reads).run(ViewParams(file_path="mine"), context)
+    await view_tool(reads).run(ViewParams(file_path="mine"), context)
     server.pages["/file"] = answer("new")
     output = await tool.run(wanted(server, "mine"), context)
     assert output.files == (FileVersion(root / "mine", b"old", b"new"),)
@@ -120,7 +121,7 @@ async def test_a_file_that_was_seen_is_replaced_and_keeps_its_mode(
 
 
 async def test_a_file_that_appears_while_the_other_comes_is_not_replaced(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     async def respond(writer: asyncio.StreamWriter) -> None:
         (root / "mine").write_text("precious")
@@ -135,11 +136,11 @@ async def test_a_file_that_appears_while_the_other_comes_is_not_replaced(
 
 @pytest.mark.parametrize("file_path", ["/etc/passwd", "../x", "link/x", ".", ""])
 async def test_nothing_is_written_outside_the_workspace(
-    server: WebServer, tool: Download, context: ToolContext, root: Path, tmp_path: Path, file_path: str
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path, tmp_path: Path, file_path: str
 ) -> None:
     (root / "link").symlink_to(tmp_path)
     params = wanted(server, file_path)
-    for ask in (tool.wish, tool.describe, tool.preview):
+    for ask in (tool.intent, tool.describe, tool.preview):
         with pytest.raises(ToolFailed, match="not a file inside the workspace"):
             ask(params, context)
     with pytest.raises(ToolFailed, match="not a file inside the workspace"):
@@ -147,7 +148,7 @@ async def test_nothing_is_written_outside_the_workspace(
 
 
 async def test_a_place_that_cannot_be_written_is_told(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     (root / "file").touch()
     (root / "directory").mkdir()
@@ -164,7 +165,7 @@ async def test_a_place_that_cannot_be_written_is_told(
 @pytest.mark.parametrize("says_its_size", [True, False])
 async def test_what_is_too_large_leaves_nothing(
     server: WebServer,
-    tool: Download,
+    tool: Tool[DownloadParams],
     context: ToolContext,
     root: Path,
     says_its_size: bool,
@@ -180,7 +181,7 @@ async def test_what_is_too_large_leaves_nothing(
 
 
 async def test_a_compressed_file_counts_as_what_it_becomes(
-    server: WebServer, tool: Download, context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download_module, "SIZE_LIMIT", 1_000_000)
     server.pages["/file"] = answer(gzip.compress(bytes(20_000_000)), content_encoding="gzip")
@@ -190,14 +191,16 @@ async def test_a_compressed_file_counts_as_what_it_becomes(
 
 
 async def test_an_error_of_the_server_is_no_file(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     with pytest.raises(ToolFailed, match=r"answers with status 404 Not Found\. Nothing was written"):
         await tool.run(wanted(server), context)
     assert files_in(root) == []
 
 
-async def test_half_a_file_is_no_file(server: WebServer, tool: Download, context: ToolContext, root: Path) -> None:
+async def test_half_a_file_is_no_file(
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
+) -> None:
     async def respond(writer: asyncio.StreamWriter) -> None:
         writer.write(HEAD + b"content-length: 100\r\n\r\nhalf")
 
@@ -208,7 +211,7 @@ async def test_half_a_file_is_no_file(server: WebServer, tool: Download, context
 
 
 async def test_a_server_that_stalls_is_given_up(
-    server: WebServer, tool: Download, context: ToolContext, root: Path
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path
 ) -> None:
     server.pages["/file"] = then_silent(HEAD + b"\r\nbegun")
     with pytest.raises(ToolFailed, match=r"was not there within 0\.3 s\. Nothing was written"):
@@ -218,7 +221,7 @@ async def test_a_server_that_stalls_is_given_up(
 
 @pytest.mark.parametrize("moment", range(6))
 async def test_a_cancel_closes_the_connection_and_leaves_no_file(
-    server: WebServer, tool: Download, context: ToolContext, root: Path, moment: int
+    server: WebServer, tool: Tool[DownloadParams], context: ToolContext, root: Path, moment: int
 ) -> None:
     server.pages["/file"] = endless(HEAD + b"\r\n", b"x" * 1000)
     loading = asyncio.ensure_future(tool.run(wanted(server), context))
@@ -237,15 +240,19 @@ async def test_a_cancel_closes_the_connection_and_leaves_no_file(
 # ── what is asked ──
 
 
-def test_a_person_is_asked_about_the_url_and_the_file(tool: Download, context: ToolContext, root: Path) -> None:
+def test_a_person_is_asked_about_the_url_and_the_file(
+    tool: Tool[DownloadParams], context: ToolContext, root: Path
+) -> None:
     params = DownloadParams(file_path="a/../b", url="http://localhost/x#y")
-    assert tool.wish(params, context) == Wish("download", "download", f"http://localhost/x -> {root / 'b'}")
+    assert tool.intent(params, context) == Intent(
+        "download", "download", f"http://localhost/x -> {root / 'b'}", effect=Effect.CHANGES_FILES
+    )
     assert tool.describe(params, context) == f"Download http://localhost/x ({THIS_MACHINE}) to b"
     assert tool.preview(params, context) == {
         "url": "http://localhost/x", "place": THIS_MACHINE, "file_path": str(root / "b"), "timeout_s": 300
     }  # fmt: skip
 
 
-def test_a_model_can_read_what_it_does_and_takes(tool: Download) -> None:
+def test_a_model_can_read_what_it_does_and_takes(tool: Tool[DownloadParams]) -> None:
     assert len(tool.description()) > 100
-    assert set(tool.schema()["required"]) == {"file_path", "url"}
+    assert set(tool.schema["required"]) == {"file_path", "url"}

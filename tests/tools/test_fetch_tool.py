@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.tools import fetch as fetch_module
 from covey.tools import html
 from covey.tools.base import ToolContext, ToolFailed, ToolOutput
-from covey.tools.fetch import Fetch, FetchParams
+from covey.tools.fetch import FetchParams, fetch_tool
 from covey.tools.html import decoded
 from covey.tools.processes import LocalProcesses
 from covey.tools.web import THIS_MACHINE
@@ -41,7 +42,7 @@ async def server() -> AsyncIterator[WebServer]:
 
 async def get(server: WebServer, path: str, context: ToolContext, **params: Any) -> ToolOutput:
     url = server.url(path)
-    return await Fetch(LocalProcesses()).run(FetchParams(url=url, **params), context)
+    return await fetch_tool(LocalProcesses()).run(FetchParams(url=url, **params), context)
 
 
 def body(output: ToolOutput) -> str:
@@ -125,7 +126,7 @@ async def test_the_rest_of_a_long_page_is_in_a_file(server: WebServer, context: 
         f"These are 100000 of {len(text)} characters. All of it is in {file}: view it with offset, or search it. "
         f"It goes on in line {line}.]"
     )
-    assert len(output.content) <= Fetch.result_limit
+    assert len(output.content) <= fetch_tool(LocalProcesses()).result_limit
     assert "in line" not in (await get(server, "/", context)).content
 
 
@@ -285,21 +286,23 @@ async def test_a_page_that_cannot_be_converted_is_told(
 
 
 def test_a_person_is_asked_about_the_url_and_where_it_leads(context: ToolContext) -> None:
-    fetch = Fetch(LocalProcesses())
+    fetch = fetch_tool(LocalProcesses())
     params = FetchParams(url="HTTP://127.0.0.1:8000/a#b")
-    assert fetch.wish(params, context) == Wish("fetch", "fetch", "http://127.0.0.1:8000/a", harmless=False)
+    assert fetch.intent(params, context) == Intent(
+        "fetch", "fetch", "http://127.0.0.1:8000/a", effect=Effect.REACHES_OUT
+    )
     assert fetch.describe(params, context) == f"Fetch http://127.0.0.1:8000/a ({THIS_MACHINE})"
     assert fetch.preview(params, context) == {
         "url": "http://127.0.0.1:8000/a", "place": THIS_MACHINE, "format": "markdown", "timeout_s": 30
     }  # fmt: skip
     with pytest.raises(ToolFailed, match="http:// or https://"):
-        fetch.wish(FetchParams(url="file:///etc/passwd"), context)
+        fetch.intent(FetchParams(url="file:///etc/passwd"), context)
 
 
 def test_a_model_can_read_what_it_does_and_takes() -> None:
-    fetch = Fetch(LocalProcesses())
+    fetch = fetch_tool(LocalProcesses())
     assert len(fetch.description()) > 100
-    assert fetch.schema()["required"] == ["url"]
+    assert fetch.schema["required"] == ["url"]
     for wrong in ('{"url": "x", "format": "pdf"}', '{"url": "x", "timeout_s": 121}', "{}"):
         with pytest.raises(ToolFailed, match="is not valid"):
             fetch.decode(wrong)

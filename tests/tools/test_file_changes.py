@@ -15,10 +15,10 @@ import pytest
 
 from covey.tools import files
 from covey.tools.base import NoHost, ToolContext, ToolFailed, ToolOutput
-from covey.tools.edit import Edit, EditParams
+from covey.tools.edit import EditParams, edit_tool
 from covey.tools.files import FileReads, Version
-from covey.tools.view import View, ViewParams
-from covey.tools.write import Write, WriteParams
+from covey.tools.view import ViewParams, view_tool
+from covey.tools.write import WriteParams, write_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, context: ToolContext) -> None:
         reads = FileReads()
         self.context = context
-        self.view_tool, self.write_tool, self.edit_tool = View(reads), Write(reads), Edit(reads)
+        self.view_tool, self.write_tool, self.edit_tool = view_tool(reads), write_tool(reads), edit_tool(reads)
 
     async def view(self, path: str) -> str:
         return (await self.view_tool.run(ViewParams(file_path=path), self.context)).content
@@ -259,12 +259,12 @@ async def test_a_file_too_large_to_change(desk: Desk, root: Path) -> None:
 # ── what a person is asked ──
 
 
-def test_the_wish_names_the_real_file(desk: Desk, root: Path) -> None:
+def test_the_intent_names_the_real_file(desk: Desk, root: Path) -> None:
     (root / "link").symlink_to("/etc/hosts")
-    wish = desk.write_tool.wish(WriteParams(file_path="link", content=""), desk.context)
-    assert (wish.tool, wish.action, wish.subject, wish.harmless) == ("write", "write", "/etc/hosts", False)
+    intent = desk.write_tool.intent(WriteParams(file_path="link", content=""), desk.context)
+    assert (intent.tool, intent.action, intent.subject, intent.harmless) == ("write", "write", "/etc/hosts", False)
     edit = EditParams(file_path="sub/../a", old_string="a", new_string="b")
-    assert desk.edit_tool.wish(edit, desk.context).subject == str(root / "a")
+    assert desk.edit_tool.intent(edit, desk.context).subject == str(root / "a")
     assert desk.edit_tool.describe(edit, desk.context) == "Edit a"
     outside = WriteParams(file_path="../a", content="")
     assert desk.write_tool.describe(outside, desk.context) == f"Write {root.parent}/a (outside the workspace)"

@@ -14,7 +14,7 @@ import pytest
 from covey.permissions.judge import Judgement, Rules, Verdict, judge
 from covey.permissions.safe_paths import Repository
 from covey.tools.base import ToolContext
-from covey.tools.bash import Bash, BashParams
+from covey.tools.bash import BashParams, bash_tool
 from covey.tools.git_guard import guarded, repository_of
 from covey.tools.processes import LocalProcesses
 
@@ -49,8 +49,8 @@ def bare_repository(directory: Path) -> Path:
 
 
 def judged_git_status(context: ToolContext, root: Path) -> Judgement:
-    wish = Bash(LocalProcesses()).wish(BashParams(command="git status"), replace(context, root=root))
-    found = judge(wish, Rules(root=str(root)), frozenset(), skip=False)
+    intent = bash_tool(LocalProcesses()).intent(BashParams(command="git status"), replace(context, root=root))
+    found = judge(intent, Rules(root=str(root)), frozenset(), skip=False)
     return Judgement(found.verdict, found.tag)
 
 

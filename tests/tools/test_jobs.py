@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ from covey.machine.names import workspace_tag
 from covey.tools import jobs as jobs_module
 from covey.tools import processes
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
-from covey.tools.bash import Bash, BashParams
-from covey.tools.job_kill import JobKill, JobKillParams
-from covey.tools.job_output import JobOutput, JobOutputParams
+from covey.tools.bash import BashParams, bash_tool
+from covey.tools.job_kill import JobKillParams, job_kill_tool
+from covey.tools.job_output import JobOutputParams, job_output_tool
 from covey.tools.jobs import Jobs, kill_left_jobs
 from covey.tools.processes import LocalProcesses, kill_tagged
 from tests.support.machine import TREE, carriers, has_pid, is_alive, pid_in, until
@@ -41,14 +42,14 @@ class Desk:
     context: ToolContext
 
     async def start(self, command: str) -> str:
-        bash = Bash(LocalProcesses(), self.jobs)
+        bash = bash_tool(LocalProcesses(), self.jobs)
         output = await bash.run(BashParams(command=command, background=True), self.context)
         assert "job_output" in output.content
         job_id: str = output.metadata["job_id"]
         return job_id
 
     async def look(self, job_id: str, wait_s: float = 0) -> str:
-        output = await JobOutput(self.jobs).run(JobOutputParams(job_id=job_id, wait_s=wait_s), self.context)
+        output = await job_output_tool(self.jobs).run(JobOutputParams(job_id=job_id, wait_s=wait_s), self.context)
         return output.content
 
     async def read_until(self, job_id: str, text: str) -> str:
@@ -59,7 +60,7 @@ class Desk:
         return seen
 
     async def kill(self, job_id: str) -> ToolOutput:
-        return await JobKill(self.jobs).run(JobKillParams(job_id=job_id), self.context)
+        return await job_kill_tool(self.jobs).run(JobKillParams(job_id=job_id), self.context)
 
     def other_session(self) -> Desk:
         return Desk(self.jobs, replace(self.context, session_id="s2"))
@@ -102,7 +103,7 @@ async def test_waiting_has_a_bound(desk: Desk) -> None:
     job_id = await desk.start("sleep 60")
     assert (await desk.look(job_id, 0.05)).endswith(": running")
     with pytest.raises(ToolFailed, match="`float` <= 60"):
-        JobOutput(desk.jobs).decode('{"job_id": "job-1", "wait_s": 61}')
+        job_output_tool(desk.jobs).decode('{"job_id": "job-1", "wait_s": 61}')
 
 
 async def test_a_flood_that_nobody_looks_at_is_bounded(desk: Desk) -> None:
@@ -192,13 +193,13 @@ async def test_what_cannot_start_leaves_no_job(desk: Desk) -> None:
 def test_nobody_is_asked_about_looking_and_ending(context: ToolContext, tag: str) -> None:
     jobs = Jobs(LocalProcesses(), tag)
     look, end = JobOutputParams(job_id="job-1"), JobKillParams(job_id="job-1")
-    assert JobOutput(jobs).wish(look, context).harmless
-    assert JobKill(jobs).wish(end, context).harmless
+    assert job_output_tool(jobs).intent(look, context).harmless
+    assert job_kill_tool(jobs).intent(end, context).harmless
 
 
-@pytest.mark.parametrize("tool", [JobOutput, JobKill])
-def test_a_model_can_read_what_the_tools_do(tool: type[Tool[JobKillParams]]) -> None:
-    assert len(tool.description()) > 100
+@pytest.mark.parametrize("make", [job_output_tool, job_kill_tool])
+def test_a_model_can_read_what_the_tools_do(make: Callable[[Jobs], Tool[Any]], tag: str) -> None:
+    assert len(make(Jobs(LocalProcesses(), tag)).description()) > 100
 
 
 # ── its life ──

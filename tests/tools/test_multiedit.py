@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
-from covey.tools.edit import Edit
+from covey.tools.edit import edit_tool
 from covey.tools.files import FileReads
-from covey.tools.multiedit import Multiedit
-from covey.tools.view import View, ViewParams
-from covey.tools.write import Write
+from covey.tools.multiedit import multiedit_tool
+from covey.tools.view import ViewParams, view_tool
+from covey.tools.write import write_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +23,7 @@ def reads() -> FileReads:
 
 
 async def multiedit(reads: FileReads, context: ToolContext, *edits: tuple[str, str]) -> ToolOutput:
-    tool = Multiedit(reads)
+    tool = multiedit_tool(reads)
     changes = [{"old_string": old, "new_string": new} for old, new in edits]
     return await tool.run(tool.decode(json.dumps({"file_path": "a", "edits": changes})), context)
 
@@ -31,7 +31,7 @@ async def multiedit(reads: FileReads, context: ToolContext, *edits: tuple[str, s
 async def seen(reads: FileReads, context: ToolContext, content: str) -> Path:
     path = context.root / "a"
     path.write_text(content)
-    await View(reads).run(ViewParams(file_path="a"), context)
+    await view_tool(reads).run(ViewParams(file_path="a"), context)
     return path
 
 
@@ -74,22 +74,22 @@ async def test_what_cannot_be_edited(reads: FileReads, context: ToolContext) -> 
 
 async def test_the_preview_is_one_diff_and_changes_nothing(reads: FileReads, context: ToolContext) -> None:
     path = await seen(reads, context, "one\ntwo\n")
-    tool = Multiedit(reads)
+    tool = multiedit_tool(reads)
     edits = [{"old_string": "one", "new_string": "1"}, {"old_string": "two", "new_string": "2"}]
     params = tool.decode(json.dumps({"file_path": "a", "edits": edits}))
     assert tool.preview(params, context)["diff"] == "--- a\n+++ a\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n"
-    wish = tool.wish(params, context)
-    assert (wish.tool, wish.action, wish.subject, wish.harmless) == ("multiedit", "write", str(path), False)
+    intent = tool.intent(params, context)
+    assert (intent.tool, intent.action, intent.subject, intent.harmless) == ("multiedit", "write", str(path), False)
     assert path.read_text() == "one\ntwo\n"
 
 
 async def test_each_change_tells_what_was_there(reads: FileReads, context: ToolContext) -> None:
-    write, edit = Write(reads), Edit(reads)
+    write, edit = write_tool(reads), edit_tool(reads)
     path = context.root / "b"
     created = await write.run(write.decode('{"file_path": "b", "content": "one"}'), context)
     assert created.files == (FileVersion(path, None, b"one"),)
     path.write_bytes(b"caf\xe9 one")
-    await View(reads).run(ViewParams(file_path="b"), context)
+    await view_tool(reads).run(ViewParams(file_path="b"), context)
     edited = await edit.run(edit.decode('{"file_path": "b", "old_string": "one", "new_string": ""}'), context)
     assert edited.files == (FileVersion(path, b"caf\xe9 one", b"caf\xe9 "),)
     replaced = await write.run(write.decode('{"file_path": "b", "content": ""}'), context)

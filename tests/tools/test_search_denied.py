@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from covey.tools.base import ToolContext, ToolFailed
-from covey.tools.glob import Glob
-from covey.tools.grep import Grep
-from covey.tools.processes import LocalProcesses
+from covey.tools.base import Tool, ToolContext, ToolFailed
+from covey.tools.glob import glob_tool
+from covey.tools.grep import grep_tool
+from covey.tools.processes import LocalProcesses, Processes
 
 pytestmark = pytest.mark.anyio
 
 
-async def search(tool: type[Glob] | type[Grep], context: ToolContext, **params: Any) -> str:
-    used: Any = tool(LocalProcesses())
-    content: str = (await used.run(used.decode(json.dumps(params)), context)).content
-    return content
+async def search(make: Callable[[Processes], Tool[Any]], context: ToolContext, **params: Any) -> str:
+    used = make(LocalProcesses())
+    return (await used.run(used.decode(json.dumps(params)), context)).content
 
 
 async def test_what_may_not_be_viewed_is_not_searched_either(context: ToolContext, root: Path) -> None:
@@ -28,8 +28,8 @@ async def test_what_may_not_be_viewed_is_not_searched_either(context: ToolContex
     for path in (".env", "deep/.env", "deep/a.py"):
         (root / path).write_text("SECRET = 1\n")
     context = dataclasses.replace(context, denied=("view:*.env", "bash:rm *"))
-    found = await search(Grep, context, pattern="SECRET")
+    found = await search(grep_tool, context, pattern="SECRET")
     assert "deep/a.py" in found and ".env" not in found
-    assert await search(Glob, context, pattern="**/*") == "deep/a.py"
+    assert await search(glob_tool, context, pattern="**/*") == "deep/a.py"
     with pytest.raises(ToolFailed, match="forbids to look there"):
-        await search(Grep, context, pattern="SECRET", path="deep/.env")
+        await search(grep_tool, context, pattern="SECRET", path="deep/.env")

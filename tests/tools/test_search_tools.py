@@ -16,9 +16,9 @@ import pytest
 
 from covey.tools import search
 from covey.tools.base import Tool, ToolContext, ToolFailed
-from covey.tools.glob import Glob, GlobParams
-from covey.tools.grep import Grep, ripgrep
-from covey.tools.ls import Ls, LsParams
+from covey.tools.glob import GlobParams, glob_tool
+from covey.tools.grep import grep_tool, ripgrep
+from covey.tools.ls import LsParams, ls_tool
 from covey.tools.processes import LocalProcesses
 from tests.support.machine import carriers, until
 
@@ -34,7 +34,8 @@ class Desk:
     def __init__(self, context: ToolContext) -> None:
         processes = LocalProcesses()
         self.context = context
-        self.tools: dict[str, Tool[Any]] = {"glob": Glob(processes), "grep": Grep(processes), "ls": Ls(processes)}
+        tools: list[Tool[Any]] = [glob_tool(processes), grep_tool(processes), ls_tool(processes)]
+        self.tools = {tool.name: tool for tool in tools}
 
     async def call(self, tool: str, **params: Any) -> str:
         used = self.tools[tool]
@@ -125,15 +126,15 @@ async def test_a_pattern_with_braces_that_go_up_finds_nothing_outside(desk: Desk
         ("~/*", "", "~", False),
     ],
 )
-def test_the_wish_is_about_where_a_pattern_begins(
+def test_the_intent_is_about_where_a_pattern_begins(
     desk: Desk, root: Path, pattern: str, path: str, subject: str, inside: bool
 ) -> None:
     (root / "out").symlink_to("/etc")
     params = GlobParams(pattern=pattern, path=path)
-    wish = desk.tools["glob"].wish(params, desk.context)
-    assert (wish.tool, wish.action, wish.harmless) == ("glob", "list", inside)
-    assert wish.subject == str((root / Path(subject).expanduser()).resolve())
-    assert desk.tools["glob"].preview(params, desk.context)["path"] == wish.subject
+    intent = desk.tools["glob"].intent(params, desk.context)
+    assert (intent.tool, intent.action, intent.harmless) == ("glob", "list", inside)
+    assert intent.subject == str((root / Path(subject).expanduser()).resolve())
+    assert desk.tools["glob"].preview(params, desk.context)["path"] == intent.subject
 
 
 # ── grep ──
@@ -363,11 +364,11 @@ async def test_directories_that_are_none(desk: Desk, root: Path) -> None:
 def test_where_somebody_is_asked(desk: Desk, root: Path, tmp_path: Path) -> None:
     for path, inside in {"": True, "sub": True, "..": False, "/etc": False}.items():
         params = LsParams(path=path)
-        assert desk.tools["ls"].wish(params, desk.context).harmless is inside
+        assert desk.tools["ls"].intent(params, desk.context).harmless is inside
         described = desk.tools["ls"].describe(params, desk.context)
         assert ("(outside the workspace)" in described) is not inside
     spilled = replace(desk.context, spill_dir=tmp_path / "spilled")
-    assert desk.tools["ls"].wish(LsParams(path=str(tmp_path / "spilled/x")), spilled).harmless
+    assert desk.tools["ls"].intent(LsParams(path=str(tmp_path / "spilled/x")), spilled).harmless
 
 
 # ── the process ──
@@ -376,7 +377,6 @@ def test_where_somebody_is_asked(desk: Desk, root: Path, tmp_path: Path) -> None
 async def test_calls_run_side_by_side(desk: Desk, root: Path) -> None:
     plant(root, {"a.py": "word"})
     calls = [desk.call("grep", pattern="word"), desk.glob("*.py"), desk.call("ls")]
-    assert all(tool.parallel for tool in desk.tools.values())
     found, names, tree = await asyncio.gather(*calls)
     assert (names, tree) == (["a.py"], "./\n  a.py") and "1: word" in found
 

@@ -13,7 +13,7 @@ from covey.tools import spill
 from covey.tools.base import ToolContext
 from covey.tools.files import FileReads
 from covey.tools.spill import bounded
-from covey.tools.view import View, ViewParams
+from covey.tools.view import ViewParams, view_tool
 
 LONG = "".join(f"line {number}\n" for number in range(1000))
 
@@ -102,10 +102,10 @@ def test_halves_of_characters_are_kept_as_marks(spilling: ToolContext) -> None:
 async def test_what_was_spilled_may_be_viewed_without_asking(spilling: ToolContext) -> None:
     bounded(LONG, spilling, 100)
     (path,) = kept(spilling)
-    view = View(FileReads())
+    view = view_tool(FileReads())
     params = ViewParams(file_path=str(path), offset=900)
-    assert view.wish(params, spilling).harmless
-    assert not view.wish(ViewParams(file_path=f"{path}/../../x"), spilling).harmless
+    assert view.intent(params, spilling).harmless
+    assert not view.intent(ViewParams(file_path=f"{path}/../../x"), spilling).harmless
     content = (await view.run(params, spilling)).content
     assert content.startswith("   900\tline 899\n")
     assert bounded(content, spilling, view.result_limit) == content
@@ -115,4 +115,4 @@ def test_a_link_out_of_the_spilled_results_is_asked_about(spilling: ToolContext)
     bounded(LONG, spilling, 100)
     (path,) = kept(spilling)
     path.with_name("link").symlink_to("/etc/passwd")
-    assert not View(FileReads()).wish(ViewParams(file_path=str(path.with_name("link"))), spilling).harmless
+    assert not view_tool(FileReads()).intent(ViewParams(file_path=str(path.with_name("link"))), spilling).harmless

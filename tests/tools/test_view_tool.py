@@ -11,36 +11,38 @@ from pathlib import Path
 import pytest
 
 from covey.tools import view as view_module
-from covey.tools.base import Image, ToolContext, ToolFailed
+from covey.tools.base import Image, Tool, ToolContext, ToolFailed
 from covey.tools.files import FileReads
-from covey.tools.view import View, ViewParams
+from covey.tools.view import ViewParams, view_tool
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def view() -> View:
-    return View(FileReads())
+def view() -> Tool[ViewParams]:
+    return view_tool(FileReads())
 
 
-async def shown(view: View, context: ToolContext, path: str, **page: int) -> str:
+async def shown(view: Tool[ViewParams], context: ToolContext, path: str, **page: int) -> str:
     return (await view.run(ViewParams(file_path=path, **page), context)).content
 
 
-async def test_lines_have_numbers(view: View, context: ToolContext, root: Path) -> None:
+async def test_lines_have_numbers(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / "a.txt").write_bytes("one\r\ntwö\n\nfour".encode())
     assert await shown(view, context, "a.txt") == "     1\tone\n     2\ttwö\n     3\t\n     4\tfour"
     assert await shown(view, context, str(root / "a.txt"), offset=4) == "     4\tfour"
 
 
-async def test_a_page_says_how_to_go_on(view: View, context: ToolContext, root: Path) -> None:
+async def test_a_page_says_how_to_go_on(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / "a.txt").write_text("one\ntwo\nthree\n")
     first = await shown(view, context, "a.txt", limit=2)
     assert first == "     1\tone\n     2\ttwo\n\n[The file goes on. To see more, view it with offset=3.]"
     assert await shown(view, context, "a.txt", offset=3, limit=2) == "     3\tthree"
 
 
-async def test_a_page_is_bounded_in_lines_and_in_bytes(view: View, context: ToolContext, root: Path) -> None:
+async def test_a_page_is_bounded_in_lines_and_in_bytes(
+    view: Tool[ViewParams], context: ToolContext, root: Path
+) -> None:
     (root / "many").write_text("x\n" * 5000)
     content = await shown(view, context, "many", limit=4000)
     assert content.count("\n") == 2001 and content.endswith("offset=2001.]")
@@ -49,7 +51,9 @@ async def test_a_page_is_bounded_in_lines_and_in_bytes(view: View, context: Tool
 
 
 @pytest.mark.parametrize("length", [2000, 2001, 8191, 8192, 8193, 16384, 100_000])
-async def test_a_long_line_is_cut_and_counts_as_one(view: View, context: ToolContext, root: Path, length: int) -> None:
+async def test_a_long_line_is_cut_and_counts_as_one(
+    view: Tool[ViewParams], context: ToolContext, root: Path, length: int
+) -> None:
     (root / "a").write_text("x" * length + "\nafter")
     first, second = (await shown(view, context, "a")).split("\n")
     assert first == "     1\t" + "x" * 2000 + (" [... the line goes on]" if length > 2000 else "")
@@ -60,7 +64,7 @@ async def test_a_long_line_is_cut_and_counts_as_one(view: View, context: ToolCon
         await shown(view, context, "b", offset=2)
 
 
-async def test_an_empty_file_and_a_page_after_the_end(view: View, context: ToolContext, root: Path) -> None:
+async def test_an_empty_file_and_a_page_after_the_end(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / "empty").touch()
     assert await shown(view, context, "empty") == "empty is empty."
     (root / "short").write_text("one\ntwo\n")
@@ -68,7 +72,7 @@ async def test_an_empty_file_and_a_page_after_the_end(view: View, context: ToolC
         await shown(view, context, "short", offset=3)
 
 
-async def test_bytes_that_are_no_text(view: View, context: ToolContext, root: Path) -> None:
+async def test_bytes_that_are_no_text(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / "latin").write_bytes(b"caf\xe9\n")
     assert await shown(view, context, "latin") == "     1\tcaf�"
     (root / "image").write_bytes(b"\x89PNG\0\0")
@@ -76,7 +80,7 @@ async def test_bytes_that_are_no_text(view: View, context: ToolContext, root: Pa
         await shown(view, context, "image")
 
 
-async def test_errors_that_help(view: View, context: ToolContext, root: Path) -> None:
+async def test_errors_that_help(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / "src").mkdir()
     (root / "src" / "engine.py").touch()
     with pytest.raises(ToolFailed, match=r"src/engin.py does not exist. Did you mean engine.py\?"):
@@ -91,7 +95,7 @@ async def test_errors_that_help(view: View, context: ToolContext, root: Path) ->
         await shown(view, context, "x" * 300)
 
 
-async def test_names_that_are_no_text_can_be_shown(view: View, context: ToolContext, root: Path) -> None:
+async def test_names_that_are_no_text_can_be_shown(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     (root / os.fsdecode(b"caf\xe9")).touch()
     with pytest.raises(ToolFailed) as caught:
         await shown(view, context, ".")
@@ -100,7 +104,9 @@ async def test_names_that_are_no_text_can_be_shown(view: View, context: ToolCont
 
 
 @pytest.mark.parametrize("path", ["fifo", "/dev/zero", "/dev/tty", "/proc/self/environ", "/sys/kernel/notes", "link"])
-async def test_only_regular_files_are_opened(view: View, context: ToolContext, root: Path, path: str) -> None:
+async def test_only_regular_files_are_opened(
+    view: Tool[ViewParams], context: ToolContext, root: Path, path: str
+) -> None:
     os.mkfifo(root / "fifo")
     (root / "link").symlink_to("/proc/self/environ")
     with pytest.raises(ToolFailed, match=r"not a regular file|not a file on a disk|does not exist"):
@@ -108,16 +114,16 @@ async def test_only_regular_files_are_opened(view: View, context: ToolContext, r
 
 
 @pytest.mark.parametrize("path", ["loop", "a\0b", "~nobody-by-this-name/x"])
-async def test_a_path_that_leads_nowhere(view: View, context: ToolContext, root: Path, path: str) -> None:
+async def test_a_path_that_leads_nowhere(view: Tool[ViewParams], context: ToolContext, root: Path, path: str) -> None:
     (root / "loop").symlink_to("loop")
     with pytest.raises(ToolFailed):
-        view.wish(ViewParams(file_path=path), context)
+        view.intent(ViewParams(file_path=path), context)
     with pytest.raises(ToolFailed):
         await shown(view, context, path)
 
 
 async def test_a_huge_file_is_read_in_part_only(
-    view: View, context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    view: Tool[ViewParams], context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (root / "huge").open("wb") as file:
         file.write(b"first\n" + b"x" * 10_000 + b"\n")
@@ -145,23 +151,25 @@ async def test_a_huge_file_is_read_in_part_only(
     ],
 )
 def test_inside_the_workspace_nobody_is_asked(
-    view: View, context: ToolContext, root: Path, path: str, inside: bool
+    view: Tool[ViewParams], context: ToolContext, root: Path, path: str, inside: bool
 ) -> None:
     (root / "a.txt").touch()
     (root / "inward").symlink_to("a.txt")
     (root / "outward").symlink_to("/etc/passwd")
     (root / "outward-directory").symlink_to("/etc")
     params = ViewParams(file_path=path)
-    wish = view.wish(params, context)
-    assert (wish.tool, wish.action, wish.harmless) == ("view", "read", inside)
-    assert Path(wish.subject) == (root / Path(path).expanduser()).resolve()
+    intent = view.intent(params, context)
+    assert (intent.tool, intent.action, intent.harmless) == ("view", "read", inside)
+    assert Path(intent.subject) == (root / Path(path).expanduser()).resolve()
     assert ("(outside the workspace)" in view.describe(params, context)) is not inside
-    assert view.preview(params, context)["file_path"] == wish.subject
+    assert view.preview(params, context)["file_path"] == intent.subject
 
 
-def test_a_neighbour_whose_name_begins_alike_is_outside(view: View, context: ToolContext, root: Path) -> None:
+def test_a_neighbour_whose_name_begins_alike_is_outside(
+    view: Tool[ViewParams], context: ToolContext, root: Path
+) -> None:
     neighbour = root.with_name(root.name + "-2") / "a"
-    assert not view.wish(ViewParams(file_path=str(neighbour)), context).harmless
+    assert not view.intent(ViewParams(file_path=str(neighbour)), context).harmless
 
 
 # ── pictures ──
@@ -176,7 +184,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("mime_type", PICTURES)
 async def test_a_picture_is_shown_to_a_model_that_sees(
-    view: View, context: ToolContext, root: Path, mime_type: str
+    view: Tool[ViewParams], context: ToolContext, root: Path, mime_type: str
 ) -> None:
     (root / "a.txt").write_bytes(PICTURES[mime_type])  # the content counts, not the name
     output = await view.run(ViewParams(file_path="a.txt"), replace(context, sees_images=True))
@@ -187,7 +195,7 @@ async def test_a_picture_is_shown_to_a_model_that_sees(
         await view.run(ViewParams(file_path="a.txt"), context)
 
 
-async def test_a_picture_that_is_too_large(view: View, context: ToolContext, root: Path) -> None:
+async def test_a_picture_that_is_too_large(view: Tool[ViewParams], context: ToolContext, root: Path) -> None:
     with (root / "a.png").open("wb") as file:
         file.write(PICTURES["image/png"])
         file.truncate(5 * 1024 * 1024 + 1)
@@ -195,10 +203,12 @@ async def test_a_picture_that_is_too_large(view: View, context: ToolContext, roo
         await view.run(ViewParams(file_path="a.png"), replace(context, sees_images=True))
 
 
-async def test_text_that_begins_like_a_picture_is_text(view: View, context: ToolContext, root: Path) -> None:
+async def test_text_that_begins_like_a_picture_is_text(
+    view: Tool[ViewParams], context: ToolContext, root: Path
+) -> None:
     (root / "a").write_text("RIFF is a format, and GIF88a is none.")
     assert "RIFF is" in (await view.run(ViewParams(file_path="a"), replace(context, sees_images=True))).content
 
 
-def test_views_may_run_side_by_side(view: View) -> None:
+def test_views_may_run_side_by_side(view: Tool[ViewParams]) -> None:
     assert view.parallel

@@ -5,16 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from covey.cli.screen import Screen
+from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.events import AgentEvent, Event, MessageDelta
 from covey.protocol.messages import Message, ToolResult
 from covey.protocol.runs import PromptReceipt, Run
 
 INPUT_SHOWN = 100
 """How much of a tool call's input fits on a line."""
-
-
-CANCELLED = "The call was cancelled before it finished. It may have had effects."
-"""What the server says of a call that a cancel ended: whoever cancelled knows."""
 
 
 AFTER_A_KILL = (
@@ -69,10 +66,10 @@ class Progress:
                 self._screen.wait_for(f"running {call.name}")
 
     def _results(self, message: Message) -> None:
-        """What failed is told: else it looks like success."""
+        """What failed is shown: else it looks like success. Whoever cancelled a call knows."""
         for result in message.tool_results:
-            first = result.content.strip().partition("\n")[0]
-            if result.is_error and result.content != CANCELLED:
+            if result.is_error and call_end(result) is not CallEnd.CANCELLED:
+                first = result.content.strip().partition("\n")[0]
                 self._screen.say(f"✗ {result.name}: {_shorten(first)}")
             elif code := _exit_code(result):
                 self._screen.say(f"  exit code {code}")

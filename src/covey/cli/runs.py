@@ -64,7 +64,7 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
         )
         return exits.OK
     # What an agent does for another belongs to that one's run, unless somebody has to answer it.
-    shown = [run for run in runs if not run.wished.delegate or run.run_id in asks]
+    shown = [run for run in runs if not run.effective_options.delegate or run.run_id in asks]
     now = time.time()
     for run in shown:
         print(_line(run, now, asks=run.run_id in asks))
@@ -84,7 +84,7 @@ async def _open_runs(client: Client, workspace_id: str) -> list[Run]:
 
 async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
     newest = await client.runs(workspace_id, limit=LOOKED_AT)
-    return [run for run in newest if run.ended and not run.wished.delegate][:ENDED_SHOWN]
+    return [run for run in newest if run.ended and not run.effective_options.delegate][:ENDED_SHOWN]
 
 
 async def _asks(client: Client, workspace_id: str) -> dict[str, str]:
@@ -96,11 +96,11 @@ async def _asks(client: Client, workspace_id: str) -> dict[str, str]:
 
 def _line(run: Run, now: float, *, asks: bool) -> str:
     state = f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state
-    words = "a summary of the session" if run.wished.summarize else " ".join(run.prompt.split())
+    words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
     line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
     if run.error:
-        line += f"\n    {' '.join(in_flags(run.error, run.wished).split())}"
+        line += f"\n    {' '.join(in_flags(run.error, run.effective_options).split())}"
     if asks:
         line += f"\n    waits for an answer: `covey runs wait {run.run_id}`"
     return plain(line)
@@ -196,7 +196,7 @@ class _Wait:
         asking = Asking(client, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW)
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
-        ending = Ending(speaker, run.wished)
+        ending = Ending(speaker, run.effective_options)
         ending.event(updated(run))
 
         def on_event(event: Event, change: Change | None) -> None:

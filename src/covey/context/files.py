@@ -24,7 +24,7 @@ MAX_TOTAL_BYTES = 64 * 1024
 MAX_FILES = 30
 
 OWN_FILE = "AGENTS.md"
-"""In the directory of the user's configuration: wishes for every project."""
+"""In the directory of the user's configuration: instructions for every project."""
 
 _ONLY_A_REFERENCE = re.compile(r"@(?:\./)?(\S+)")
 

@@ -13,6 +13,7 @@ from msgspec import structs
 from covey.doctor.oracle import is_finished, loose_ends
 from covey.doctor.oracle_record import Record
 from covey.lifecycle import history
+from covey.protocol.endings import closing_result
 from covey.protocol.growth import grown
 from covey.protocol.messages import (
     Finish,
@@ -26,8 +27,6 @@ from covey.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-_WHY = {"cancelled": history.CANCELLED, "interrupted": history.INTERRUPTED}
 
 
 class Whole(NamedTuple):
@@ -66,9 +65,9 @@ class Turns:
     def _finished(self, run: Any, message: Any, *, is_last: bool) -> Any:
         whole = grown(_message(message), self._found.tails.get(message["id"], ()))
         state = run["state"] if is_last else ""
-        reason = _reason(state, has_calls=bool(whole.tool_calls))
-        words = history.finish_words(state, run.get("cancelled_by"))
-        finish = whole.finish or Finish(reason=reason, time=self._now, message=words)
+        end = history.last_answer_end(state, run.get("cancelled_by"))
+        reason: FinishReason = end.reason if end else "tool_use" if whole.tool_calls else "unknown"
+        finish = whole.finish or Finish(reason=reason, time=self._now, message=end.words if end else None)
         parts = tuple(_closed(part) for part in whole.parts if not isinstance(part, FinishPart))
         return plain(structs.replace(whole, parts=(*parts, FinishPart(data=finish))))
 
@@ -88,7 +87,7 @@ class Turns:
             for message_id, number in unanswered:
                 part = _message(message).parts[number] if message_id == message["id"] else None
                 if isinstance(part, ToolCallPart):
-                    closing = history.closing_result(part.data, _WHY.get(run["state"], history.FAILED))
+                    closing = closing_result(part.data, history.open_call_end(run["state"]))
                     whole.messages.append(self._new(run, "tool", (ToolResultPart(data=closing),), "result"))
         return whole
 
@@ -125,14 +124,6 @@ def _message(value: Any) -> Message:
 
 def without_run(message: Any) -> Any:
     return {key: value for key, value in message.items() if key != "run_id"}
-
-
-def _reason(state: str, *, has_calls: bool) -> FinishReason:
-    if state == "cancelled":
-        return "canceled"
-    if state in ("failed", "interrupted"):
-        return "error"
-    return "tool_use" if has_calls else "unknown"
 
 
 def _closed(part: Part) -> Part:

@@ -17,6 +17,7 @@ from covey.machine.names import TOKEN_VARIABLE, workspace_tag
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
 from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
+from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.git_guard import guarded
@@ -94,7 +95,6 @@ class Agent:
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
-        self._specs: dict[str, ToolSpec] = {}
         self._told: dict[str, Surroundings] = {}
         """For each session, what its model was told last about where it is."""
 
@@ -179,6 +179,10 @@ class Agent:
             is_tiny=getattr(client, "is_tiny", False),
         )
 
+    def effects(self) -> dict[str, Effect]:
+        """What each tool does, by name: also of those that are not in use."""
+        return {name: tool.effect for name, tool in self.tools.items()}
+
     def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, those that only look.
 
@@ -190,14 +194,11 @@ class Agent:
         return {name: tool for name, tool in tools.items() if name not in self.config.tools.disabled}
 
     def tool_specs(self, model: ReadyModel, *, plan: bool, delegate: bool) -> list[ToolSpec]:
-        """What the model is told about its tools: each made once, since schemas take longer than a step may wait."""
+        """What the model learns about its tools."""
         if model.is_tiny:
             return []
         tools = self.tools_for(plan=plan, delegate=delegate)
-        for name, tool in tools.items():
-            if name not in self._specs:
-                self._specs[name] = ToolSpec(name, tool.description(), tool.schema())
-        return [self._specs[name] for name in tools]
+        return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
     async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
         """What the model is told about itself and where it is: the same for all steps of a run."""

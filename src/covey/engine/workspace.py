@@ -67,7 +67,7 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda wish: self.settings.allow_always(wish),
+            always=lambda intent: self.settings.allow_always(intent),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         tool_calls = ToolCalls(agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id)
@@ -76,7 +76,9 @@ class Workspace:
         self._parts = WorkspaceParts(
             row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, self._check_open
         )
-        self._undos = Undos(row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open)
+        self._undos = Undos(
+            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects
+        )
         self.clients = Clients(feed, book)
         self.settings: Settings = Settings(row.path, shared, agent, permissions, lanes)
         self.sessions = Sessions(self._parts, self._undos)

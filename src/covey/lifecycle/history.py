@@ -16,6 +16,7 @@ from typing import Any, assert_never
 import msgspec
 
 from covey.lifecycle.reply import MAX_CALLS
+from covey.protocol.endings import AnswerEnd, CallEnd, answer_end, closing_result
 from covey.protocol.messages import (
     BinaryPart,
     Finish,
@@ -39,18 +40,6 @@ MESSAGE_TOKENS = 8
 """What the frame of a message takes."""
 IMAGE_CHARACTERS = 6_000
 """A picture is about 1,500 tokens, however many bytes it has."""
-
-CANCELLED = "The call was cancelled before it finished. It may have had effects."
-INTERRUPTED = "The server stopped before the call finished. It may have had effects."
-FAILED = "The call did not finish, because the run failed. It may have had effects."
-
-STOPPED_WORDS = "Stopped by the user"
-SHUTDOWN_WORDS = "Stopped by a shutdown"
-FAILED_WORDS = "The run failed"
-INTERRUPTED_WORDS = "The run was interrupted"
-"""What the finish of a turn's last answer tells people. By these words it is known later how the turn ended."""
-RETRIED_WORDS = "Too long"
-"""In the finish of an empty answer, which ends no turn: it is asked for again after a summary."""
 
 _THEN = (
     "before the answer was complete. Requests still open at this point are not to be acted upon "
@@ -82,11 +71,6 @@ def open_calls(messages: Iterable[Message]) -> list[ToolCall]:
         for result in message.tool_results:
             calls.pop(result.tool_call_id, None)
     return list(calls.values())
-
-
-def closing_result(call: ToolCall, why: str) -> ToolResult:
-    """The result of a call that did not finish."""
-    return ToolResult(tool_call_id=call.id, name=call.name, content=why, metadata="", is_error=True)
 
 
 def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list[Message]:
@@ -131,16 +115,26 @@ class Conversation:
         return any(message.role == "assistant" for message in self.messages)
 
 
-def finish_words(state: str, cancelled_by: str | None) -> str | None:
-    """What the finish of the last answer says of a run that ended in this state; None: it was simply answered."""
+def last_answer_end(state: str, cancelled_by: str | None) -> AnswerEnd | None:
+    """How the last answer of a run ends that ended in this state; None: it was simply answered."""
     match state:
         case "cancelled":
-            return SHUTDOWN_WORDS if cancelled_by == "shutdown" else STOPPED_WORDS
+            return AnswerEnd.SHUT_DOWN if cancelled_by == "shutdown" else AnswerEnd.STOPPED
         case "failed":
-            return FAILED_WORDS
+            return AnswerEnd.FAILED
         case "interrupted":
-            return INTERRUPTED_WORDS
+            return AnswerEnd.INTERRUPTED
     return None
+
+
+def open_call_end(state: str) -> CallEnd:
+    """How the calls end that are still open when a run ends in this state."""
+    match state:
+        case "cancelled":
+            return CallEnd.CANCELLED
+        case "interrupted":
+            return CallEnd.INTERRUPTED
+    return CallEnd.RUN_FAILED
 
 
 def since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
@@ -211,16 +205,23 @@ def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Me
 
 def _goes_on(finish: Finish | None) -> bool:
     """Whether the turn goes on after the answer that is finished like this."""
-    return finish is not None and (finish.reason == "tool_use" or finish.message == RETRIED_WORDS)
+    return finish is not None and (finish.reason == "tool_use" or answer_end(finish) is AnswerEnd.RETRIED)
 
 
 def _note(finish: Finish | None) -> str:
     """What the model is told after the last answer of a turn; nothing if it is a whole one, or not the last."""
-    if finish is None or finish.reason not in ("canceled", "error") or _goes_on(finish):
-        return ""
-    if finish.message in (SHUTDOWN_WORDS, INTERRUPTED_WORDS):
-        return CUT_OFF_NOTE
-    return STOPPED_NOTE if finish.reason == "canceled" else FAILED_NOTE
+    end = answer_end(finish)
+    match end:
+        case None | AnswerEnd.RETRIED:
+            return ""
+        case AnswerEnd.SHUT_DOWN | AnswerEnd.INTERRUPTED:
+            return CUT_OFF_NOTE
+        case AnswerEnd.STOPPED:
+            return STOPPED_NOTE
+        case AnswerEnd.FAILED:
+            return FAILED_NOTE
+        case _:
+            assert_never(end)
 
 
 def _add_note(noted: list[Message], note: str, summary_message_id: str) -> None:
@@ -249,7 +250,7 @@ def _has_words(message: Message) -> bool:
 
 def _results_message(message: Message, results: dict[str, ToolResult]) -> Message:
     """The results of its calls, which are taken out of `results`."""
-    missing = {call.id: closing_result(call, INTERRUPTED) for call in message.tool_calls}
+    missing = {call.id: closing_result(call, CallEnd.INTERRUPTED) for call in message.tool_calls}
     parts = tuple(ToolResultPart(data=results.pop(call.id, missing[call.id])) for call in message.tool_calls)
     return msgspec.structs.replace(message, id=f"{message.id}.results", role="tool", parts=parts)
 

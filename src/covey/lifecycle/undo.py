@@ -11,19 +11,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from covey.lifecycle import history
+from covey.protocol.effects import Effect
+from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.messages import Message, ToolResult
 
 CHANGED = "it was changed since, by hand or by a command"
 DELETED = "it was deleted since, by hand or by a command"
 IN_BETWEEN = "between two of the recorded changes somebody else, or a command, changed it too"
 NOT_KEPT = "its old content is not kept: it is too large, or too long ago"
-
-_FILE_TOOLS = frozenset({"write", "edit", "multiedit", "download"})
-"""They record what they change. One that failed has changed nothing, unless it was cut off in the middle."""
-_ONLY_LOOK = frozenset(
-    {"view", "glob", "grep", "ls", "fetch", "todos", "question", "agent", "diagnostics", "job_output"}
-)
-_CUT_OFF = (history.CANCELLED, history.INTERRUPTED, history.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +96,26 @@ def last_summary(messages: Sequence[Message]) -> str:
     return ""
 
 
-def may_have_more_effects(messages: Iterable[Message], steps: Iterable[FileStep]) -> bool:
-    """Something was run whose effects nobody has recorded: a command, or a call that was cut off."""
+def may_have_more_effects(
+    messages: Iterable[Message], steps: Iterable[FileStep], effects: Mapping[str, Effect]
+) -> bool:
+    """Something was run whose effects nobody has recorded: a command, or a call that was cut off.
+
+    `effects`: of the tools, by name. One that is not among them may have done anything.
+    """
     recorded = {step.message_id for step in steps}
     return any(
-        _has_unknown_effects(result)
+        _has_unknown_effects(result, effects.get(result.name, Effect.RUNS_COMMANDS))
         for message in messages
         if message.id not in recorded
         for result in message.tool_results
     )
 
 
-def _has_unknown_effects(result: ToolResult) -> bool:
-    if result.name in _ONLY_LOOK:
+def _has_unknown_effects(result: ToolResult, effect: Effect) -> bool:
+    if effect.leaves_nothing_to_undo:
         return False
-    failed_cleanly = result.is_error and result.content not in _CUT_OFF
-    return not (result.name in _FILE_TOOLS and failed_cleanly)
+    return not (effect is Effect.CHANGES_FILES and call_end(result) is CallEnd.FAILED)
 
 
 # ── files ──

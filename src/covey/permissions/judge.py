@@ -14,8 +14,9 @@ from covey.permissions.lines import Doubt, doubt, hit, spell
 from covey.permissions.rules import Rules, escape, path_allowed, path_hit
 from covey.permissions.safe_paths import Repository
 from covey.permissions.shell import Line, Unparsed, parse
+from covey.protocol.effects import Effect
 
-__all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
+__all__ = ["Intent", "Judgement", "Rules", "Verdict", "decide", "explain", "judge", "sentence", "session_rule"]
 
 Granted = frozenset[tuple[str, str, str]]
 
@@ -27,7 +28,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Intent:
     """What a tool call is about to do. `harmless`: the tool itself knows that nobody needs to be asked."""
 
     tool: str
@@ -39,6 +40,8 @@ class Wish:
     """For a command: the directory it runs in, if that is not the workspace's own."""
     repository: Repository = Repository.OWN
     """For a command: which repository git would use."""
+    effect: Effect = Effect.RUNS_COMMANDS
+    """Of the tool. Who does not say it may do anything."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -59,51 +62,47 @@ class Judgement:
     """The rule or the command it is about."""
 
 
-READING = frozenset({"read", "list", "search", "fetch"})
-"""Actions of tools that change nothing, which plan mode leaves as they are."""
-
-
-def decide(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
+def decide(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
     """A deny rule is never overruled; then plan mode; then whatever allows; then somebody must be asked."""
-    return judge(wish, rules, granted, skip=skip, plan=plan).verdict
+    return judge(intent, rules, granted, skip=skip, plan=plan).verdict
 
 
-def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Judgement:
+def judge(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Judgement:
     """The verdict with its reason.
 
     `skip` (yolo) and an answer for the session also answer for an ask rule; neither lifts plan mode or a deny rule.
     """
-    line = parse(wish.subject) if wish.tool == "bash" else None
+    line = parse(intent.subject) if intent.tool == "bash" else None
 
     def found(which: tuple[str, ...]) -> str | None:
         if line is None:
-            return path_hit(which, wish.tool, wish.subject, rules.root)
-        return hit(which, wish.subject, line, rules)
+            return path_hit(which, intent.tool, intent.subject, rules.root)
+        return hit(which, intent.subject, line, rules)
 
     if rule := found(rules.deny):
         return Judgement(Verdict.DENY, "deny-rule", rule)
-    worry = None if wish.harmless else _worry(wish, line, Rules(root=rules.root))
-    if plan and worry and wish.action not in READING:
+    worry = None if intent.harmless else _worry(intent, line, Rules(root=rules.root))
+    if plan and worry and not intent.effect.is_left_alone_by_plan:
         return Judgement(Verdict.DENY, "plan", worry.about)
     if skip:
         return Judgement(Verdict.ALLOW, "skip")
-    if wish.grant in granted:
+    if intent.grant in granted:
         return Judgement(Verdict.ALLOW, "granted")
     if rule := found(rules.ask):
         return Judgement(Verdict.ASK, "ask-rule", rule)
     if worry is None:
         return Judgement(Verdict.ALLOW, "harmless")
-    left = _worry(wish, line, rules)
+    left = _worry(intent, line, rules)
     return Judgement(Verdict.ALLOW, "allow-rule") if left is None else Judgement(Verdict.ASK, left.tag, left.about)
 
 
-def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
-    """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
+def _worry(intent: Intent, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
+    """What speaks against an intent, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
-        return doubt(wish.subject, line, rules, wish.cwd, wish.repository)
-    if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
+        return doubt(intent.subject, line, rules, intent.cwd, intent.repository)
+    if path_allowed(rules.allow, intent.tool, intent.subject, rules.root):
         return None
-    return Doubt("no-rule", wish.subject)
+    return Doubt("no-rule", intent.subject)
 
 
 _SENTENCES = {
@@ -136,9 +135,11 @@ _SHOWN = 80
 """Characters of a command in a sentence: the whole of it is shown beside."""
 
 
-def explain(wish: Wish, rules: Rules, granted: Granted = frozenset(), *, skip: bool = False, plan: bool = False) -> str:
-    """One sentence on why a wish is allowed, asked about or denied: for people and for the model."""
-    return sentence(judge(wish, rules, granted, skip=skip, plan=plan))
+def explain(
+    intent: Intent, rules: Rules, granted: Granted = frozenset(), *, skip: bool = False, plan: bool = False
+) -> str:
+    """One sentence on why an intent is allowed, asked about or denied: for people and for the model."""
+    return sentence(judge(intent, rules, granted, skip=skip, plan=plan))
 
 
 def sentence(judgement: Judgement) -> str:
@@ -151,17 +152,17 @@ def sentence(judgement: Judgement) -> str:
     return told[0].upper() + told[1:]
 
 
-def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
-    """The rules that "always allow" adds for a wish: as narrow as they can be. Empty if no rule would do.
+def session_rule(intent: Intent, rules: Rules = _NO_RULES) -> tuple[str, ...]:
+    """The rules that "always allow" adds for an intent: as narrow as they can be. Empty if no rule would do.
 
     For `bash` the commands of the line that are not harmless, each as it is; where that would not be enough, as with
     a redirection, the very same line.
     """
-    if wish.tool != "bash":
+    if intent.tool != "bash":
         prefix = f"{rules.root.rstrip('/')}/"
-        inside = rules.root and wish.subject.startswith(prefix)
-        return (f"{wish.tool}:{escape(wish.subject.removeprefix(prefix) if inside else wish.subject)}",)
-    line = parse(wish.subject)
+        inside = rules.root and intent.subject.startswith(prefix)
+        return (f"{intent.tool}:{escape(intent.subject.removeprefix(prefix) if inside else intent.subject)}",)
+    line = parse(intent.subject)
     if isinstance(line, Unparsed):
         return ()
     commands = [spell(command.words) for command in line.commands if command.parent < 0 and command.words]
@@ -169,10 +170,10 @@ def session_rule(wish: Wish, rules: Rules = _NO_RULES) -> tuple[str, ...]:
         dict.fromkeys(
             f"bash:{escape(command)}"
             for command in commands
-            if _worry(replace(wish, subject=command), parse(command), Rules(root=rules.root))
+            if _worry(replace(intent, subject=command), parse(command), Rules(root=rules.root))
         )
     )
-    for offered in (each, (f"bash:{escape(wish.subject.strip())}",)):
-        if _worry(wish, line, Rules(offered, root=rules.root)) is None:
+    for offered in (each, (f"bash:{escape(intent.subject.strip())}",)):
+        if _worry(intent, line, Rules(offered, root=rules.root)) is None:
             return offered
     return ()

@@ -69,7 +69,8 @@ class Run(Wire, frozen=True):
     options: RunOptions | None = None
 
     @property
-    def wished(self) -> RunOptions:
+    def effective_options(self) -> RunOptions:
+        """Those of the prompt, or the defaults."""
         return self.options or RunOptions()
 
     @property

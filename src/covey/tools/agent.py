@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
 PROMPT_LIMIT = 50_000
 """Characters: a long task with what it needs to know, not a copy of the conversation."""
@@ -19,20 +20,21 @@ class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class Agent(Tool[AgentParams]):
-    name = "agent"
-    parallel = True
-    params = AgentParams
+def agent_tool() -> Tool[AgentParams]:
+    return built_in("agent", Effect.TALKS, AgentParams, intent=_intent, describe=_described, run=_run, independent=True)
 
-    def wish(self, params: AgentParams, context: ToolContext) -> Wish:
-        # It can only do what nobody need be asked about; whatever else it tries is decided there.
-        return Wish(tool=self.name, action="delegate", subject=params.prompt, harmless=True)
 
-    def describe(self, params: AgentParams, context: ToolContext) -> str:
-        return " ".join(params.prompt.split())[:200]
+def _intent(params: AgentParams, context: ToolContext) -> Intent:
+    # It can only do what nobody need be asked about; whatever else it tries is decided there.
+    return Intent("agent", "delegate", params.prompt, harmless=True)
 
-    async def run(self, params: AgentParams, context: ToolContext) -> ToolOutput:
-        if not params.prompt.strip():
-            raise ToolFailed("The prompt is empty: say what to find out.")
-        report = await context.host.delegate(context, params.prompt)
-        return ToolOutput(report.strip() or "The agent ended without a report. Ask in another way, or look yourself.")
+
+def _described(params: AgentParams, context: ToolContext) -> str:
+    return " ".join(params.prompt.split())[:200]
+
+
+async def _run(params: AgentParams, context: ToolContext) -> ToolOutput:
+    if not params.prompt.strip():
+        raise ToolFailed("The prompt is empty: say what to find out.")
+    report = await context.host.delegate(context, params.prompt)
+    return ToolOutput(report.strip() or "The agent ended without a report. Ask in another way, or look yourself.")

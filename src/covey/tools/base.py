@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
 from covey.machine.names import tag_within
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 
 
 class ToolFailed(Exception):
@@ -137,62 +138,112 @@ class ToolContext:
         return tag_within(self.process_tag, self.safe_call_id)
 
 
-P = TypeVar("P", bound=msgspec.Struct)
+P = TypeVar("P")
+S = TypeVar("S", bound=msgspec.Struct)
+
+RESULT_LIMIT = 30_000
+"""Characters of a result that a model gets, some 8,000 tokens; `spill.bounded` keeps the rest to be viewed."""
 
 
+def parameters(params: Any, context: ToolContext) -> dict[str, Any]:
+    """The preview of a tool that has nothing better to show: its parameters as they are."""
+    del context
+    values: dict[str, Any] = msgspec.to_builtins(params)
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool(Generic[P]):
-    """One tool. An instance belongs to one workspace and may keep what it learned there (such as files read)."""
+    """One tool, as the engine sees it. It belongs to one workspace: its functions may share what was learned there.
 
-    name: ClassVar[str]
-    parallel: ClassVar[bool] = False
-    """Calls only look, or stand on their own: those of one step may run at the same time."""
-    result_limit: ClassVar[int] = 30_000
-    """Characters of a result that a model gets, some 8,000 tokens; `spill.bounded` keeps the rest to be viewed."""
-    params: type[P]
-    """A msgspec struct: its schema is what the model sees, its decoder is what checks the call."""
+    Nothing here is particular to the tools of this package: a schema that came from elsewhere will do.
+    """
 
-    def wish(self, params: P, context: ToolContext) -> Wish:
-        """What the call is about to do, for the permission decision. Must not touch anything.
+    name: str
+    effect: Effect
+    description: Callable[[], str]
+    """What the model reads. Made when it is needed, as it may be in a file."""
+    schema: dict[str, Any]
+    """The JSON Schema of the parameters, with nothing but the object itself."""
+    decode: Callable[[str], P]
+    """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
+    intent: Callable[[P, ToolContext], Intent]
+    """What the call is about to do, for the permission decision. Must not touch anything.
 
-        Raises ToolFailed if that cannot even be said (a path that leads nowhere): the call ends there.
-        """
-        raise NotImplementedError
+    Raises ToolFailed if that cannot even be said (a path that leads nowhere): the call ends there.
+    """
+    describe: Callable[[P, ToolContext], str]
+    """One line for the person who is asked."""
+    preview: Callable[[P, ToolContext], dict[str, Any]] = parameters
+    """What the person who is asked gets to see.
 
-    def describe(self, params: P, context: ToolContext) -> str:
-        """One line for the person who is asked."""
-        return self.wish(params, context).subject
+    May read files: call it in a thread. Raises ToolFailed if the call cannot succeed: then nobody need be asked.
+    """
+    run: Callable[[P, ToolContext], Coroutine[Any, Any, ToolOutput]]
+    """Do it. Cancelling the task stops it and all processes it started, and returns when they are gone."""
+    independent: bool = False
+    """Calls of one step may run at the same time even where the effect alone does not say so."""
+    result_limit: int = RESULT_LIMIT
 
-    def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
-        """What the person who is asked gets to see: by default the parameters as they are.
+    @property
+    def parallel(self) -> bool:
+        """Calls of one step may run at the same time."""
+        return self.effect.is_parallel or self.independent
 
-        May read files: call it in a thread. Raises ToolFailed if the call cannot succeed: then nobody need be asked.
-        """
-        del context
-        values: dict[str, Any] = msgspec.to_builtins(params)
-        return values
 
-    async def run(self, params: P, context: ToolContext) -> ToolOutput:
-        """Do it. Cancelling the task stops it and all processes it started, and returns when they are gone."""
-        raise NotImplementedError
+def built_in(
+    name: str,
+    effect: Effect,
+    params: type[S],
+    *,
+    intent: Callable[[S, ToolContext], Intent],
+    run: Callable[[S, ToolContext], Coroutine[Any, Any, ToolOutput]],
+    describe: Callable[[S, ToolContext], str] | None = None,
+    preview: Callable[[S, ToolContext], dict[str, Any]] = parameters,
+    independent: bool = False,
+    result_limit: int = RESULT_LIMIT,
+) -> Tool[S]:
+    """A tool of this package: a msgspec struct gives its schema and its decoder, the .md file of its name describes it.
 
-    def decode(self, text: str) -> P:
-        """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
-        try:
-            return msgspec.json.decode(text or "{}", type=self.params)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise ToolFailed(f"The input of {self.name} is not valid: {error}. Correct it and call again.") from None
+    `intent` need not mention the effect. Without `describe` the subject of the intent is the line that people read.
+    """
 
-    @classmethod
-    @cache
-    def description(cls) -> str:
-        """What the model reads: the .md file beside the tool's own."""
-        return resources.files("covey.tools").joinpath(f"{cls.name}.md").read_text("utf-8").strip()
+    def with_effect(given: S, context: ToolContext) -> Intent:
+        return replace(intent(given, context), effect=effect)
 
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the parameters, with nothing but the object itself."""
-        (_,), components = msgspec.json.schema_components([self.params])
-        schema: dict[str, Any] = _inlined(components[self.params.__name__], components)
-        return schema
+    return Tool(
+        name=name,
+        effect=effect,
+        description=lambda: _text_of(name),
+        schema=schema_of(params),
+        decode=lambda text: _decoded(name, text, params),
+        intent=with_effect,
+        describe=describe or (lambda given, context: intent(given, context).subject),
+        preview=preview,
+        run=run,
+        independent=independent,
+        result_limit=result_limit,
+    )
+
+
+def _decoded(name: str, text: str, params: type[S]) -> S:
+    try:
+        return msgspec.json.decode(text or "{}", type=params)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ToolFailed(f"The input of {name} is not valid: {error}. Correct it and call again.") from None
+
+
+@cache
+def _text_of(name: str) -> str:
+    return resources.files("covey.tools").joinpath(f"{name}.md").read_text("utf-8").strip()
+
+
+@cache
+def schema_of(params: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a struct. Made once for all workspaces: it takes longer than a step may wait."""
+    (_,), components = msgspec.json.schema_components([params])
+    schema: dict[str, Any] = _inlined(components[params.__name__], components)
+    return schema
 
 
 def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.permissions.safe_paths import Repository
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
 from covey.tools.output import Output, Spill, spill_for
@@ -54,64 +55,71 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
-class Bash(Tool[BashParams]):
-    name = "bash"
-    params = BashParams
-    result_limit = OUTPUT_LIMIT + 2_000  # the output, which is cut here, and some lines about it
+def bash_tool(processes: Processes, jobs: Jobs | None = None) -> Tool[BashParams]:
+    """Without `jobs` nothing can be left running."""
+    return built_in(
+        "bash",
+        Effect.RUNS_COMMANDS,
+        BashParams,
+        intent=_intent,
+        describe=_described,
+        run=lambda params, context: _run(params, context, processes, jobs),
+        result_limit=OUTPUT_LIMIT + 2_000,  # the output, which is cut here, and some lines about it
+    )
 
-    def __init__(self, processes: Processes, jobs: Jobs | None = None) -> None:
-        self._processes = processes
-        self._jobs = jobs
 
-    def wish(self, params: BashParams, context: ToolContext) -> Wish:
-        cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
-        repository = repository_of(context.root) if "git" in params.command else Repository.OWN
-        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd, repository=repository)
+def _intent(params: BashParams, context: ToolContext) -> Intent:
+    cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
+    repository = repository_of(context.root) if "git" in params.command else Repository.OWN
+    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository)
 
-    def describe(self, params: BashParams, context: ToolContext) -> str:
-        # The command itself, never the model's words about it: those are in the preview, beside it.
-        command = " ".join(params.command.split())
-        place = f" (in {params.working_dir})" if params.working_dir else ""
-        return f"{command}{place}{' (left running in the background)' if params.background else ''}"
 
-    async def run(self, params: BashParams, context: ToolContext) -> ToolOutput:
-        if not params.command.strip():
-            raise ToolFailed("The command is empty.")
-        directory, env = _directory(params, context), {**context.env, **NOT_INTERACTIVE}
-        try:
-            if params.background:
-                return await self._start(params, context, directory, env)
-            output = Output(OUTPUT_LIMIT, spill_for(context, self.name))
-            completed = await self._processes.run_command(
-                params.command,
-                cwd=directory,
-                env=env,
-                tag=context.call_tag,
-                timeout_s=params.timeout_s,
-                output=output,
-            )
-        except (OSError, ValueError) as error:
-            raise ToolFailed(f"The command could not be started: {error}") from None
-        return ToolOutput(
-            content=_report(completed, params.timeout_s, output.spill),
-            # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
-            # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
-            is_error=completed.timed_out,
-            metadata={
-                "exit_code": completed.exit_code,
-                "timed_out": completed.timed_out,
-                "truncated_bytes": completed.truncated_bytes,
-            },
+def _described(params: BashParams, context: ToolContext) -> str:
+    # The command itself, never the model's words about it: those are in the preview, beside it.
+    command = " ".join(params.command.split())
+    place = f" (in {params.working_dir})" if params.working_dir else ""
+    return f"{command}{place}{' (left running in the background)' if params.background else ''}"
+
+
+async def _run(params: BashParams, context: ToolContext, processes: Processes, jobs: Jobs | None) -> ToolOutput:
+    if not params.command.strip():
+        raise ToolFailed("The command is empty.")
+    directory, env = _directory(params, context), {**context.env, **NOT_INTERACTIVE}
+    try:
+        if params.background:
+            return await _start(params, context, jobs, directory, env)
+        output = Output(OUTPUT_LIMIT, spill_for(context, "bash"))
+        completed = await processes.run_command(
+            params.command,
+            cwd=directory,
+            env=env,
+            tag=context.call_tag,
+            timeout_s=params.timeout_s,
+            output=output,
         )
+    except (OSError, ValueError) as error:
+        raise ToolFailed(f"The command could not be started: {error}") from None
+    return ToolOutput(
+        content=_report(completed, params.timeout_s, output.spill),
+        # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
+        # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
+        is_error=completed.timed_out,
+        metadata={
+            "exit_code": completed.exit_code,
+            "timed_out": completed.timed_out,
+            "truncated_bytes": completed.truncated_bytes,
+        },
+    )
 
-    async def _start(
-        self, params: BashParams, context: ToolContext, directory: Path, env: dict[str, str]
-    ) -> ToolOutput:
-        if self._jobs is None:
-            raise ToolFailed("There are no background jobs here. Run the command without `background`.")
-        job = await self._jobs.start(context.session_id, params.command, directory, env)
-        told = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
-        return ToolOutput(told, metadata={"job_id": job.id})
+
+async def _start(
+    params: BashParams, context: ToolContext, jobs: Jobs | None, directory: Path, env: dict[str, str]
+) -> ToolOutput:
+    if jobs is None:
+        raise ToolFailed("There are no background jobs here. Run the command without `background`.")
+    job = await jobs.start(context.session_id, params.command, directory, env)
+    started = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
+    return ToolOutput(started, metadata={"job_id": job.id})
 
 
 def _directory(params: BashParams, context: ToolContext) -> Path:

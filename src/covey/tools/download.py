@@ -13,9 +13,20 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from covey.machine.replace import create_new, name_beside
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.tools import web
-from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.tools.base import (
+    FileVersion,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    built_in,
+    is_inside,
+    parameters,
+    resolve,
+)
 from covey.tools.files import FileParams, FileReads, Version, exists, name_for, open_regular, printable
 from covey.tools.threads import in_thread
 
@@ -33,27 +44,41 @@ class DownloadParams(FileParams, frozen=True, forbid_unknown_fields=True):
     ] = 300
 
 
-class Download(Tool[DownloadParams]):
-    name = "download"
-    params = DownloadParams
+def download_tool(reads: FileReads) -> Tool[DownloadParams]:
+    download = _Download(reads)
+    return built_in(
+        "download",
+        Effect.CHANGES_FILES,
+        DownloadParams,
+        intent=_intent,
+        describe=_described,
+        preview=download.preview,
+        run=download.run,
+    )
+
+
+def _intent(params: DownloadParams, context: ToolContext) -> Intent:
+    # Both are part of it: to allow one must not allow the other.
+    subject = f"{web.parse(params.url)} -> {_path(params, context)}"
+    return Intent("download", "download", printable(subject))
+
+
+def _described(params: DownloadParams, context: ToolContext) -> str:
+    name = name_for(context, _path(params, context))
+    return f"Download {web.described(web.parse(params.url))} to {name}"
+
+
+class _Download:
+    """Replaces only what the session has seen."""
 
     def __init__(self, reads: FileReads) -> None:
         self._reads = reads
-
-    def wish(self, params: DownloadParams, context: ToolContext) -> Wish:
-        # Both are part of it: to allow one must not allow the other.
-        subject = f"{web.parse(params.url)} -> {_path(params, context)}"
-        return Wish(tool=self.name, action="download", subject=printable(subject))
-
-    def describe(self, params: DownloadParams, context: ToolContext) -> str:
-        name = name_for(context, _path(params, context))
-        return f"Download {web.described(web.parse(params.url))} to {name}"
 
     def preview(self, params: DownloadParams, context: ToolContext) -> dict[str, Any]:
         url, path = web.parse(params.url), _path(params, context)
         self._before(path, name_for(context, path), context)
         shown = {"url": str(url), "place": web.place(url), "file_path": printable(str(path))}
-        return {**super().preview(params, context), **shown}
+        return {**parameters(params, context), **shown}
 
     async def run(self, params: DownloadParams, context: ToolContext) -> ToolOutput:
         url, path = web.parse(params.url), _path(params, context)

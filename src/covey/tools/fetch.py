@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
 from covey.tools import web
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, parameters
 from covey.tools.files import printable
 from covey.tools.html import as_text, decoded, is_utf8
 from covey.tools.output import spill_for
@@ -66,54 +67,62 @@ class _Page:
         return not _NO_TEXT.match(mime_type) and b"\0" not in beginning and is_utf8(beginning)
 
 
-class Fetch(Tool[FetchParams]):
-    name = "fetch"
-    params = FetchParams
-    parallel = True
-    result_limit = SHOWN_LIMIT + 2_000  # the page, which is cut here, and some lines about it
+def fetch_tool(processes: Processes) -> Tool[FetchParams]:
+    return built_in(
+        "fetch",
+        Effect.REACHES_OUT,
+        FetchParams,
+        intent=_intent,
+        describe=_described,
+        preview=_preview,
+        run=lambda params, context: _run(params, context, processes),
+        result_limit=SHOWN_LIMIT + 2_000,  # the page, which is cut here, and some lines about it
+    )
 
-    def __init__(self, processes: Processes) -> None:
-        self._processes = processes
 
-    def wish(self, params: FetchParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="fetch", subject=str(web.parse(params.url)))
+def _intent(params: FetchParams, context: ToolContext) -> Intent:
+    return Intent("fetch", "fetch", str(web.parse(params.url)))
 
-    def describe(self, params: FetchParams, context: ToolContext) -> str:
-        return f"Fetch {web.described(web.parse(params.url))}"
 
-    def preview(self, params: FetchParams, context: ToolContext) -> dict[str, Any]:
-        # Nothing is looked up here: a name alone can carry something out before anybody has agreed.
-        url = web.parse(params.url)
-        return {**super().preview(params, context), "url": str(url), "place": web.place(url)}
+def _described(params: FetchParams, context: ToolContext) -> str:
+    return f"Fetch {web.described(web.parse(params.url))}"
 
-    async def run(self, params: FetchParams, context: ToolContext) -> ToolOutput:
-        page = await _read(params)
-        answer = page.answer
-        is_error = answer.status >= 400
-        if not page.is_text and not is_error:
-            kind = answer.mime_type or "of unknown type"
-            raise ToolFailed(f"{answer.url} is no text ({kind}). To get it as a file use download.")
-        text = await self._text(page, params, context) if page.is_text else ""
-        if is_error:
-            content = f"{answer.url} answers with status {answer.status} {answer.reason}.\n\n{text[:ERROR_SHOWN]}"
-        else:
-            content = await in_thread(lambda: _shown(page, text, context))
-        return ToolOutput(
-            printable(content.rstrip()),
-            is_error=is_error,
-            metadata={
-                "url": answer.url,
-                "status": answer.status,
-                "content_type": answer.mime_type,
-                "bytes": len(page.data),
-            },
-        )
 
-    async def _text(self, page: _Page, params: FetchParams, context: ToolContext) -> str:
-        text = decoded(page.data, page.answer.charset, is_html=page.is_html)
-        if not page.is_html or params.format == "html" or not text.strip():
-            return text
-        return await as_text(text, params.format, page.answer.url, self._processes, context)
+def _preview(params: FetchParams, context: ToolContext) -> dict[str, Any]:
+    # Nothing is looked up here: a name alone can carry something out before anybody has agreed.
+    url = web.parse(params.url)
+    return {**parameters(params, context), "url": str(url), "place": web.place(url)}
+
+
+async def _run(params: FetchParams, context: ToolContext, processes: Processes) -> ToolOutput:
+    page = await _read(params)
+    answer = page.answer
+    is_error = answer.status >= 400
+    if not page.is_text and not is_error:
+        kind = answer.mime_type or "of unknown type"
+        raise ToolFailed(f"{answer.url} is no text ({kind}). To get it as a file use download.")
+    text = await _text(page, params, context, processes) if page.is_text else ""
+    if is_error:
+        content = f"{answer.url} answers with status {answer.status} {answer.reason}.\n\n{text[:ERROR_SHOWN]}"
+    else:
+        content = await in_thread(lambda: _shown(page, text, context))
+    return ToolOutput(
+        printable(content.rstrip()),
+        is_error=is_error,
+        metadata={
+            "url": answer.url,
+            "status": answer.status,
+            "content_type": answer.mime_type,
+            "bytes": len(page.data),
+        },
+    )
+
+
+async def _text(page: _Page, params: FetchParams, context: ToolContext, processes: Processes) -> str:
+    text = decoded(page.data, page.answer.charset, is_html=page.is_html)
+    if not page.is_html or params.format == "html" or not text.strip():
+        return text
+    return await as_text(text, params.format, page.answer.url, processes, context)
 
 
 async def _read(params: FetchParams) -> _Page:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, Generic, TypeVar
 
-from covey.permissions.judge import Wish
-from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import (
+    FileVersion,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    built_in,
+    is_inside,
+    parameters,
+    resolve,
+)
 from covey.tools.diffs import Diff, unified
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace
 from covey.tools.threads import in_thread
 
 P = TypeVar("P", bound=FileParams)
+
+Changed = Callable[[P, str | None, str], tuple[str, str]]
+"""Parameters, the text before (None: there is no such file yet) and the file's name → the text after the change, and a
+sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +51,33 @@ class FileChange:
         }
 
 
-class ChangesFile(Tool[P]):
+def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, changed: Changed[P]) -> Tool[P]:
     """A tool that turns the text of one file into another."""
 
-    verb: ClassVar[str]
+    def intent(given: P, context: ToolContext) -> Intent:
+        return Intent(name, "write", str(resolve(context, given.file_path)))
 
-    def __init__(self, reads: FileReads) -> None:
+    def described(given: P, context: ToolContext) -> str:
+        return f"{verb} {name_for(context, resolve(context, given.file_path))}"
+
+    change = _Change(reads, changed)
+    return built_in(
+        name, Effect.CHANGES_FILES, params, intent=intent, describe=described, preview=change.preview, run=change.run
+    )
+
+
+class _Change(Generic[P]):
+    """What a call will do to its file, and doing it."""
+
+    def __init__(self, reads: FileReads, changed: Changed[P]) -> None:
         self._reads = reads
-
-    def changed(self, params: P, before: str | None, name: str) -> tuple[str, str]:
-        """The text after the change, and a sentence about it. `before` is None if there is no such file yet."""
-        raise NotImplementedError
-
-    def wish(self, params: P, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="write", subject=str(resolve(context, params.file_path)))
-
-    def describe(self, params: P, context: ToolContext) -> str:
-        return f"{self.verb} {name_for(context, resolve(context, params.file_path))}"
+        self._changed = changed
 
     def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
         path = resolve(context, params.file_path)
         if not is_inside(context, path) and not self._reads.has_seen(context.session_id, path):
             # Nobody has agreed yet to look there: the model must not learn from a refusal what is or is not there.
-            return {**super().preview(params, context), "file_path": printable(str(path))}
+            return {**parameters(params, context), "file_path": printable(str(path))}
         return self._plan(params, context).shown()
 
     async def run(self, params: P, context: ToolContext) -> ToolOutput:
@@ -79,7 +99,7 @@ class ChangesFile(Tool[P]):
         old = self._seen(path, name, context)
         # Bytes that are no UTF-8 pass through unchanged.
         before = None if old is None else old.decode("utf-8", "surrogateescape")
-        after, summary = self.changed(params, before, name)
+        after, summary = self._changed(params, before, name)
         try:
             content = after.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:

@@ -10,9 +10,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from covey.tools.base import ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import name_for, open_regular
-from covey.tools.search import PATTERN_LIMIT, Looks, is_directory, name_below, place_to_look, report, shown_name
+from covey.tools.processes import Processes
+from covey.tools.search import (
+    PATTERN_LIMIT,
+    Search,
+    is_directory,
+    name_below,
+    place_to_look,
+    report,
+    searching_tool,
+    shown_name,
+)
 from covey.tools.threads import in_thread
 
 MATCHES_LIMIT = 100
@@ -37,40 +47,41 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
 
 
-class Grep(Looks[GrepParams]):
-    name = "grep"
-    params = GrepParams
-    action = "read"
+def grep_tool(processes: Processes) -> Tool[GrepParams]:
+    return searching_tool("grep", GrepParams, processes, action="read", place=_place, describe=_described, run=_run)
 
-    def place(self, params: GrepParams, context: ToolContext) -> Path:
-        return place_to_look(context, params.path)
 
-    def describe(self, params: GrepParams, context: ToolContext) -> str:
-        return f"Search for {shown_name(params.pattern)} in {name_for(context, self.place(params, context))}"
+def _place(params: GrepParams, context: ToolContext) -> Path:
+    return place_to_look(context, params.path)
 
-    async def run(self, params: GrepParams, context: ToolContext) -> ToolOutput:
-        base = self.place(params, context)
-        _check(params)
-        where = base
-        if not await is_directory(base):
-            await in_thread(lambda: _check_file(context, base))
-            where = base.parent
-        request = {
-            "pattern": params.pattern,
-            "literal": params.literal,
-            "include": params.include,
-            "context": params.context,
-            "limit": MATCHES_LIMIT,
-            "rg": ripgrep(context),
-        }
-        answer = await self.ask(context, base, request)
-        blocks = [_block(name_below(context, where, name), lines) for name, lines in answer.found]
-        count = sum(line[1] for _, lines in answer.found for line in lines)
-        remarks = answer.remarks()
-        if answer.summary.get("more"):
-            remarks.insert(0, f"These are the first {count} matches, there are more: give a narrower pattern or path.")
-        headline = _headline(count, len(blocks), answer.summary.get("files"))
-        return ToolOutput(report(headline, "\n\n".join(blocks), remarks), metadata={"matches": count})
+
+def _described(params: GrepParams, context: ToolContext) -> str:
+    return f"Search for {shown_name(params.pattern)} in {name_for(context, _place(params, context))}"
+
+
+async def _run(params: GrepParams, context: ToolContext, search: Search) -> ToolOutput:
+    base = _place(params, context)
+    _check(params)
+    where = base
+    if not await is_directory(base):
+        await in_thread(lambda: _check_file(context, base))
+        where = base.parent
+    request = {
+        "pattern": params.pattern,
+        "literal": params.literal,
+        "include": params.include,
+        "context": params.context,
+        "limit": MATCHES_LIMIT,
+        "rg": ripgrep(context),
+    }
+    answer = await search(context, base, request)
+    blocks = [_block(name_below(context, where, name), lines) for name, lines in answer.found]
+    count = sum(line[1] for _, lines in answer.found for line in lines)
+    remarks = answer.remarks()
+    if answer.summary.get("more"):
+        remarks.insert(0, f"These are the first {count} matches, there are more: give a narrower pattern or path.")
+    headline = _headline(count, len(blocks), answer.summary.get("files"))
+    return ToolOutput(report(headline, "\n\n".join(blocks), remarks), metadata={"matches": count})
 
 
 def ripgrep(context: ToolContext) -> str | None:

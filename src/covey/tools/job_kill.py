@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext, ToolOutput, built_in
 from covey.tools.job_output import state_of
 from covey.tools.jobs import UNREAD_LIMIT, Jobs, shown
 
@@ -16,25 +17,29 @@ class JobKillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     job_id: Annotated[str, msgspec.Meta(description="The id that bash gave, such as job-1.")]
 
 
-class JobKill(Tool[JobKillParams]):
-    name = "job_kill"
-    params = JobKillParams
-    result_limit = UNREAD_LIMIT + 2_000
+def job_kill_tool(jobs: Jobs) -> Tool[JobKillParams]:
+    return built_in(
+        "job_kill",
+        Effect.RUNS_COMMANDS,
+        JobKillParams,
+        intent=_intent,
+        run=lambda params, context: _run(params, context, jobs),
+        result_limit=UNREAD_LIMIT + 2_000,
+    )
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
 
-    def wish(self, params: JobKillParams, context: ToolContext) -> Wish:
-        # Nobody need be asked: whoever allowed the command did not ask for it to run for ever.
-        return Wish(tool=self.name, action="end", subject=params.job_id, harmless=True)
+def _intent(params: JobKillParams, context: ToolContext) -> Intent:
+    # Nobody need be asked: whoever allowed the command did not ask for it to run for ever.
+    return Intent("job_kill", "end", params.job_id, harmless=True)
 
-    async def run(self, params: JobKillParams, context: ToolContext) -> ToolOutput:
-        job = self._jobs.get(context.session_id, params.job_id)
-        had_ended = not job.is_running
-        await job.end()
-        output = job.take().rstrip("\n") or "(no new output)"
-        state = f"had already ended: {state_of(job)}" if had_ended else state_of(job)
-        return ToolOutput(
-            f"{output}\n\n{job.id} ({shown(job.command)}): {state}",
-            metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
-        )
+
+async def _run(params: JobKillParams, context: ToolContext, jobs: Jobs) -> ToolOutput:
+    job = jobs.get(context.session_id, params.job_id)
+    had_ended = not job.is_running
+    await job.end()
+    output = job.take().rstrip("\n") or "(no new output)"
+    state = f"had already ended: {state_of(job)}" if had_ended else state_of(job)
+    return ToolOutput(
+        f"{output}\n\n{job.id} ({shown(job.command)}): {state}",
+        metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
+    )

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Tool, ToolContext, ToolOutput
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext, ToolOutput, built_in
 from covey.tools.bash import exit_text
 from covey.tools.jobs import UNREAD_LIMIT, Job, Jobs, shown
 
@@ -22,27 +23,31 @@ class JobOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
 
 
-class JobOutput(Tool[JobOutputParams]):
-    name = "job_output"
-    params = JobOutputParams
-    parallel = True
-    result_limit = UNREAD_LIMIT + 2_000
+def job_output_tool(jobs: Jobs) -> Tool[JobOutputParams]:
+    return built_in(
+        "job_output",
+        Effect.TALKS,
+        JobOutputParams,
+        intent=_intent,
+        run=lambda params, context: _run(params, context, jobs),
+        independent=True,
+        result_limit=UNREAD_LIMIT + 2_000,
+    )
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
 
-    def wish(self, params: JobOutputParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="read", subject=params.job_id, harmless=True)
+def _intent(params: JobOutputParams, context: ToolContext) -> Intent:
+    return Intent("job_output", "read", params.job_id, harmless=True)
 
-    async def run(self, params: JobOutputParams, context: ToolContext) -> ToolOutput:
-        job = self._jobs.get(context.session_id, params.job_id)
-        if params.wait_s:
-            await job.news_within(params.wait_s)
-        output = job.take().rstrip("\n") or "(no new output)"
-        return ToolOutput(
-            f"{output}\n\n{job.id} ({shown(job.command)}): {state_of(job)}",
-            metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
-        )
+
+async def _run(params: JobOutputParams, context: ToolContext, jobs: Jobs) -> ToolOutput:
+    job = jobs.get(context.session_id, params.job_id)
+    if params.wait_s:
+        await job.news_within(params.wait_s)
+    output = job.take().rstrip("\n") or "(no new output)"
+    return ToolOutput(
+        f"{output}\n\n{job.id} ({shown(job.command)}): {state_of(job)}",
+        metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
+    )
 
 
 def state_of(job: Job) -> str:

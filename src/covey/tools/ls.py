@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from covey.tools.base import ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import name_for
-from covey.tools.search import Looks, is_directory, name_below, place_to_look, report, shown_name
+from covey.tools.processes import Processes
+from covey.tools.search import Search, is_directory, name_below, place_to_look, report, searching_tool, shown_name
 
 ENTRIES_LIMIT = 1_000
 """Some 5,000 tokens. Nearer entries are shown first, so this cuts what is deep, not what comes last."""
@@ -24,30 +25,31 @@ class LsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = DEFAULT_DEPTH
 
 
-class Ls(Looks[LsParams]):
-    name = "ls"
-    params = LsParams
-    action = "list"
+def ls_tool(processes: Processes) -> Tool[LsParams]:
+    return searching_tool("ls", LsParams, processes, action="list", place=_place, describe=_described, run=_run)
 
-    def place(self, params: LsParams, context: ToolContext) -> Path:
-        return place_to_look(context, params.path)
 
-    def describe(self, params: LsParams, context: ToolContext) -> str:
-        return f"List {name_for(context, self.place(params, context))}"
+def _place(params: LsParams, context: ToolContext) -> Path:
+    return place_to_look(context, params.path)
 
-    async def run(self, params: LsParams, context: ToolContext) -> ToolOutput:
-        base = self.place(params, context)
-        name = name_for(context, base)
-        if not await is_directory(base):
-            raise ToolFailed(f"{name} is not a directory. Use view for a file, glob to find one.")
-        answer = await self.ask(context, base, {"depth": params.depth, "limit": ENTRIES_LIMIT})
-        remarks = answer.remarks()
-        if answer.summary.get("more"):
-            remarks.insert(0, f"There is more: these are the {ENTRIES_LIMIT} nearest. List a directory of it.")
-        tree = _tree(answer.found)
-        headline = f"{name_below(context, base, '')}/" if tree else f"{name} is empty, or all in it is ignored."
-        content = report("", f"{headline}\n{tree}" if tree else headline, remarks)
-        return ToolOutput(content, metadata={"entries": len(answer.found)})
+
+def _described(params: LsParams, context: ToolContext) -> str:
+    return f"List {name_for(context, _place(params, context))}"
+
+
+async def _run(params: LsParams, context: ToolContext, search: Search) -> ToolOutput:
+    base = _place(params, context)
+    name = name_for(context, base)
+    if not await is_directory(base):
+        raise ToolFailed(f"{name} is not a directory. Use view for a file, glob to find one.")
+    answer = await search(context, base, {"depth": params.depth, "limit": ENTRIES_LIMIT})
+    remarks = answer.remarks()
+    if answer.summary.get("more"):
+        remarks.insert(0, f"There is more: these are the {ENTRIES_LIMIT} nearest. List a directory of it.")
+    tree = _tree(answer.found)
+    headline = f"{name_below(context, base, '')}/" if tree else f"{name} is empty, or all in it is ignored."
+    content = report("", f"{headline}\n{tree}" if tree else headline, remarks)
+    return ToolOutput(content, metadata={"entries": len(answer.found)})
 
 
 def _tree(found: list[Any]) -> str:

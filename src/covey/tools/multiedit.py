@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.tools.base import ToolFailed
-from covey.tools.file_change import ChangesFile
-from covey.tools.files import FileParams
+from covey.tools.base import Tool, ToolFailed
+from covey.tools.file_change import changing_tool
+from covey.tools.files import FileParams, FileReads
 from covey.tools.replacement import NewString, OldString, ReplaceAll, replace_text
 
 EDITS_LIMIT = 100
@@ -28,29 +28,28 @@ class MultieditParams(FileParams, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class Multiedit(ChangesFile[MultieditParams]):
-    name = "multiedit"
-    params = MultieditParams
-    verb = "Edit"
+def multiedit_tool(reads: FileReads) -> Tool[MultieditParams]:
+    return changing_tool("multiedit", MultieditParams, reads, verb="Edit", changed=_changed)
 
-    def changed(self, params: MultieditParams, before: str | None, name: str) -> tuple[str, str]:
-        if before is None:
-            raise ToolFailed(f"{name} does not exist. Use write to create it, or glob to find the right name.")
-        text = before
-        count = len(params.edits)
-        told = []
-        for number, edit in enumerate(params.edits, 1):
-            try:
-                replaced = replace_text(
-                    text, edit.old_string, edit.new_string, everywhere=edit.replace_all, name=_name(name, number)
-                )
-            except ToolFailed as error:
-                raise ToolFailed(f"Edit {number} of {count} cannot be made, so none was. {error}") from None
-            text = replaced.text
-            told.append(f"\n{number}. {replaced.places} {replaced.note}".rstrip())
-        if text == before:
-            raise ToolFailed("The edits undo each other: there is nothing to change.")
-        return text, f"Made {count} {'edit' if count == 1 else 'edits'} in {name}:{''.join(told)}"
+
+def _changed(params: MultieditParams, before: str | None, name: str) -> tuple[str, str]:
+    if before is None:
+        raise ToolFailed(f"{name} does not exist. Use write to create it, or glob to find the right name.")
+    text = before
+    count = len(params.edits)
+    told = []
+    for number, edit in enumerate(params.edits, 1):
+        try:
+            replaced = replace_text(
+                text, edit.old_string, edit.new_string, everywhere=edit.replace_all, name=_name(name, number)
+            )
+        except ToolFailed as error:
+            raise ToolFailed(f"Edit {number} of {count} cannot be made, so none was. {error}") from None
+        text = replaced.text
+        told.append(f"\n{number}. {replaced.places} {replaced.note}".rstrip())
+    if text == before:
+        raise ToolFailed("The edits undo each other: there is nothing to change.")
+    return text, f"Made {count} {'edit' if count == 1 else 'edits'} in {name}:{''.join(told)}"
 
 
 def _name(name: str, number: int) -> str:

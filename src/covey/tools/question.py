@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Question as Asked
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Question, Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
 QUESTIONS_LIMIT = 5
 """What one reads and answers in one go."""
@@ -23,38 +23,39 @@ NOBODY = "Nobody answered. Go on with what is safest and easiest to undo, and sa
 
 class QuestionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     questions: Annotated[
-        tuple[Asked, ...],
+        tuple[Question, ...],
         msgspec.Meta(min_length=1, max_length=QUESTIONS_LIMIT, description="1 to 5 questions, shown together."),
     ]
 
 
-class Question(Tool[QuestionParams]):
-    name = "question"
-    params = QuestionParams
+def question_tool() -> Tool[QuestionParams]:
+    return built_in("question", Effect.TALKS, QuestionParams, intent=_intent, run=_run)
 
-    def wish(self, params: QuestionParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="ask", subject=params.questions[0].question, harmless=True)
 
-    async def run(self, params: QuestionParams, context: ToolContext) -> ToolOutput:
-        for number, question in enumerate(params.questions, 1):
-            if trouble := _trouble(question):
-                raise ToolFailed(f"Question {number} cannot be asked: {trouble}. Nothing was asked.")
-        answers = await context.host.ask(context, params.questions)
-        if answers is None:
-            return ToolOutput(NOBODY, metadata={"answers": None})
-        answers = [*answers, *[""] * (len(params.questions) - len(answers))]
-        told = zip(params.questions, answers, strict=False)
-        lines = [
-            f"{number}. {question.question}\n   {_answer(answer)}" for number, (question, answer) in enumerate(told, 1)
-        ]
-        return ToolOutput("\n".join(lines), metadata={"answers": answers})
+def _intent(params: QuestionParams, context: ToolContext) -> Intent:
+    return Intent("question", "ask", params.questions[0].question, harmless=True)
+
+
+async def _run(params: QuestionParams, context: ToolContext) -> ToolOutput:
+    for number, question in enumerate(params.questions, 1):
+        if trouble := _trouble(question):
+            raise ToolFailed(f"Question {number} cannot be asked: {trouble}. Nothing was asked.")
+    answers = await context.host.ask(context, params.questions)
+    if answers is None:
+        return ToolOutput(NOBODY, metadata={"answers": None})
+    answers = [*answers, *[""] * (len(params.questions) - len(answers))]
+    told = zip(params.questions, answers, strict=False)
+    lines = [
+        f"{number}. {question.question}\n   {_answer(answer)}" for number, (question, answer) in enumerate(told, 1)
+    ]
+    return ToolOutput("\n".join(lines), metadata={"answers": answers})
 
 
 def _answer(answer: str) -> str:
     return answer.strip().replace("\n", "\n   ") or "(no answer)"
 
 
-def _trouble(question: Asked) -> str:
+def _trouble(question: Question) -> str:
     """Why it cannot be shown; empty if it can."""
     labels = [choice.label.strip() for choice in question.choices]
     if not question.question.strip():

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from covey.tools.agent import Agent
+from covey.tools.agent import agent_tool
 from covey.tools.base import Tool
-from covey.tools.bash import Bash
-from covey.tools.download import Download
-from covey.tools.edit import Edit
-from covey.tools.fetch import Fetch
+from covey.tools.bash import bash_tool
+from covey.tools.download import download_tool
+from covey.tools.edit import edit_tool
+from covey.tools.fetch import fetch_tool
 from covey.tools.files import FileReads
-from covey.tools.glob import Glob
-from covey.tools.grep import Grep
-from covey.tools.job_kill import JobKill
-from covey.tools.job_output import JobOutput
+from covey.tools.glob import glob_tool
+from covey.tools.grep import grep_tool
+from covey.tools.job_kill import job_kill_tool
+from covey.tools.job_output import job_output_tool
 from covey.tools.jobs import Jobs
-from covey.tools.ls import Ls
-from covey.tools.multiedit import Multiedit
+from covey.tools.ls import ls_tool
+from covey.tools.multiedit import multiedit_tool
 from covey.tools.processes import LocalProcesses, Processes
-from covey.tools.question import Question
-from covey.tools.todos import Todos
-from covey.tools.view import View
-from covey.tools.write import Write
-
-READ_ONLY = ("view", "glob", "grep", "ls")
-"""Tools that look at the workspace and do nothing else: for plan mode and for agents that only report."""
+from covey.tools.question import question_tool
+from covey.tools.todos import todos_tool
+from covey.tools.view import view_tool
+from covey.tools.write import write_tool
 
 
 def make_tools(processes: Processes | None = None, jobs: Jobs | None = None) -> dict[str, Tool[Any]]:
@@ -37,25 +34,25 @@ def make_tools(processes: Processes | None = None, jobs: Jobs | None = None) -> 
     reads = FileReads()
     processes = processes or LocalProcesses()
     tools: list[Tool[Any]] = [
-        Bash(processes, jobs),
-        View(reads),
-        Write(reads),
-        Edit(reads),
-        Multiedit(reads),
-        Glob(processes),
-        Grep(processes),
-        Ls(processes),
-        Fetch(processes),
-        Download(reads),
-        Todos(),
-        Question(),
-        Agent(),
+        bash_tool(processes, jobs),
+        view_tool(reads),
+        write_tool(reads),
+        edit_tool(reads),
+        multiedit_tool(reads),
+        glob_tool(processes),
+        grep_tool(processes),
+        ls_tool(processes),
+        fetch_tool(processes),
+        download_tool(reads),
+        todos_tool(),
+        question_tool(),
+        agent_tool(),
     ]
     if jobs is not None:
-        tools += [JobOutput(jobs), JobKill(jobs)]
+        tools += [job_output_tool(jobs), job_kill_tool(jobs)]
     return {tool.name: tool for tool in tools}
 
 
 def read_only(tools: Mapping[str, Tool[Any]]) -> dict[str, Tool[Any]]:
-    """Those of them that change nothing, run nothing and ask nobody: the same instances, not copies."""
-    return {name: tool for name, tool in tools.items() if name in READ_ONLY}
+    """Those of them that change nothing, run nothing and ask nobody: for plans, and for agents that only report."""
+    return {name: tool for name, tool in tools.items() if tool.effect.is_for_reading_agents}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from covey.permissions.judge import Wish
+from covey.permissions.judge import Intent
 from covey.permissions.rules import path_hit
-from covey.tools.base import Tool, ToolContext, ToolFailed, is_inside, resolve
+from covey.protocol.effects import Effect
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, parameters, resolve
 from covey.tools.files import may_look, name_for, printable
 from covey.tools.processes import Processes
 from covey.tools.threads import in_thread
@@ -56,54 +58,69 @@ class Answer:
 
 P = TypeVar("P", bound=msgspec.Struct)
 
+Search = Callable[[ToolContext, Path, dict[str, Any]], Awaitable[Answer]]
+"""Let the process look, at a place, for what a request says. Raises ToolFailed with what it says."""
 
-class Looks(Tool[P]):
-    """A tool that looks at a tree, and changes nothing."""
 
-    parallel = True
-    action: ClassVar[str]
+def searching_tool(
+    name: str,
+    params: type[P],
+    processes: Processes,
+    *,
+    action: str,
+    place: Callable[[P, ToolContext], Path],
+    describe: Callable[[P, ToolContext], str],
+    run: Callable[[P, ToolContext, Search], Coroutine[Any, Any, ToolOutput]],
+) -> Tool[P]:
+    """A tool that looks at a tree, and changes nothing. `place`: the directory or file where a call looks."""
 
-    def __init__(self, processes: Processes) -> None:
-        self._processes = processes
+    def intent(given: P, context: ToolContext) -> Intent:
+        path = place(given, context)
+        return Intent(name, action, str(path), harmless=may_look(context, path))
 
-    def place(self, params: P, context: ToolContext) -> Path:
-        """The directory or file where the call looks."""
-        raise NotImplementedError
+    def preview(given: P, context: ToolContext) -> dict[str, Any]:
+        return {**parameters(given, context), "path": printable(str(place(given, context)))}
 
-    def wish(self, params: P, context: ToolContext) -> Wish:
-        path = self.place(params, context)
-        return Wish(tool=self.name, action=self.action, subject=str(path), harmless=may_look(context, path))
+    async def search(context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
+        return await _search(name, processes, context, base, request)
 
-    def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
-        return {**super().preview(params, context), "path": printable(str(self.place(params, context)))}
+    return built_in(
+        name,
+        Effect.LOOKS,
+        params,
+        intent=intent,
+        describe=describe,
+        preview=preview,
+        run=lambda given, context: run(given, context, search),
+    )
 
-    async def ask(self, context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
-        """Let the process look. Raises ToolFailed with what it says."""
-        # What may not be viewed may not be searched either, wherever in the tree it is.
-        denied = [rule for rule in context.denied if rule.startswith(("view:", f"{self.name}:"))]
-        if rule := path_hit(denied, "view", str(base), str(context.root)):
-            raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
-        request |= {"operation": self.name, "base": str(base), "top": str(context.root), "seconds": _OWN_S}
-        request["denied"] = denied
-        try:
-            completed = await self._processes.run_command(
-                [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],
-                cwd=Path("/"),
-                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                tag=context.call_tag,
-                timeout_s=SEARCH_S,
-                output_limit=_OUTPUT_LIMIT,
-            )
-        except (OSError, ValueError) as error:
-            raise ToolFailed(f"The search could not be started: {error}") from None
-        answer = _read(completed.output)
-        if completed.timed_out:
-            answer.summary["out_of_time"] = True
-        elif not answer.summary:
-            raise ToolFailed(f"The search failed: {printable(completed.output[-500:]).strip() or 'it was ended'}.")
-        if answer.summary.get("out_of_time") and not answer.found:
-            raise ToolFailed(f"Nothing was found in time. {_TOO_LONG}")
-        return answer
+
+async def _search(name: str, processes: Processes, context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
+    # What may not be viewed may not be searched either, wherever in the tree it is.
+    denied = [rule for rule in context.denied if rule.startswith(("view:", f"{name}:"))]
+    if rule := path_hit(denied, "view", str(base), str(context.root)):
+        raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
+    own = {"operation": name, "base": str(base), "top": str(context.root), "seconds": _OWN_S, "denied": denied}
+    asked = json.dumps(request | own)
+    try:
+        completed = await processes.run_command(
+            [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, asked],
+            cwd=Path("/"),
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            tag=context.call_tag,
+            timeout_s=SEARCH_S,
+            output_limit=_OUTPUT_LIMIT,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolFailed(f"The search could not be started: {error}") from None
+    answer = _read(completed.output)
+    if completed.timed_out:
+        answer.summary["out_of_time"] = True
+    elif not answer.summary:
+        raise ToolFailed(f"The search failed: {printable(completed.output[-500:]).strip() or 'it was ended'}.")
+    if answer.summary.get("out_of_time") and not answer.found:
+        raise ToolFailed(f"Nothing was found in time. {_TOO_LONG}")
+    return answer
 
 
 def _read(output: str) -> Answer:

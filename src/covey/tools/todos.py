@@ -7,8 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Todo, Tool, ToolContext, ToolFailed, ToolOutput, built_in
 
 TODOS_LIMIT = 100
 """More is not a plan any more, and the list is sent to every client with each change."""
@@ -23,24 +24,25 @@ class TodosParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class Todos(Tool[TodosParams]):
-    name = "todos"
-    params = TodosParams
+def todos_tool() -> Tool[TodosParams]:
+    return built_in("todos", Effect.TALKS, TodosParams, intent=_intent, run=_run)
 
-    def wish(self, params: TodosParams, context: ToolContext) -> Wish:
-        return Wish(tool=self.name, action="note", subject="the list of things to do", harmless=True)
 
-    async def run(self, params: TodosParams, context: ToolContext) -> ToolOutput:
-        for number, todo in enumerate(params.todos, 1):
-            if not todo.content.strip():
-                raise ToolFailed(f"Thing {number} has no content: say what is to be done, or leave it out.")
-            if max(len(todo.content), len(todo.active_form)) > TEXT_LIMIT:
-                raise ToolFailed(f"Thing {number} is longer than {TEXT_LIMIT} characters: say it shorter.")
-        count = Counter(todo.status for todo in params.todos)
-        if count["in_progress"] > 1:
-            raise ToolFailed(f"{count['in_progress']} things are in_progress. Let at most one be, the others pending.")
-        context.host.set_todos(context.session_id, params.todos)
-        if not params.todos:
-            return ToolOutput("The list is empty now.")
-        told = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
-        return ToolOutput(f"The list is kept: {told}.", metadata={"todos": msgspec.to_builtins(params.todos)})
+def _intent(params: TodosParams, context: ToolContext) -> Intent:
+    return Intent("todos", "note", "the list of things to do", harmless=True)
+
+
+async def _run(params: TodosParams, context: ToolContext) -> ToolOutput:
+    for number, todo in enumerate(params.todos, 1):
+        if not todo.content.strip():
+            raise ToolFailed(f"Thing {number} has no content: say what is to be done, or leave it out.")
+        if max(len(todo.content), len(todo.active_form)) > TEXT_LIMIT:
+            raise ToolFailed(f"Thing {number} is longer than {TEXT_LIMIT} characters: say it shorter.")
+    count = Counter(todo.status for todo in params.todos)
+    if count["in_progress"] > 1:
+        raise ToolFailed(f"{count['in_progress']} things are in_progress. Let at most one be, the others pending.")
+    context.host.set_todos(context.session_id, params.todos)
+    if not params.todos:
+        return ToolOutput("The list is empty now.")
+    told = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
+    return ToolOutput(f"The list is kept: {told}.", metadata={"todos": msgspec.to_builtins(params.todos)})

@@ -7,8 +7,9 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
-from covey.permissions.judge import Wish
-from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, resolve
+from covey.permissions.judge import Intent
+from covey.protocol.effects import Effect
+from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, built_in, parameters, resolve
 from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
 from covey.tools.threads import in_thread
 
@@ -31,46 +32,49 @@ class ViewParams(FileParams, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, description="How many lines to show; at most 2000.")] = LINES_LIMIT
 
 
-class View(Tool[ViewParams]):
-    name = "view"
-    parallel = True
-    result_limit = 2 * PAGE_BYTES
-    """A page is bounded already, and says how to go on: it is never cut again."""
-    params = ViewParams
+def view_tool(reads: FileReads) -> Tool[ViewParams]:
+    return built_in(
+        "view",
+        Effect.LOOKS,
+        ViewParams,
+        intent=_intent,
+        describe=_described,
+        preview=_preview,
+        run=lambda params, context: in_thread(lambda: _view(params, context, reads)),
+        result_limit=2 * PAGE_BYTES,  # a page is bounded already, and says how to go on: it is never cut again
+    )
 
-    def __init__(self, reads: FileReads) -> None:
-        self._reads = reads
 
-    def wish(self, params: ViewParams, context: ToolContext) -> Wish:
-        path = resolve(context, params.file_path)
-        return Wish(tool=self.name, action="read", subject=str(path), harmless=may_look(context, path))
+def _intent(params: ViewParams, context: ToolContext) -> Intent:
+    path = resolve(context, params.file_path)
+    return Intent("view", "read", str(path), harmless=may_look(context, path))
 
-    def describe(self, params: ViewParams, context: ToolContext) -> str:
-        return f"Read {name_for(context, resolve(context, params.file_path))}"
 
-    def preview(self, params: ViewParams, context: ToolContext) -> dict[str, Any]:
-        # The file itself, not the link by which the model may have named it.
-        return {**super().preview(params, context), "file_path": printable(str(resolve(context, params.file_path)))}
+def _described(params: ViewParams, context: ToolContext) -> str:
+    return f"Read {name_for(context, resolve(context, params.file_path))}"
 
-    async def run(self, params: ViewParams, context: ToolContext) -> ToolOutput:
-        return await in_thread(lambda: self._view(params, context))
 
-    def _view(self, params: ViewParams, context: ToolContext) -> ToolOutput:
-        path = resolve(context, params.file_path)
-        name = name_for(context, path)
-        with open_regular(path, name) as (file, version):
-            beginning = file.read(_PIECE)
-            file.seek(0)
-            mime_type = _picture(beginning)
-            if mime_type is not None:
-                output = _shown(file, path, mime_type, version.size, context)
-            elif b"\0" in beginning:
-                raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text and pictures only.")
-            else:
-                content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
-                output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
-        self._reads.record(context.session_id, path, version)
-        return output
+def _preview(params: ViewParams, context: ToolContext) -> dict[str, Any]:
+    # The file itself, not the link by which the model may have named it.
+    return {**parameters(params, context), "file_path": printable(str(resolve(context, params.file_path)))}
+
+
+def _view(params: ViewParams, context: ToolContext, reads: FileReads) -> ToolOutput:
+    path = resolve(context, params.file_path)
+    name = name_for(context, path)
+    with open_regular(path, name) as (file, version):
+        beginning = file.read(_PIECE)
+        file.seek(0)
+        mime_type = _picture(beginning)
+        if mime_type is not None:
+            output = _shown(file, path, mime_type, version.size, context)
+        elif b"\0" in beginning:
+            raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text and pictures only.")
+        else:
+            content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
+            output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
+    reads.record(context.session_id, path, version)
+    return output
 
 
 def _picture(beginning: bytes) -> str | None:

@@ -6,19 +6,19 @@ from typing import Annotated
 
 import msgspec
 
-from covey.tools.file_change import ChangesFile
-from covey.tools.files import FileParams
+from covey.tools.base import Tool
+from covey.tools.file_change import changing_tool
+from covey.tools.files import FileParams, FileReads
 
 
 class WriteParams(FileParams, frozen=True, forbid_unknown_fields=True):
     content: Annotated[str, msgspec.Meta(description="The whole text of the file.")]
 
 
-class Write(ChangesFile[WriteParams]):
-    name = "write"
-    params = WriteParams
-    verb = "Write"
+def write_tool(reads: FileReads) -> Tool[WriteParams]:
+    return changing_tool("write", WriteParams, reads, verb="Write", changed=_changed)
 
-    def changed(self, params: WriteParams, before: str | None, name: str) -> tuple[str, str]:
-        what = "Created" if before is None else "Replaced"
-        return params.content, f"{what} {name} ({len(params.content.splitlines())} lines)."
+
+def _changed(params: WriteParams, before: str | None, name: str) -> tuple[str, str]:
+    what = "Created" if before is None else "Replaced"
+    return params.content, f"{what} {name} ({len(params.content.splitlines())} lines)."

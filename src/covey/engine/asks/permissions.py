@@ -12,7 +12,7 @@ from typing import assert_never
 from covey.engine.asks.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
-from covey.permissions.judge import Rules, Verdict, Wish, judge, sentence
+from covey.permissions.judge import Intent, Rules, Verdict, judge, sentence
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
 from covey.store.journal import WorkspaceJournal
@@ -30,7 +30,7 @@ class Answer:
     reason: str = ""
 
 
-async def _forget(wish: Wish) -> None:
+async def _forget(intent: Intent) -> None:
     """Nowhere to write a rule."""
 
 
@@ -46,16 +46,16 @@ class PermissionDesk:
         recorder: Recorder,
         *,
         skip: bool,
-        always: Callable[[Wish], Awaitable[None]] = _forget,
+        always: Callable[[Intent], Awaitable[None]] = _forget,
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
         self._pending: Pending[PermissionRequest, Answer] = Pending()
         self._sessions = sessions
         self._recorder = recorder
-        self._wishes: dict[str, Wish] = {}
+        self._intents: dict[str, Intent] = {}
         self._always = always
-        """Writes down that such a wish is granted from now on, in every session."""
+        """Writes down that such an intent is granted from now on, in every session."""
         self.rules = rules
         self.skip = skip
 
@@ -63,30 +63,30 @@ class PermissionDesk:
     def pending(self) -> list[PermissionRequest]:
         return self._pending.requests
 
-    def decide(self, wish: Wish, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
+    def decide(self, intent: Intent, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
         """The verdict and a sentence about it. `skip`: whoever sent the prompt wants nobody to be asked."""
         granted = frozenset(self._granted(session_id))
-        judgement = judge(wish, self.rules, granted, skip=self.skip or skip, plan=plan)
+        judgement = judge(intent, self.rules, granted, skip=self.skip or skip, plan=plan)
         return judgement.verdict, sentence(judgement)
 
-    async def ask(self, request: PermissionRequest, wish: Wish) -> str:
+    async def ask(self, request: PermissionRequest, intent: Intent) -> str:
         """Wait until somebody answers; '' if it is allowed, else what to tell the model.
 
         If the call is cancelled meanwhile, the request is closed for everybody.
         """
         answer = Answer("deny")
-        self._wishes[request.id] = wish
+        self._intents[request.id] = intent
         try:
             self._journal.write((), (created(request),))
             answer = await self._pending.wait(request.id, request)
         finally:
-            del self._wishes[request.id]
+            del self._intents[request.id]
             self._notify(request, granted=answer.action != "deny")
         match answer.action:
             case "deny":
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
             case "allow_session" | "allow_always":
-                self._grant(request.session_id, wish)
+                self._grant(request.session_id, intent)
                 return ""
             case "allow":
                 return ""
@@ -98,9 +98,9 @@ class PermissionDesk:
         granted = (session.granted if session else None) or ()
         return tuple((tool, action, subject) for tool, action, subject in granted)
 
-    def _grant(self, session_id: str, wish: Wish) -> None:
+    def _grant(self, session_id: str, intent: Intent) -> None:
         """For as long as the session is there, whatever becomes of this server."""
-        granted = tuple(dict.fromkeys((*self._granted(session_id), wish.grant)))[-GRANTS_LIMIT:]
+        granted = tuple(dict.fromkeys((*self._granted(session_id), intent.grant)))[-GRANTS_LIMIT:]
         if session := self._sessions.change(session_id, granted=granted):
             batch = Batch()
             batch.update_session(session)
@@ -111,11 +111,11 @@ class PermissionDesk:
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
-        wish = self._wishes.get(request_id)
+        intent = self._intents.get(request_id)
         if not self.answer(request_id, action, reason):
             return False
-        if action == "allow_always" and wish:
-            await self._always(wish)
+        if action == "allow_always" and intent:
+            await self._always(intent)
         return True
 
     def answer(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:

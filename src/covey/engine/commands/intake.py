@@ -31,7 +31,7 @@ async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
 
 
 def digest(request: PostPrompt, options: RunOptions) -> str:
-    return prompt_digest(request.session_id, request.prompt, request.attachments, _wished(options))
+    return prompt_digest(request.session_id, request.prompt, request.attachments, _unless_default(options))
 
 
 def mode_of(request: PostPrompt, options: RunOptions) -> Mode | None:
@@ -43,13 +43,12 @@ def _mode(request: PostPrompt, options: RunOptions) -> Mode:
     return waits_as(request.mode, is_named=bool(request.run_id), has_options=options != RunOptions())
 
 
-def _wished(options: RunOptions) -> RunOptions | None:
+def _unless_default(options: RunOptions) -> RunOptions | None:
     return None if options == RunOptions() else options
 
 
 def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
-    wished = _wished(options)
     run = Run(
         run_id=request.run_id or world.new_id(),
         session_id=request.session_id,
@@ -58,6 +57,6 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
         mode=_mode(request, options),
         prompt=request.prompt,
         accepted_at=world.now(),
-        options=wished,
+        options=_unless_default(options),
     )
     return RunRow(run, digest(request, options), (*request.attachments, *more))

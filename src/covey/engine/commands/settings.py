@@ -11,7 +11,7 @@ from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.shared import Shared, load_config
-from covey.permissions.judge import Rules, Wish, session_rule
+from covey.permissions.judge import Intent, Rules, session_rule
 from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentInfo, ConfigView
 
@@ -45,11 +45,11 @@ class Settings:
         if not self._lanes.is_busy:
             await self._agent.close_retired()
 
-    async def allow_always(self, wish: Wish) -> None:
-        """Write down a rule that grants this wish from now on in this directory, and read it."""
+    async def allow_always(self, intent: Intent) -> None:
+        """Write down a rule that grants this intent from now on in this directory, and read it."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
-        rules = session_rule(wish, self._permissions.rules)
+        rules = session_rule(intent, self._permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
         await asyncio.to_thread(add_permission_rule, self._shared.environ, Path(self._path), "allow", rules)

@@ -369,8 +369,8 @@ def _open_run(row: RunRow) -> OpenRun:
         cancelled=run.is_being_cancelled,
         entered=phase is not Phase.ACCEPTED,
         host=run.folded_into or "",
-        hosts=run.wished == RunOptions(),
-        delegate=run.wished.delegate,
+        hosts=run.effective_options == RunOptions(),
+        delegate=run.effective_options.delegate,
     )
 
 

@@ -30,7 +30,7 @@ class Working(Protocol):
     agents_at_once: asyncio.Semaphore
 
     @property
-    def wished(self) -> RunOptions: ...
+    def options(self) -> RunOptions: ...
 
 
 class AgentSessions(Protocol):
@@ -136,8 +136,8 @@ class EngineHost:
             prompt=prompt,
             run_id=self._world.new_id(),
             plan=True,
-            model=turn.wished.model,
-            yolo=turn.wished.yolo,
+            model=turn.options.model,
+            yolo=turn.options.yolo,
         )
         run_id = request.run_id
         self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse

@@ -17,12 +17,12 @@ from covey.engine.turns.messages import empty_answer, tool_message
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.runs import Outcome
+from covey.protocol.endings import closing_result
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import (
     BinaryPart,
     Finish,
     FinishPart,
-    FinishReason,
     ImageUrlPart,
     Message,
     Part,
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "The server stopped while this run was active."
-
-_WHY: dict[Outcome, str] = {
-    Outcome.CANCELLED: history.CANCELLED,
-    Outcome.INTERRUPTED: history.INTERRUPTED,
-    Outcome.FAILED: history.FAILED,
-    Outcome.COMPLETED: history.FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +110,7 @@ def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunCo
     else:
         batch.update_message(answer)
     for call in words.open_calls:
-        result = history.closing_result(call, _WHY[words.outcome])
+        result = closing_result(call, history.open_call_end(words.outcome.value))
         batch.add_message(tool_message(result, run, world))
     if notice := _notice(words):
         batch.events.append(created(notice))
@@ -144,11 +137,10 @@ def _finished(words: LastWords, world: World) -> Message:
     """The answer with a finish reason that tells how the turn ended."""
     now = world.now_s()
     answer = words.answer or empty_answer(words.run, world, model=words.model, provider=words.provider)
-    if words.outcome is Outcome.COMPLETED:
+    end = history.last_answer_end(words.outcome.value, words.run.cancelled_by)
+    if end is None:
         return answer
-    reason: FinishReason = "canceled" if words.outcome is Outcome.CANCELLED else "error"
-    for_people = history.finish_words(words.outcome.value, words.run.cancelled_by)
-    finish = Finish(reason=reason, time=now, message=for_people, details=words.error or None)
+    finish = Finish(reason=end.reason, time=now, message=end.words, details=words.error or None)
     until = None if words.outcome is Outcome.INTERRUPTED else now  # nobody saw when a crash ended a thought
     parts = tuple(_closed(part, until) for part in answer.parts if not isinstance(part, FinishPart))
     return structs.replace(answer, parts=(*parts, FinishPart(data=finish)), updated_at=now)

@@ -25,7 +25,7 @@ ROOM = 0.7
 def summary_request(
     visible: list[Message], context_window: int, *, overflown: bool, run: Run, world: World
 ) -> list[Message]:
-    """The conversation, cut at its beginning if it is too long to be read at all, and the wish for a summary."""
+    """The conversation, cut at its beginning if it is too long to be read at all, and the request for a summary."""
     bound = int(context_window * ROOM)
     if overflown:
         half = sum(history.estimated_tokens(message) for message in visible) // 2
@@ -36,8 +36,8 @@ def summary_request(
             user_message(structs.replace(run, prompt=f"{BEGINNING}\n{run.prompt[:PROMPT_CHARACTERS]}"), (), world),
             *messages,
         ]
-    wish = user_message(structs.replace(run, prompt=summary_prompt()), (), world)
-    return [*messages, wish]
+    request = user_message(structs.replace(run, prompt=summary_prompt()), (), world)
+    return [*messages, request]
 
 
 def only_words(summary: Message) -> Message:

@@ -21,7 +21,7 @@ from covey.permissions.judge import Verdict, session_rule
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
-from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import RESULT_LIMIT, FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
@@ -101,7 +101,7 @@ class ToolCalls:
 
     async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
         tool = self._agent.tools.get(name)
-        limit = tool.result_limit if tool else Tool.result_limit
+        limit = tool.result_limit if tool else RESULT_LIMIT
         return content if len(content) <= limit else await in_thread(lambda: bounded(content, context, limit))
 
     def _context(self, call: ToolCall, run: Run, *, sees: bool) -> ToolContext:
@@ -121,7 +121,7 @@ class ToolCalls:
     async def _run(
         self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
     ) -> ToolOutput:
-        plan = run.wished.plan
+        plan = run.effective_options.plan
         tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id))
         tool = tools.get(call.name)
         if tool is None and plan and call.name in self._agent.tools:
@@ -131,18 +131,18 @@ class ToolCalls:
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
-        if refusal := await self._refusal(tool, params, context, waiting_on, run.wished):
+        if refusal := await self._refusal(tool, params, context, waiting_on, run.effective_options):
             return ToolOutput(refusal, is_error=True)
         waiting_on(f"tool:{call.name}")
         return await tool.run(params, context)
 
     async def _refusal(
-        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], wished: RunOptions
+        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], options: RunOptions
     ) -> str:
         """Why the call may not run; empty if it may."""
-        wish = tool.wish(params, context)
+        intent = tool.intent(params, context)
         session_id, run_id = self._host.principal(context)
-        verdict, reason = self._desk.decide(wish, session_id, skip=wished.yolo, plan=wished.plan)
+        verdict, reason = self._desk.decide(intent, session_id, skip=options.yolo, plan=options.plan)
         if verdict is Verdict.ALLOW:
             return ""
         if verdict is Verdict.DENY:
@@ -154,14 +154,14 @@ class ToolCalls:
             tool_call_id=context.call_id,
             tool_name=tool.name,
             description=tool.describe(params, context),
-            action=wish.action,
+            action=intent.action,
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
             reason=reason,
-            rules=session_rule(wish, self._desk.rules),
+            rules=session_rule(intent, self._desk.rules),
         )
-        return await self._desk.ask(request, wish)
+        return await self._desk.ask(request, intent)
 
 
 def _printable(text: str) -> str:

@@ -31,6 +31,7 @@ from covey.lifecycle.history import Conversation
 from covey.lifecycle.reply import Reply
 from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
+from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions, Usage
 
@@ -70,12 +71,12 @@ class TurnParts:
     def model_of(self, run: Run) -> str:
         """The model that a run asks for, or its session does; '' for the configured one."""
         session = self.sessions.find(run.session_id)
-        return run.wished.model or (session and session.model) or ""
+        return run.effective_options.model or (session and session.model) or ""
 
     def bounds_of(self, run: Run) -> tuple[Bounds, float]:
         """What a run and its session may cost, and what the session had cost before."""
         session = self.sessions.find(run.session_id)
-        bounds = Bounds(run.wished.max_cost or self.limits.cost_per_run, self.limits.cost_per_session)
+        bounds = Bounds(run.effective_options.max_cost or self.limits.cost_per_run, self.limits.cost_per_session)
         return bounds, session.cost if session else 0.0
 
 
@@ -104,8 +105,8 @@ class Turn:
         self._tools: Sequence[ToolSpec] = ()
 
     @property
-    def wished(self) -> RunOptions:
-        return self._run.wished
+    def options(self) -> RunOptions:
+        return self._run.effective_options
 
     @property
     def reply(self) -> Reply | None:
@@ -134,7 +135,7 @@ class Turn:
         body = asyncio.create_task(self._body(), name=f"turn {self.run_id}")
         await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
         # An agent has half the time, so that whoever waits for it can end after it and still in time.
-        grace_s = self._parts.limits.cancel_grace_s / (1 + self.wished.delegate)
+        grace_s = self._parts.limits.cancel_grace_s / (1 + self.options.delegate)
         if not body.done():
             body.cancel()
             await asyncio.wait({body}, timeout=grace_s)
@@ -184,7 +185,7 @@ class Turn:
     async def _body(self) -> None:
         parts, run = self._parts, self._run
         self._choose_model()
-        model, plan, delegate = self.speaker.model, run.wished.plan, parts.sessions.is_child(run.session_id)
+        model, plan, delegate = self.speaker.model, run.effective_options.plan, parts.sessions.is_child(run.session_id)
         self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
         session = parts.sessions.find(run.session_id)
@@ -193,7 +194,7 @@ class Turn:
         seen = Conversation(messages, summary_message_id)
         self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
         self._check_cost()
-        if run.wished.summarize:
+        if run.effective_options.summarize:
             await self._summarise(seen, going_on=False)
             return
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
@@ -201,7 +202,7 @@ class Turn:
 
     async def _steps(self, seen: Conversation) -> None:
         """Step after step, until the model asks for no more tools."""
-        limit = self._run.wished.max_steps or self._parts.limits.steps_per_run
+        limit = self._run.effective_options.max_steps or self._parts.limits.steps_per_run
         guard = LoopGuard()
         fresh = False
         """Nothing was said since the last summary: another one would not help."""
@@ -324,7 +325,7 @@ class Turn:
         """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
         assert self.reply is not None
         now = self._parts.world.now_s()
-        self.reply.finish("error", now, history.RETRIED_WORDS, TOO_LONG)
+        self.reply.finish(AnswerEnd.RETRIED.reason, now, AnswerEnd.RETRIED.words, TOO_LONG)
         self.speaker.write(self.reply.message(now))
         return await self._summarise(seen, overflown=True)
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from covey.engine.turns.file_versions import change_kind, file_event, printable
 from covey.engine.undo.restore import CannotRestore, Staged, look
 from covey.lifecycle import undo as rules
 from covey.lifecycle.undo import FileStep, Obstacle, Plan, Restore
+from covey.protocol.effects import Effect
 from covey.protocol.errors import Conflict, NotFound, Unavailable
 from covey.protocol.events import created, deleted, updated
 from covey.protocol.messages import Message, Session
@@ -74,6 +75,7 @@ class Undos:
         view: Callable[[Session], Session],
         lanes: Lanes,
         check_open: Callable[[], None],
+        effects: Callable[[], Mapping[str, Effect]],
     ) -> None:
         self._workspace_id = workspace_id
         self._root = root
@@ -85,6 +87,7 @@ class Undos:
         self._view = view
         self._lanes = lanes
         self._check_open = check_open
+        self._effects = effects
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def drained(self) -> None:
@@ -118,7 +121,7 @@ class Undos:
             restored=tuple(printable(restore.path) for restore in plan.restore),
             removed_messages=len(turns.cut),
             removed=tuple(printable(restore.path) for restore in plan.restore if restore.target is None),
-            untracked=rules.may_have_more_effects(turns.cut, turns.steps),
+            untracked=rules.may_have_more_effects(turns.cut, turns.steps, self._effects()),
             conflicts=tuple(map(_told, plan.conflicts)),
         )
         if request.dry_run:

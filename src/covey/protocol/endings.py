@@ -1,0 +1,89 @@
+"""How a tool call and an answer ended: values in the program, sentences in stored messages and on the wire.
+
+A stored message has no field for this, so the sentence is the stored form. It is written and read back here alone;
+changing one would make older messages unreadable. Everybody else compares values.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from covey.protocol.messages import Finish, FinishReason, ToolCall, ToolResult
+
+
+class CallEnd(Enum):
+    """How a tool call ended."""
+
+    ANSWERED = auto()
+    FAILED = auto()
+    """It came to its end and reports an error, which is its content; or it was refused, and never ran."""
+    CANCELLED = auto()
+    INTERRUPTED = auto()
+    """The server was killed."""
+    RUN_FAILED = auto()
+    """The run failed while the call was under way."""
+
+    @property
+    def words(self) -> str:
+        """What the model reads, and by which it is recognised later; '' where the result has content of its own."""
+        return _CALLS.get(self, "")
+
+
+class AnswerEnd(Enum):
+    """How an answer ended that is not a whole one. All but the last also end the turn."""
+
+    STOPPED = auto()
+    SHUT_DOWN = auto()
+    FAILED = auto()
+    INTERRUPTED = auto()
+    RETRIED = auto()
+    """It is empty, and asked for again after a summary."""
+
+    @property
+    def words(self) -> str:
+        """What people read, and by which it is recognised later."""
+        return _ANSWERS[self]
+
+    @property
+    def reason(self) -> FinishReason:
+        return "canceled" if self in (AnswerEnd.STOPPED, AnswerEnd.SHUT_DOWN) else "error"
+
+
+_CALLS = {
+    CallEnd.CANCELLED: "The call was cancelled before it finished. It may have had effects.",
+    CallEnd.INTERRUPTED: "The server stopped before the call finished. It may have had effects.",
+    CallEnd.RUN_FAILED: "The call did not finish, because the run failed. It may have had effects.",
+}
+_ANSWERS = {
+    AnswerEnd.STOPPED: "Stopped by the user",
+    AnswerEnd.SHUT_DOWN: "Stopped by a shutdown",
+    AnswerEnd.FAILED: "The run failed",
+    AnswerEnd.INTERRUPTED: "The run was interrupted",
+    AnswerEnd.RETRIED: "Too long",
+}
+_CALL_OF = {words: end for end, words in _CALLS.items()}
+_ANSWER_OF = {words: end for end, words in _ANSWERS.items()}
+
+
+def closing_result(call: ToolCall, end: CallEnd) -> ToolResult:
+    """The result of a call that was cut off in the middle."""
+    return ToolResult(tool_call_id=call.id, name=call.name, content=end.words, metadata="", is_error=True)
+
+
+def call_end(result: ToolResult) -> CallEnd:
+    """How the call of a stored result ended."""
+    return _CALL_OF.get(result.content, CallEnd.FAILED) if result.is_error else CallEnd.ANSWERED
+
+
+def answer_end(finish: Finish | None) -> AnswerEnd | None:
+    """How a stored answer ended; None if it is whole, or not finished. Unknown words count by their reason."""
+    if finish is None:
+        return None
+    known = _ANSWER_OF.get(finish.message or "")
+    if known is AnswerEnd.RETRIED:
+        return known
+    if finish.reason not in ("canceled", "error"):
+        return None
+    if known in (AnswerEnd.SHUT_DOWN, AnswerEnd.INTERRUPTED):
+        return known
+    return AnswerEnd.STOPPED if finish.reason == "canceled" else AnswerEnd.FAILED
