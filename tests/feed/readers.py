@@ -9,7 +9,7 @@ from typing import Any
 from covey.feed.feed import Feed, Subscription
 from covey.protocol.events import DeltaKind, Event, MessageDelta, created, decode_event, encode_event
 from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 
 
 def message(message_id: str, *parts: Part, session_id: str = "s", finished: bool = False) -> Message:
@@ -78,7 +78,7 @@ class Reader:
         self.ids: list[str] = []
         self.events: list[Event] = []
         self.messages: dict[str, list[str]] = {}
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         for known in feed.in_progress(session_id):
             self._take_message(known)
 

@@ -20,7 +20,7 @@ from covey.lifecycle.reply import (
     UsageReported,
 )
 from covey.models.connect import open_client
-from covey.models.wire import Decoder, WireClient
+from covey.models.wire import AnswerDecoder, WireClient
 from tests.models.asking import request
 
 ROOT = Path(__file__).parent / "wire"
@@ -83,7 +83,7 @@ class Format:
         assert isinstance(client, WireClient)
         return client
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> AnswerDecoder:
         return self.client("http://127.0.0.1:1")._decoder(request("hello"))
 
     def fixtures(self, *patterns: str) -> list[Path]:
@@ -123,7 +123,9 @@ def expected(path: Path) -> dict[str, Any]:
     return value
 
 
-def fed(decoder: Decoder, body: bytes, cuts: Callable[[bytes], list[bytes]] = lambda body: [body]) -> list[ModelFact]:
+def fed(
+    decoder: AnswerDecoder, body: bytes, cuts: Callable[[bytes], list[bytes]] = lambda body: [body]
+) -> list[ModelFact]:
     """All facts of a body, in pieces; raises AnswerBroken at its end as the decoder does."""
     facts: list[ModelFact] = []
     for piece in cuts(body):

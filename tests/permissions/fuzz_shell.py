@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from covey.permissions.judge import Rules, Verdict, Wish, decide
-from covey.permissions.shell import Command, Line, parse
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell import Line, SimpleCommand, parse
+from covey.permissions.shell_words import Word, WordKind
 
 PROGRAMS = ("danger", "a", "b")
 REAL = ("env", "timeout", "nice", "nohup", "xargs", "find", "bash", "sh", "setsid", "stdbuf")
@@ -86,21 +86,21 @@ def told(line: Line, call: list[str], *, exact: bool) -> bool:
     return any(_fits(command, call, exact=exact) for command in line.commands)
 
 
-def _fits(command: Command, call: list[str], *, exact: bool) -> bool:
+def _fits(command: SimpleCommand, call: list[str], *, exact: bool) -> bool:
     words = command.words
     if not words:
         return False
-    if words[0].kind is not Kind.LITERAL:
+    if words[0].kind is not WordKind.LITERAL:
         return True
     if words[0].text.rpartition("/")[2] != call[0]:
         return False
-    if not exact or any(word.kind not in (Kind.LITERAL, Kind.NUMBER) for word in words):
+    if not exact or any(word.kind not in (WordKind.LITERAL, WordKind.NUMBER) for word in words):
         return True
     return len(words) == len(call) and all(_same(word, text) for word, text in zip(words[1:], call[1:], strict=True))
 
 
 def _same(word: Word, text: str) -> bool:
-    return word.text == text or word.kind is Kind.NUMBER
+    return word.text == text or word.kind is WordKind.NUMBER
 
 
 def verdict(line: str, rules: Rules) -> Verdict:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 
 _GROWS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 """By the type of a part: the field of its data that deltas add to."""
@@ -52,7 +52,7 @@ class Stream:
         assert self._response.status == 200, self._response.read()
 
     def _read(self) -> None:
-        decoder = Decoder()
+        decoder = FrameDecoder()
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException, AttributeError):
             while chunk := self._response.read1(65536):
                 frames = decoder.feed(chunk)

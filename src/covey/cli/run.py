@@ -18,14 +18,14 @@ from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
-from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
+from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
 from covey.cli.screen import Screen, warning
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
-from covey.client.transcript import Change
+from covey.client.transcript import TranscriptChange
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
@@ -89,7 +89,7 @@ class _Command:
 
     def failed(self, sentence: str, exit_code: int) -> None:
         """It ends without a terminal event. Whoever asked for one JSON object gets one all the same."""
-        if isinstance(self._output, JsonOutput):
+        if isinstance(self._output, JsonPrinter):
             self._output.fail(self._request.run_id, self._request.session_id, sentence, exit_code)
 
     async def go(self) -> int:
@@ -177,7 +177,7 @@ class _Command:
         progress = Progress(self._screen, run_id)
         ending = Ending(run_id, self._request.options)
 
-        def on_event(event: Event, change: Change | None) -> None:
+        def on_event(event: Event, change: TranscriptChange | None) -> None:
             self._output.event(event, change)
             ending.event(event)
             progress.event(event)
@@ -279,12 +279,12 @@ class _Command:
                 return
 
 
-def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Output:
+def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Printer:
     if args.json:
-        return JsonOutput(stdout)
+        return JsonPrinter(stdout)
     if args.stream_json:
-        return StreamJsonOutput(stdout)
-    return TextOutput(stdout, run_id, screen)
+        return StreamJsonPrinter(stdout)
+    return TextPrinter(stdout, run_id, screen)
 
 
 @contextmanager

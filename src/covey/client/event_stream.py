@@ -28,7 +28,7 @@ from covey.client.http import Exchange, HttpFailed
 from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
-from covey.protocol.sse import Decoder, Frame
+from covey.protocol.sse import Frame, FrameDecoder
 
 FIRST_DELAY_S = 0.25
 """A server that restarts needs about this long; a person hardly notices it."""
@@ -69,7 +69,7 @@ class EventStream:
         self._delay_s = 0.0
         self._hurry = asyncio.Event()
         self._exchange: Exchange | None = None
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._frames: deque[Frame] = deque()
         """What was received and waits until a gap before it is repaired."""
         self._ready: deque[tuple[str, Event]] = deque()
@@ -193,7 +193,7 @@ class EventStream:
         self._exchange = await self._client.open_events(
             self.workspace_id, session_id=self.session_id, last_event_id=self.last_event_id
         )
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._on_connection(True, "")
 
     def _lose(self, why: str) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from covey.client.client import LONG_POLL_S, Client
 from covey.client.errors import ServerUnreachable
 from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStream, OnConnection
-from covey.client.transcript import Change, Transcript
+from covey.client.transcript import Transcript, TranscriptChange
 from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
@@ -26,7 +26,7 @@ POST_S = 30.0
 TAIL_S = 2.0
 """How long the stream may take to bring the last events of a run that is known to have ended."""
 
-OnEvent = Callable[[Event, Change | None], None]
+OnEvent = Callable[[Event, TranscriptChange | None], None]
 OnAccepted = Callable[[PromptReceipt], None]
 
 

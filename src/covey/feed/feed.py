@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from covey.feed.entries import Entry, delta_frame, whole_entry
+from covey.feed.entries import FeedEntry, delta_frame, whole_entry
 from covey.feed.resting import Resting
 from covey.protocol.events import Event, MessageDelta, encode_event
 from covey.protocol.growth import GrowingMessage
@@ -120,7 +120,7 @@ class Feed:
         """Messages in progress, as the feed has told them so far: what a client that attaches now must know first."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
-        self._log: list[Entry] = []
+        self._log: list[FeedEntry] = []
         self._base = 0
         self._bytes = 0
         self._told = 0
@@ -158,7 +158,9 @@ class Feed:
             message_id = event.payload.id
             self._follow(event.payload, gone=event.change == "deleted")
         if self._subscriptions:
-            self._append(Entry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id))
+            self._append(
+                FeedEntry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id)
+            )
         self.on_event(event)
 
     def grow(self, delta: MessageDelta) -> None:
@@ -176,7 +178,7 @@ class Feed:
         if self._is_read(delta.session_id, deltas=True):
             if begun:  # a new part is a change of structure
                 self._append(whole_entry(begun, "deltas"))
-            self._append(Entry(delta.session_id, delta=delta))
+            self._append(FeedEntry(delta.session_id, delta=delta))
         if self._is_read(delta.session_id, deltas=False):
             self._grown.add(delta.message_id)
             if self._tick is None:
@@ -185,7 +187,7 @@ class Feed:
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
         if self._subscriptions:
-            self._append(Entry(event.session_id, frame=frame(encode_event(event))))
+            self._append(FeedEntry(event.session_id, frame=frame(encode_event(event))))
 
     def close(self) -> None:
         """End every stream, once it has been given what is in the log."""
@@ -210,7 +212,7 @@ class Feed:
                 self._append(whole_entry(live.message(), "whole"))
         self._grown.clear()
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: FeedEntry) -> None:
         self._log.append(entry)
         self._bytes += entry.size
         if not self._wake_due:
@@ -315,21 +317,21 @@ class Feed:
         while end < len(self._log) and size < SEND_BYTES:
             size += self._log[end].size
             end += 1
-        entries: Iterable[Entry] = self._log[start:end]
+        entries: Iterable[FeedEntry] = self._log[start:end]
         if subscription.session_id:
             entries = [entry for entry in entries if entry.session_id in ("", subscription.session_id)]
         frames = _delta_frames(list(entries)) if subscription.deltas else _whole_frames(list(entries))
         return _Batch(b"".join(frames), self._base + end)
 
 
-def _delta_frames(entries: list[Entry]) -> Iterable[bytes]:
+def _delta_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
     entries = [entry for entry in entries if entry.only != "whole"]
     if len(entries) <= MERGE_ABOVE:
         return [entry.frame for entry in entries]
     return _merged(entries)
 
 
-def _merged(entries: list[Entry]) -> Iterable[bytes]:
+def _merged(entries: list[FeedEntry]) -> Iterable[bytes]:
     """The same text in fewer events: between two whole events, the growth of each part becomes one delta."""
     growth: dict[tuple[str, int], list[MessageDelta]] = {}
 
@@ -348,7 +350,7 @@ def _merged(entries: list[Entry]) -> Iterable[bytes]:
     yield from flush()
 
 
-def _whole_frames(entries: list[Entry]) -> Iterable[bytes]:
+def _whole_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
     """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
     entries = [entry for entry in entries if entry.delta is None and entry.only != "deltas"]
     last = {entry.message_id: entry for entry in entries if entry.message_id}

@@ -8,7 +8,7 @@ from covey.models.anthropic_answer import MessagesAnswer, trouble_of
 from covey.models.anthropic_request import encode_request
 from covey.models.base import ModelRequest
 from covey.models.trouble import Trouble
-from covey.models.wire import Decoder, WireClient
+from covey.models.wire import AnswerDecoder, WireClient
 
 API_VERSION = "2023-06-01"
 BINDING = "thinking-binding-controls-2026-08-01"
@@ -38,7 +38,7 @@ class Anthropic(WireClient):
     def _encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, self._provider_id, binding=self._may_bind)
 
-    def _decoder(self, request: ModelRequest) -> Decoder:
+    def _decoder(self, request: ModelRequest) -> AnswerDecoder:
         return MessagesAnswer(call.id for message in request.messages for call in message.tool_calls)
 
     def _judge(self, status: int, body: bytes) -> Trouble:

@@ -23,7 +23,7 @@ from covey import __version__
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry
-from covey.models.http import Answer, Endpoint, HttpFailed, open_http
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, open_http
 from covey.models.retry import delay_before_retry, retry_after_of
 from covey.models.trouble import NOT_AN_API, AnswerBroken, Trouble, error_text_of_body, judge
 
@@ -37,7 +37,7 @@ MIN_SECRET = 8
 """Shorter words in headers are no keys, and hiding them would only garble the text."""
 
 
-class Decoder(Protocol):
+class AnswerDecoder(Protocol):
     """One answer, as far as it has come; `sse.SseAnswer` is the base of ours."""
 
     done: bool
@@ -82,7 +82,7 @@ class WireClient(ABC):
         self._settings = settings
         self._refused: dict[str, set[str]] = {}
         """For each model, the optional fields that it refused."""
-        endpoint = Endpoint(
+        endpoint = ProviderEndpoint(
             url=self._address(),
             headers=self._headers(),
             connect_timeout_s=settings.connect_timeout_s,
@@ -90,7 +90,7 @@ class WireClient(ABC):
         )
         try:
             self._http = open_http(endpoint)
-        except HttpFailed as failure:
+        except ProviderHttpFailed as failure:
             raise self._failed(f"the server {failure}") from None
 
     # What a format fills in.
@@ -104,7 +104,7 @@ class WireClient(ABC):
         """The body of the request."""
 
     @abstractmethod
-    def _decoder(self, request: ModelRequest) -> Decoder:
+    def _decoder(self, request: ModelRequest) -> AnswerDecoder:
         """What will read the answer."""
 
     def _auth_headers(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class WireClient(ABC):
                 last_facts = decoder.end()
                 await answer.finish()
                 break
-            except HttpFailed as failure:
+            except ProviderHttpFailed as failure:
                 raise self._failed(f"the server {failure}", None if seen else Trouble.BUSY) from None
             except AnswerBroken as broken:
                 if seen or broken.trouble is not Trouble.BUSY:
@@ -160,16 +160,16 @@ class WireClient(ABC):
     def _api_key(self) -> str:
         return self._settings.api_key.strip()
 
-    async def _read(self, answer: Answer, decoder: Decoder) -> bytes:
+    async def _read(self, answer: ProviderResponse, decoder: AnswerDecoder) -> bytes:
         if not decoder.finished:
             return await answer.read()
         try:
             async with asyncio.timeout(AFTER_FINISH_S):
                 return await answer.read()
-        except (TimeoutError, HttpFailed):
+        except (TimeoutError, ProviderHttpFailed):
             return b""
 
-    async def _ask(self, attempts: _Attempts) -> Answer:
+    async def _ask(self, attempts: _Attempts) -> ProviderResponse:
         """The answer as soon as it begins; repeats the request while that can help."""
         while True:
             attempts.count += 1
@@ -186,7 +186,7 @@ class WireClient(ABC):
                 if trouble is Trouble.REFUSED and self._is_mended(attempts, body):
                     continue
                 error = self._refusal(answer, body, trouble)
-            except HttpFailed as failure:
+            except ProviderHttpFailed as failure:
                 trouble, error = Trouble.BUSY, f"the server {failure}"
                 if not failure.retry:
                     raise self._failed(error, trouble) from None
@@ -222,20 +222,20 @@ class WireClient(ABC):
         attempts.request.on_retry(Retry(attempts.count, delay, str(self._failed(error))))
         await asyncio.sleep(delay)
 
-    async def _read_error(self, answer: Answer) -> bytes:
+    async def _read_error(self, answer: ProviderResponse) -> bytes:
         body = b""
         try:
             async with asyncio.timeout(self._settings.connect_timeout_s):
                 while len(body) < MAX_ERROR_BYTES and (data := await answer.read()):
                     body += data
                 await answer.finish()
-        except (TimeoutError, HttpFailed):
+        except (TimeoutError, ProviderHttpFailed):
             pass  # the status says enough
         finally:
             await answer.close()
         return body
 
-    def _refusal(self, answer: Answer, body: bytes, trouble: Trouble) -> str:
+    def _refusal(self, answer: ProviderResponse, body: bytes, trouble: Trouble) -> str:
         status, told = answer.status, error_text_of_body(body) or "it gave no reason"
         if told == NOT_AN_API and status >= 500:
             told = "a web page without a reason"  # from a gateway, which says nothing about the API behind it

@@ -23,7 +23,7 @@ from covey.permissions.safe_options import (
 )
 from covey.permissions.safe_paths import SECRET, Place
 from covey.permissions.safe_scripts import awk, jq, sed
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell_words import Word, WordKind
 from covey.permissions.shell_wrappers import end_of_exec
 
 
@@ -200,7 +200,7 @@ _TEST_OPERATORS = words_of("-e -f -d -r -w -x -s -L -h -n -z = == != -eq -ne -lt
 def _test(words: Words, place: Place) -> str:
     """Some tests look up a variable whose name may hold a command: those are not among the operators."""
     for word in words:
-        if not word.known and word.kind is not Kind.NUMBER and not word.is_one_path:
+        if not word.known and word.kind is not WordKind.NUMBER and not word.is_one_path:
             return VARIABLE
         if word.text.startswith("-") and word.text not in _TEST_OPERATORS and not re.fullmatch(r"-[0-9]+", word.text):
             return OPTION
@@ -257,7 +257,7 @@ def _unless(options: str) -> Callable[[Words, Place], str]:
 
 def _strings(words: Words, place: Place) -> str:
     """To binutils `@file` is a file of further arguments, and what is in it comes back in an error."""
-    if any(word.text[:1] == "@" or (word.kind is Kind.GLOB and not word.head) for word in words):
+    if any(word.text[:1] == "@" or (word.kind is WordKind.GLOB and not word.head) for word in words):
         return ARGUMENT
     return by_spec(words, ANY, place)
 
@@ -310,12 +310,12 @@ def _find(words: Words, place: Place) -> str:
 
 def _is_named_pattern(word: Word) -> bool:
     """It becomes names of files, none of which is an option."""
-    return word.kind is Kind.GLOB and word.head[:1] not in ("", "-")
+    return word.kind is WordKind.GLOB and word.head[:1] not in ("", "-")
 
 
 def _stays_in_exec(word: Word) -> bool:
     """It cannot become the `;` or the `+` that ends the command, after which other actions may stand."""
-    return word.known or (word.kind is Kind.GLOB and word.head[:1] not in ("", "-", ";", "+"))
+    return word.known or (word.kind is WordKind.GLOB and word.head[:1] not in ("", "-", ";", "+"))
 
 
 _JUDGES: dict[str, Callable[[Words, Place], str]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covey.permissions.safe_paths import OUTSIDE, Place
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell_words import Word, WordKind
 
 Words = Sequence[Word]
 
@@ -54,12 +54,12 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
     while at < len(words):
         word = words[at]
         at += 1
-        if word.kind not in (Kind.LITERAL, Kind.GLOB):
+        if word.kind not in (WordKind.LITERAL, WordKind.GLOB):
             return VARIABLE
         if word.known and word.text == "--":
             operands += words[at:]
             break
-        if word.kind is Kind.GLOB and word.head[:1] in ("", "-") and not _LONG_WITH_VALUE.match(word.head):
+        if word.kind is WordKind.GLOB and word.head[:1] in ("", "-") and not _LONG_WITH_VALUE.match(word.head):
             return ARGUMENT  # the name of a file may be an option
         if word.text[:1] != "-" or word.text == "-":
             operands.append(word)
@@ -139,8 +139,8 @@ _LONGEST_CLUSTER = 20
 
 def outside(words: Words, place: Place) -> str:
     """A pattern tells the names of files elsewhere, whatever is done with them."""
-    return next((OUTSIDE for word in words if word.kind is Kind.GLOB and place.problem(word) == OUTSIDE), "")
+    return next((OUTSIDE for word in words if word.kind is WordKind.GLOB and place.problem(word) == OUTSIDE), "")
 
 
 def unknown(words: Words) -> str:
-    return VARIABLE if any(word.kind > Kind.OUTPUT for word in words) else ""
+    return VARIABLE if any(word.kind > WordKind.OUTPUT for word in words) else ""

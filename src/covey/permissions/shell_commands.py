@@ -37,7 +37,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SimpleCommand:
     """One simple command, or only redirections (of a group), or only assignments.
 
     Or what a compound command expands and sets by itself: then its first word is the keyword.
@@ -67,7 +67,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     oddities: frozenset[str] = frozenset()
     """What makes the list less than the whole story: `function`, `background`, `coproc`."""
 

@@ -17,7 +17,7 @@ from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound
 from covey.server import metrics, openapi
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
-from covey.server.event_stream import EventStream, Stream
+from covey.server.event_stream import EventStreamApp, Stream
 from covey.server.routes import permissions, questions, runs, service, sessions, undo, workspaces
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class App:
         self._counts = counts
         self._router = Router(
             [
-                Route("/v1/workspaces/{id}/events", EventStream(), methods=["GET"]),
+                Route("/v1/workspaces/{id}/events", EventStreamApp(), methods=["GET"]),
                 *(Route(e.path, e, methods=[e.method]) for e in ENDPOINTS),
                 Route("/metrics", self._metrics, methods=["GET"]),
                 Route("/openapi.json", _OpenApi(), methods=["GET"]),

@@ -20,7 +20,7 @@ from covey.feed.feed import Subscription
 from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.events import Gap, PermissionRequest, QuestionBatchRequest, created, encode_event, updated
 from covey.protocol.sse import KEEP_ALIVE, EventId, frame, preamble
-from covey.server.line import Line, line_of
+from covey.server.direct_writer import DirectWriter, direct_writer_of
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ LARGE_REPLAYS = 2
 NOT_KEPT = "the events after this id are not kept any more"
 
 
-class EventStream:
+class EventStreamApp:
     """The ASGI application behind the route."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Stream:
         """When the last bytes were handed over, or are being handed over since."""
         self.sending = False
         self.aborted = False
-        self._line: Line | None = None
+        self._direct: DirectWriter | None = None
         self._beat_at = self.sent_at
         self._beat_due = False
 
@@ -103,8 +103,8 @@ class Stream:
         self.aborted = True
         self._subscription.close()
         if self.sending and self._task:
-            if self._line:
-                self._line.drop()
+            if self._direct:
+                self._direct.drop()
             self._task.cancel()
 
     def beat(self, now: float) -> None:
@@ -124,7 +124,7 @@ class Stream:
             (b"x-accel-buffering", b"no"),
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self._line = line_of(self._send)
+        self._direct = direct_writer_of(self._send)
         await self._write(preamble(RETRY_MS))
         if last_id:
             async with aclosing(self._replay(last_id, upto)) as replay:
@@ -146,16 +146,16 @@ class Stream:
             elif subscription.closed or feed.closed:
                 return
             else:
-                await subscription.wait(self._push if self._line else None)
+                await subscription.wait(self._push if self._direct else None)
 
     def _push(self) -> bool:
         """Hand over what there is without waking the task; False if only the task can go on."""
-        line, subscription = self._line, self._subscription
-        if line is None or self._beat_due or subscription.closed or not line.is_free:
+        direct, subscription = self._direct, self._subscription
+        if direct is None or self._beat_due or subscription.closed or not direct.is_free:
             return False
         if data := subscription.take():
             self.sent_at = self._loop.time()
-            line.write(data)
+            direct.write(data)
         return subscription.is_up_to_date
 
     async def _write(self, data: bytes) -> None:
