@@ -80,7 +80,7 @@ async def settle() -> None:
 
 
 @pytest.mark.usefixtures("nobody")
-async def test_a_lost_no_is_given_again_and_told_once() -> None:
+async def test_a_lost_no_is_given_again_and_reported_once() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.DENY)
     client.fails = True

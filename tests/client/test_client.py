@@ -1,4 +1,4 @@
-"""The client against a server that answers as told: every route, and every way in which an answer can be wrong."""
+"""The client against a server that answers on command: every route, and every way in which an answer can be wrong."""
 
 from __future__ import annotations
 

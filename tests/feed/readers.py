@@ -1,4 +1,4 @@
-"""A client of the feed for tests: reads frames, keeps what it was told, and puts messages together again."""
+"""A client of the feed for tests: reads frames, keeps what it was sent, and puts messages together again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stream(feed: Feed, pieces: list[str], message_id: str = "m") -> None:
 
 
 async def tick() -> None:
-    """One turn of the loop: what was published is told to whoever waits."""
+    """One turn of the loop: what was published reaches those who wait."""
     await asyncio.sleep(0)
 
 
@@ -106,7 +106,7 @@ class Reader:
         parts = self.messages[growth.message_id]
         if growth.part == len(parts):
             parts.append("")
-        assert growth.offset == len(parts[growth.part]), "a hole, or something told twice"
+        assert growth.offset == len(parts[growth.part]), "a hole, or something sent twice"
         parts[growth.part] += growth.delta
 
 

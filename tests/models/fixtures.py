@@ -28,7 +28,7 @@ KEY = "sk-very-secret"
 
 
 @dataclass(frozen=True)
-class Told:
+class Collected:
     """What an answer says, however it was cut: the same for all formats and for all SDKs."""
 
     text: str = ""
@@ -40,7 +40,7 @@ class Told:
     stop: str = ""
 
 
-def told(facts: list[ModelFact]) -> Told:
+def collected(facts: list[ModelFact]) -> Collected:
     begun: dict[int, tuple[str, str]] = {}
     inputs: dict[int, str] = {}
     text = reasoning = stop = ""
@@ -59,7 +59,7 @@ def told(facts: list[ModelFact]) -> Told:
                 usage = (fact.prompt_tokens, fact.completion_tokens, fact.cached_tokens)
             case Stopped(reason):
                 stop = reason
-    return Told(text, reasoning, tuple((*begun[index], inputs[index]) for index in begun), usage, stop)
+    return Collected(text, reasoning, tuple((*begun[index], inputs[index]) for index in begun), usage, stop)
 
 
 @dataclass(frozen=True)

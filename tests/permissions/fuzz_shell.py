@@ -81,7 +81,7 @@ class Arena:
         return calls[:-1]
 
 
-def told(line: Line, call: list[str], *, exact: bool) -> bool:
+def is_listed(line: Line, call: list[str], *, exact: bool) -> bool:
     """Whether the parser listed this call."""
     return any(_fits(command, call, exact=exact) for command in line.commands)
 
@@ -125,8 +125,8 @@ def fault(arena: Arena, line: str, tally: Counter[str]) -> str:
         return ""
     tally["parsed that ran something"] += bool(calls)
     for call in calls:
-        if not told(parsed, call, exact=arena.exact):
-            return f"not told: {call}"
+        if not is_listed(parsed, call, exact=arena.exact):
+            return f"not listed: {call}"
     if ran_danger and all(command.words[0].known for command in parsed.commands if command.words):
         tally["must be denied"] += 1
         if verdict(line, DENIED) is not Verdict.DENY:

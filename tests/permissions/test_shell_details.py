@@ -48,7 +48,7 @@ def spelled(word: Word) -> str:
     return f"{word.text}‹{word.kind.name.lower()}{after}›"
 
 
-def told(command: SimpleCommand) -> str:
+def described(command: SimpleCommand) -> str:
     parts = [f"{name}={spelled(value)}" for name, value in command.assigns]
     parts += [spelled(word) for word in command.words]
     parts += [f"{redirect.op}{spelled(redirect.target)}" for redirect in command.redirects]
@@ -60,7 +60,7 @@ def all_of(text: str) -> list[str]:
     line = parse(text)
     if isinstance(line, Unparsed):
         return [f"? {line.reason}"]
-    return [told(command) for command in line.commands] + sorted(f"! {oddity}" for oddity in line.oddities)
+    return [described(command) for command in line.commands] + sorted(f"! {oddity}" for oddity in line.oddities)
 
 
 def parsed() -> Iterator[tuple[str, list[str]]]:

@@ -84,7 +84,7 @@ def test_an_event_without_data_is_none() -> None:
     assert decoder.last_id == ""
 
 
-def test_an_event_that_never_ends_is_never_told() -> None:
+def test_an_event_that_never_ends_is_never_returned() -> None:
     assert decoded(b"data: half") == []
     assert decoded(b"data: half\n") == []
 

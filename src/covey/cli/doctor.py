@@ -90,7 +90,7 @@ def _repair(data_dir: Path, as_json: bool) -> int:
 
 
 def _global_rules(records: list[Record]) -> GlobalRules | None:
-    """None, which is told, if the user's file cannot be read: this does not make the store any worse."""
+    """None, which is reported, if the user's file cannot be read: this does not make the store any worse."""
     requests = [
         (record.path, event.payload.get("rules"))
         for record in records
@@ -157,8 +157,8 @@ def _print_state(data_dir: Path, server: Address | None, found: Examination) -> 
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
-        told = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
-        _say(f"  {told}")
+        counted = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
+        _say(f"  {counted}")
     if server:
         _say(f"  a server is running at {server}")
     waiting = [run for record in found.records for run in open_runs(record)]

@@ -43,7 +43,7 @@ class GlobalRules:
                 "",
                 *(rule_lines(directory, "allow", rules) for directory, rules in by_directory.items()),
                 "",
-                "If you meant every directory, leave them as they are: you are not told again.",
+                "If you meant every directory, leave them as they are: this is not shown again.",
             )
         )
 

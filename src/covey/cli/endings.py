@@ -44,7 +44,7 @@ class Ending:
             return terminal
         return structs.replace(terminal, error=in_flags(terminal.error, self._options))
 
-    def told(self, terminal: RunComplete, *, by: str = "") -> str:
+    def explanation(self, terminal: RunComplete, *, by: str = "") -> str:
         """What cannot be seen from the answer itself; '' if nothing has to be said. `by`: whom a cancel is from."""
         if terminal.cancelled and self._by_shutdown:
             return "the server was stopped, and the run was cancelled with it."

@@ -207,7 +207,7 @@ class _Command:
         exit_code = self._exit_code(terminal)
         terminal = ending.worded(terminal)
         self._output.end(terminal, exit_code)
-        self._tell(terminal, exit_code, ending)
+        self._report_end(terminal, exit_code, ending)
         return exit_code
 
     def _exit_code(self, terminal: RunComplete) -> int:
@@ -215,13 +215,13 @@ class _Command:
             return self._stop_code
         return exits.OF_OUTCOME[terminal.outcome]
 
-    def _tell(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
+    def _report_end(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
         if exit_code == exits.TIMEOUT:
             self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
         elif exit_code == exits.STOPPED:
             self._screen.say("The run is cancelled." if terminal.cancelled else "The run had ended already.")
-        elif told := ending.told(terminal, by=" by somebody else"):
-            self._screen.warn(told)
+        elif explanation := ending.explanation(terminal, by=" by somebody else"):
+            self._screen.warn(explanation)
 
     # ── stopping ──
 
@@ -236,15 +236,15 @@ class _Command:
 
     def _leave_at_once(self) -> None:
         """The second Ctrl-C: the process ends when this returns."""
-        told = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
-        self.failed(told, exits.STOPPED)
+        explanation = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
+        self.failed(explanation, exits.STOPPED)
         # Past the buffer: the signal may have come in the middle of another line.
         begin = "\n" if sys.stderr.isatty() else ""
-        os.write(sys.stderr.fileno(), f"{begin}{warning(told)}\n".encode("utf-8", "replace"))
+        os.write(sys.stderr.fileno(), f"{begin}{warning(explanation)}\n".encode("utf-8", "replace"))
 
     def _may_go_on(self, why: str) -> str:
         run_id = self._request.run_id
-        return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` tells how it ends."
+        return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` says how it ends."
 
     def _stop(self, exit_code: int, work: asyncio.Task[int]) -> None:
         """Ctrl-C or the timeout: cancel this run and wait for its end; before it was posted, just leave."""

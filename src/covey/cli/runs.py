@@ -162,9 +162,9 @@ class _Wait:
             except asyncio.CancelledError:
                 if not self._left:
                     raise
-                told = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
-                self._screen.warn(told)
-                self.failed(told, exits.STOPPED)
+                explanation = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
+                self._screen.warn(explanation)
+                self.failed(explanation, exits.STOPPED)
                 return exits.STOPPED
             finally:
                 self._screen.wait_for("")
@@ -218,8 +218,8 @@ class _Wait:
         exit_code = exits.OF_OUTCOME[terminal.outcome]
         terminal = ending.worded(terminal)
         output.end(terminal, exit_code)
-        if told := ending.told(terminal):
-            self._screen.warn(told)
+        if explanation := ending.explanation(terminal):
+            self._screen.warn(explanation)
         return exit_code
 
 

@@ -27,7 +27,7 @@ def warning(text: str) -> str:
 
 
 class Screen:
-    """Stderr of one command. `at_line_start` is told by whoever writes the answer to the same terminal."""
+    """Stderr of one command. `at_line_start` is set by whatever writes the answer to the same terminal."""
 
     def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool) -> None:
         self._stream = stream

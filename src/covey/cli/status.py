@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
 
 async def _status(args: argparse.Namespace) -> int:
     try:
-        return await _tell(args)
+        return await _report(args)
     except (BadAnswer, ConnectionLost):
         raise
     except ServerUnreachable:
@@ -58,7 +58,7 @@ async def _status(args: argparse.Namespace) -> int:
         return exits.UNREACHABLE
 
 
-async def _tell(args: argparse.Namespace) -> int:
+async def _report(args: argparse.Namespace) -> int:
     async with common.connected(args, autostart=False) as client:
         version = await client.version()
         found = await client.workspaces()
@@ -98,13 +98,13 @@ def _text(status: Status) -> str:
 
 
 def server_pid(address: Address, data_dir: Path | None = None) -> int | None:
-    """Who listens there: as the kernel knows it, else as the owner of the data directory says; None: nobody tells."""
+    """Who listens there: as the kernel knows it, else as the owner of the data directory says; None: not known."""
     owner = find_owner(data_dir or default_data_dir())
     return _listener(address) or (owner.pid if owner and owner.address == address else None)
 
 
 def _listener(address: Address) -> int | None:
-    """Who listens on a socket; None on TCP and where the kernel does not tell."""
+    """Who listens on a socket; None on TCP and where the kernel does not say."""
     if not address.is_unix or sys.platform != "linux":
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -151,7 +151,7 @@ def bring_embedded(lock: Path | None) -> str:
 
 
 def _install(lock: Path) -> str:
-    """Gives what went wrong. pip shows its progress; what it complains about is only told if it fails."""
+    """Returns what went wrong. pip shows its progress; its complaints are only shown if it fails."""
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--disable-pip-version-check", "--no-input"]
     options += ["--timeout", "10", "--retries", "1", "-r", str(lock)]
     command = [sys.executable, "-P", "-m", "pip", "install", *options]

@@ -262,7 +262,7 @@ class Client:
     async def answer_permission(
         self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
     ) -> bool:
-        """Answer a request; a `reason` for a denial is told to the model. False: somebody else was faster."""
+        """Answer a request; a `reason` for a denial is passed on to the model. False: somebody else was faster."""
         grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason)
         return (await self._post(Resolved, f"{_workspace(workspace_id)}/permissions/grant", grant)).resolved
 

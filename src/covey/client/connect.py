@@ -204,7 +204,7 @@ class _Server:
                 await self._start()
 
     async def _version(self) -> Version:
-        """The first that is asked of a server, so whatever is wrong with the address or the token is told here."""
+        """The first request to a server, so whatever is wrong with the address or the token is reported here."""
         try:
             return await self._client.version()
         except Unauthorized:

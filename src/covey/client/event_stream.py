@@ -108,7 +108,7 @@ class EventStream:
         self._hurry.set()
 
     def reconnect(self) -> None:
-        """Connect anew, to be told the present state of messages in progress: the way out of a hole."""
+        """Connect again, to get the present state of messages in progress: this closes a hole."""
         self._ready.clear()
         self._close()
         self._delay_s = self._first_delay_s
@@ -120,7 +120,7 @@ class EventStream:
         exchange = self._exchange or await self._connect_again()
         try:
             if self._reload_due:
-                await self._reload()  # what it brings is told at once, not with whatever is received next
+                await self._reload()  # what it brings is passed on at once, not with whatever is received next
             elif not self._frames:
                 chunk = await exchange.read(self._silence_s)
                 if not chunk:

@@ -1,6 +1,6 @@
 """One prompt, from posting it, or from some time after that, to its terminal event.
 
-The stream tells the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
+The stream reports the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
 ended even if the event itself can no longer be had. Nothing here decides that a run has ended: only the server does.
 """
 
@@ -78,7 +78,7 @@ async def follow_run(
         return terminal  # its session may be deleted by now, and has no stream then
     trouble = asyncio.Event()
     async with _stream(client, workspace_id, run.session_id, trouble, on_connection) as stream:
-        # Only what ends from here on is told by the stream.
+        # Only what ends from here on is reported by the stream.
         if terminal := await _end_of(client, stream.workspace_id, run.run_id):
             return terminal
         return await _until_end(client, stream, run.run_id, on_event, trouble)
@@ -177,7 +177,7 @@ async def _end_of(client: Client, workspace_id: str, run_id: str, *, wait_s: flo
 
 
 def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
-    """The terminal event of a run that has ended, as far as records tell it. A folded one ended as its host did."""
+    """The terminal event of a run that has ended, as far as its record shows it. A folded one ended as its host did."""
     assert run.ended, f"{run.run_id} is {run.state}"
     state = (host or run).state
     return RunComplete(

@@ -46,7 +46,7 @@ def _provider(provider_id: str, provider: ProviderSettings) -> ProviderInfo:
 
 
 def _without_secrets(url: str) -> str:
-    """The URL without user, password, query and fragment; empty when it cannot be told where those are."""
+    """The URL without user, password, query and fragment; empty when it cannot be known where those are."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]

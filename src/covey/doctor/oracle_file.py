@@ -1,6 +1,6 @@
 """The file below the rows: opened to be looked at, found to be damaged, backed up, and copied as far as it can be read.
 
-It knows tables, not what they tell. A file is never changed here: a new one takes its place.
+It knows tables, not what they mean. A file is never changed here: a new one takes its place.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class Finding:
         return KINDS[self.kind]
 
 
-_NEW_EPOCH = "begins a new epoch of the event log: clients that come back are told of a gap and load everything again"
-_FROM_THE_LOG = "writes the row again as the event log tells it"
+_NEW_EPOCH = "begins a new epoch of the event log: clients that come back get a gap and load everything again"
+_FROM_THE_LOG = "writes the row again from the event log"
 
 KINDS: dict[str, FindingKind] = {
     # ── the file ──
@@ -51,7 +51,7 @@ KINDS: dict[str, FindingKind] = {
     ),
     "unreadable_row": FindingKind(
         "whoever asks for it gets an error, and a server may be unable to take up its workspace",
-        "writes it again as the event log tells it; what the log does not tell is taken out, and stays in the backup",
+        "writes it again from the event log; what the log does not have is taken out, and stays in the backup",
     ),
     "misfiled_row": FindingKind(
         "the columns by which it is looked up contradict what it says: it is found in the wrong place, or not at all",
@@ -72,7 +72,7 @@ KINDS: dict[str, FindingKind] = {
         "clients that watched the run and clients that ask for it get different answers", _NEW_EPOCH
     ),
     "wrong_owner": FindingKind("clients cannot tell to which run it belongs", _NEW_EPOCH),
-    "wrong_order": FindingKind("clients are told of runs in an order in which they cannot have happened", _NEW_EPOCH),
+    "wrong_order": FindingKind("clients see runs in an order in which they cannot have happened", _NEW_EPOCH),
     "two_turns": FindingKind(
         "the messages of two turns are mixed, although the runs of a session take turns", _NEW_EPOCH
     ),
@@ -81,7 +81,7 @@ KINDS: dict[str, FindingKind] = {
     ),
     # ── rows ──
     "row_differs": FindingKind("clients that watched and clients that ask see different things", _FROM_THE_LOG),
-    "row_missing": FindingKind("clients were told of it, but it cannot be asked for any more", _FROM_THE_LOG),
+    "row_missing": FindingKind("clients have seen it, but it cannot be requested any more", _FROM_THE_LOG),
     "message_order": FindingKind(
         "the conversation is shown, and given to the model, in another order", "restores the order"
     ),

@@ -117,13 +117,13 @@ class Feed:
         self.epoch = epoch
         self.last_seq = last_seq
         self.live: dict[str, GrowingMessage] = {}
-        """Messages in progress, as the feed has told them so far: what a client that attaches now must know first."""
+        """Messages in progress, as published so far: what a client that attaches now must know first."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
         self._log: list[FeedEntry] = []
         self._base = 0
         self._bytes = 0
-        self._told = 0
+        self._announced = 0
         """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
         self._reading: set[Subscription] = set()
@@ -166,8 +166,8 @@ class Feed:
     def grow(self, delta: MessageDelta) -> None:
         """A message in progress grew.
 
-        What does not continue the message as it was told is not told either: a whole message before it was refused by
-        the store, and the next one will tell everything.
+        What does not continue the message as it was published is not published either: a whole message before it was
+        refused by the store, and the next one will contain everything.
         """
         live = self.live.get(delta.message_id)
         if live is None:
@@ -223,22 +223,22 @@ class Feed:
         """Once for all that was published in this turn of the loop: trim, then wake those who wait for any of it."""
         self._wake_due = False
         self._batches.clear()
-        head, fresh = self.head, self._log[max(0, self._told - self._base) :]
+        head, fresh = self.head, self._log[max(0, self._announced - self._base) :]
         due = self._resting.due({entry.session_id for entry in fresh})
         for subscription in due:
-            if subscription.cursor < self._told:
-                subscription.cursor = self._told
-        self._trim(self._told if due else head)
+            if subscription.cursor < self._announced:
+                subscription.cursor = self._announced
+        self._trim(self._announced if due else head)
         for subscription in due:
             subscription.go_on()
-        self._told = head
+        self._announced = head
 
     def _trim(self, unread: int) -> None:
         """Forget what is read by those who read, and before `unread`; and more, if that is too much."""
         read = min((subscription.cursor for subscription in self._reading), default=unread)
         drop = max(0, min(read, unread) - self._base)
         size = self._bytes - sum(entry.size for entry in self._log[:drop])
-        while size > LOG_BYTES and self._base + drop < self._told:
+        while size > LOG_BYTES and self._base + drop < self._announced:
             size -= self._log[drop].size
             drop += 1
         if drop:
@@ -254,9 +254,9 @@ class Feed:
         self._resting.add(subscription)
 
     def pass_over(self, subscription: Subscription) -> None:
-        """If it rests, what was told meanwhile was not for it: it would read on behind that."""
+        """If it rests, what was published meanwhile was not for it: it would read on after that."""
         if subscription in self._resting:
-            subscription.cursor = max(subscription.cursor, self._told)
+            subscription.cursor = max(subscription.cursor, self._announced)
 
     def rouse(self, subscription: Subscription) -> None:
         """It reads on, if it was resting."""
@@ -293,7 +293,7 @@ class Feed:
         return ("", deltas) in self._readers or (session_id, deltas) in self._readers
 
     def in_progress(self, session_id: str = "") -> list[Message]:
-        """The messages in progress, as the log has told them up to its head."""
+        """The messages in progress, as published up to the head of the log."""
         messages = (live.message() for live in self.live.values())
         return [message for message in messages if session_id in ("", message.session_id)]
 

@@ -48,7 +48,7 @@ STOPPED_WORDS = "Stopped by the user"
 SHUTDOWN_WORDS = "Stopped by a shutdown"
 FAILED_WORDS = "The run failed"
 INTERRUPTED_WORDS = "The run was interrupted"
-"""What the finish of a turn's last answer tells people. By these words it is known later how the turn ended."""
+"""What the finish of a turn's last answer says to people. How the turn ended is recognised later by these words."""
 RETRIED_WORDS = "Too long"
 """In the finish of an empty answer, which ends no turn: it is asked for again after a summary."""
 
@@ -66,7 +66,7 @@ What went wrong is not quoted: an error can hold words of a provider, or of whoe
 
 
 def dropped_calls(count: int) -> str:
-    """What the model is told when it made more calls in one answer than are run."""
+    """What the model reads when it made more calls in one answer than are run."""
     return (
         f"Only the first {MAX_CALLS} tool calls of an answer are run: {count:,} more came after this one, and were"
         " dropped without any effect. Look at the results, and then make those calls again that are still needed,"
@@ -144,7 +144,7 @@ def finish_words(state: str, cancelled_by: str | None) -> str | None:
 
 
 def since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
-    """From the summary on. It is told as the user's words: many models refuse a conversation that they begin."""
+    """From the summary on. It is given as the user's words: many models refuse a conversation that they begin."""
     for index, message in enumerate(messages):
         if message.id == summary_message_id:
             return (msgspec.structs.replace(message, role="user", is_summary_message=False), *messages[index + 1 :])
@@ -215,7 +215,7 @@ def _goes_on(finish: Finish | None) -> bool:
 
 
 def _note(finish: Finish | None) -> str:
-    """What the model is told after the last answer of a turn; nothing if it is a whole one, or not the last."""
+    """What the model reads after the last answer of a turn; nothing if it is a whole one, or not the last."""
     if finish is None or finish.reason not in ("canceled", "error") or _goes_on(finish):
         return ""
     if finish.message in (SHUTDOWN_WORDS, INTERRUPTED_WORDS):

@@ -36,7 +36,7 @@ BUDGETS = {"low": 2048, "medium": 8192, "high": 24_576}
 MIN_BUDGET = 1024
 """Anthropic's own bound."""
 ADAPTIVE_SINCE = (4, 6)
-"""From here on a model chooses how long it thinks, and is told an effort; before, it is given a budget."""
+"""From here on a model chooses how long it thinks, and is given an effort; before, it is given a budget."""
 ALWAYS_SINCE = (5, 0)
 """From here on a model thinks unless it is told not to."""
 BOUND_SINCE = (5, 1)

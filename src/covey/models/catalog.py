@@ -1,7 +1,7 @@
 """What is known of well-known models: their sizes, their prices and what they can do. Read from `catalog.json`.
 
 It knows nothing that must be known: a model that is not in it works, only its sizes and prices are not known. What a
-user has set always counts more. docs/MODELS.md tells how the file is kept.
+user has set always counts more. docs/MODELS.md says how the file is kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The process that holds a model, as its clients see it: started when it is needed, ended when it is not.
 
 It answers one request after the other: two at once would both be slow, and a request that was given up could not be
-told from its neighbour. The process has no state worth saving, so ending it is always a kill.
+distinguished from its neighbour. The process has no state worth saving, so ending it is always a kill.
 """
 
 from __future__ import annotations

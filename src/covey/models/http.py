@@ -24,7 +24,7 @@ class ProviderHttpFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """Where to, and how patiently. `headers` hold secrets, so this has no telling repr.
+    """Where to send a request, and how long to wait. `headers` hold secrets, so the repr leaves them out.
 
     `url` is what all requests have in common: each adds its own path, and perhaps a query.
     """

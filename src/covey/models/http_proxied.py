@@ -25,7 +25,7 @@ class Proxied:
         except httpx2.ReadTimeout:
             raise _silent(self._endpoint) from None
         except httpx2.HTTPError as error:
-            raise ProviderHttpFailed(f"cannot be reached through the proxy: {_told(error)}", retry=True) from None
+            raise ProviderHttpFailed(f"cannot be reached through the proxy: {_reason(error)}", retry=True) from None
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -45,7 +45,7 @@ class _ProxiedAnswer:
         except httpx2.ReadTimeout:
             raise _silent(self._endpoint) from None
         except httpx2.HTTPError as error:
-            raise ProviderHttpFailed(f"closed the connection ({_told(error)}): the answer was cut off") from None
+            raise ProviderHttpFailed(f"closed the connection ({_reason(error)}): the answer was cut off") from None
 
     async def finish(self) -> None:
         await self._response.aclose()
@@ -58,6 +58,6 @@ def _silent(endpoint: ProviderEndpoint) -> ProviderHttpFailed:
     return ProviderHttpFailed(f"was silent for {endpoint.idle_timeout_s:g} s (idle_timeout_s)")
 
 
-def _told(error: httpx2.HTTPError) -> str:
+def _reason(error: httpx2.HTTPError) -> str:
     """Some of these errors have no text of their own."""
     return str(error) or type(error).__name__

@@ -46,7 +46,7 @@ class AnswerDecoder(Protocol):
     """Everything but the usage and the end mark is here."""
 
     def feed(self, data: bytes) -> list[ModelFact]:
-        """The facts that `data` completes. Raises nothing: words before a break count, and `end` tells of it."""
+        """The facts that `data` completes. Raises nothing: words before a break count, and `end` reports it."""
         ...
 
     def end(self) -> list[ModelFact]:
@@ -236,18 +236,18 @@ class WireClient(ABC):
         return body
 
     def _refusal(self, answer: ProviderResponse, body: bytes, trouble: Trouble) -> str:
-        status, told = answer.status, error_text_of_body(body) or "it gave no reason"
-        if told == NOT_AN_API and status >= 500:
-            told = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
-        elif told == NOT_AN_API:
-            return f"the server {told} (status {status})"
+        status, reason = answer.status, error_text_of_body(body) or "it gave no reason"
+        if reason == NOT_AN_API and status >= 500:
+            reason = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
+        elif reason == NOT_AN_API:
+            return f"the server {reason} (status {status})"
         if trouble is Trouble.AUTH:
             what = "the API key" if self._api_key else "a request without an API key"
             advice = f"Set api_key for the provider {self._provider_id!r} in the configuration."
-            return f"the server refused {what} ({status}): {told}. {advice}"
+            return f"the server refused {what} ({status}): {reason}. {advice}"
         if target := answer.headers.get("location"):
             return f"the server moved ({status}): put its new address, {target}, into base_url"
-        return f"the server answered {status}: {told}"
+        return f"the server answered {status}: {reason}"
 
     def _failed(self, text: str, trouble: Trouble | None = None, *, seen: bool = False) -> ModelFailed:
         return ModelFailed(

@@ -138,7 +138,7 @@ def complaint(words: Words, place: Place) -> str:
 
 
 def _echo(words: Words, place: Place) -> str:
-    """Prints what it is told; a variable may be a password, and a pattern tells names of files elsewhere."""
+    """Prints its arguments; a variable may be a password, and a pattern reveals names of files elsewhere."""
     return outside(words, place) or unknown(words)
 
 
@@ -243,7 +243,7 @@ def _for(words: Words, place: Place) -> str:
 
 
 def _case(words: Words, place: Place) -> str:
-    """Which way it goes tells what was compared."""
+    """Which branch runs reveals what was compared."""
     return unknown(words)
 
 

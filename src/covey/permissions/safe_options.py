@@ -138,7 +138,7 @@ _LONGEST_CLUSTER = 20
 
 
 def outside(words: Words, place: Place) -> str:
-    """A pattern tells the names of files elsewhere, whatever is done with them."""
+    """A pattern reveals the names of files elsewhere, whatever is done with them."""
     return next((OUTSIDE for word in words if word.kind is WordKind.GLOB and place.problem(word) == OUTSIDE), "")
 
 

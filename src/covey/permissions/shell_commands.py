@@ -49,7 +49,7 @@ class SimpleCommand:
     parent: int = -1
     """The index of the command that runs this one, as `env` and `sh -c` do; -1: the shell itself."""
     fed: bool = False
-    """It reads from a pipe, a file or a here-document, so what it does need not be told by its words."""
+    """It reads from a pipe, a file or a here-document, so its words need not say what it does."""
     looped: bool = False
     """It may run more than once, or later: inside of a loop or a function."""
 

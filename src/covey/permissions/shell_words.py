@@ -1,4 +1,4 @@
-"""Words of a shell command line: quotes are taken off, and what only a running shell could tell is marked as such.
+"""Words of a shell command line: quotes are taken off, and what only a running shell can know is marked as such.
 
 The scanner follows bash. Wherever it is not certain that bash would read the text in the same way (and other shells
 differ), it raises `CannotRead` instead of guessing: what cannot be read is asked about. It reads each character once.
@@ -314,7 +314,7 @@ class Scanner:
         if found is None:
             raise CannotRead("an open backquote")
         self._no_line_end(found[1])
-        if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is told by no manual
+        if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is in no manual
             raise CannotRead("a line that goes on between backquotes")
         self.at = found.end()
         self.commands_of(re.sub(r"\\([\\`$\"])" if in_quotes else r"\\([\\`$])", r"\1", found[1]))

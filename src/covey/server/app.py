@@ -80,7 +80,7 @@ class App:
             await respond_error(send, CoveyError("an error of ours; the server's log has the details"))
 
     def _allow(self, scope: Scope) -> tuple[bytes, bytes]:
-        """What a 405 has to tell: the methods of this path. HEAD goes without saying."""
+        """What a 405 has to name: the methods of this path. HEAD is left out."""
         routes = [route for route in self._router.routes if route.matches(scope)[0] is not Match.NONE]
         methods = {method for route in routes if isinstance(route, Route) for method in route.methods or ()}
         return b"allow", ", ".join(sorted(methods - {"HEAD"})).encode()

@@ -1,7 +1,7 @@
 """GET W/events: one client's stream. What it missed, then what is in progress, then what happens.
 
 The client is subscribed first, and everything before that moment is read from the store: nothing falls in between,
-nothing is told twice. A stream never waits for another, and one that does not take what it is given is ended.
+nothing is sent twice. A stream never waits for another, and one that does not take what it is given is ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from covey.server.direct_writer import DirectWriter, direct_writer_of
 log = logging.getLogger(__name__)
 
 RETRY_MS = 1000
-"""What a client is told to wait before it connects again."""
+"""How long a client is asked to wait before it connects again."""
 HEARTBEAT_S = 15.0
 STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""

@@ -91,7 +91,7 @@ class Journal:
         return await self._loop.run_in_executor(self._readers, lambda: call(*args, **kwargs))
 
     async def write(self, change: Change) -> None:
-        """Write a change that no workspace tells of."""
+        """Write a change that no workspace publishes."""
         await WorkspaceJournal(self, change.workspace_id, _Silent(), 0).write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
@@ -182,8 +182,8 @@ class Journal:
             pending, result = self._landed.popleft()
             try:
                 pending.owner.landed(pending, result)
-            except Exception:  # a bug of ours must not keep the changes behind it from being told
-                log.exception("a change was written but could not be told")
+            except Exception:  # a bug of ours must not keep later changes from being published
+                log.exception("a change was written but could not be published")
 
     def _maintain(self, call: Callable[[], None]) -> None:
         try:
