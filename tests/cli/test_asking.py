@@ -38,7 +38,7 @@ class Answers(Client):
     async def session(self, workspace_id: str, session_id: str) -> Session:
         return msgspec.structs.replace(some_session(session_id), attached_clients=self.others)
 
-    async def look_at(self, workspace_id: str, session_id: str) -> None:
+    async def set_current_session(self, workspace_id: str, session_id: str) -> None:
         self.looked_at.append(session_id)
 
     async def answer_permission(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from covey.cli import exits, models_get
-from covey.cli.models import _text, look
+from covey.cli.models import _text, models_of
 from covey.cli.models_get import get, how_to_install
 from covey.config import local_model
 from covey.config.local_model import Weights
@@ -246,7 +246,7 @@ def test_a_provider_without_models_and_a_chosen_model_that_is_not_listed_are_bot
         providers={"local": provider, "other": other},
         options=Options(data_directory=""),
     )
-    lines = _text(look(config)).splitlines()
+    lines = _text(models_of(config)).splitlines()
     assert lines[0] == "  local/<any>  Mine"
     assert lines[1] == "  other/big    Big, 1000 tokens, titles and other small things go here"
     assert lines[2] == "* local/new    a prompt goes here"

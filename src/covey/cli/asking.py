@@ -1,6 +1,6 @@
 """Answers what one run asks for: by asking the person at the terminal or, where nobody is, as `Unattended` says.
 
-Requests of other runs are left to whoever started them.
+Requests of other runs are left to the clients that started them.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Unattended(Enum):
 class Asking:
     """The open requests of one run. Fed with events; answers in tasks of its own.
 
-    Whoever could be asked here is present in the session for as long as the run is active: who waits elsewhere without
-    a terminal counts on that. Before, the requests of another run would be left to somebody who is not shown them.
+    A client that can ask somebody is present in the session for as long as the run is active: clients without a
+    terminal count on that. Before, requests of another run would be left to a client that does not show them.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Asking:
         self._client = client
         self._unattended = unattended
         self._how_to_allow = how_to_allow
-        """Completes "Allow it ...", for whoever could not be asked."""
+        """Completes "Allow it ...", where nobody could be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
@@ -124,12 +124,12 @@ class Asking:
         """The run has begun: from now on it may ask."""
         if not self._active_in:
             self._active_in = session_id
-            self._say_present()
+            self._announce_presence()
 
     def connection(self, connected: bool) -> None:
         """The event stream was opened or lost. With it the server forgets who was present."""
         self._connected = connected
-        self._say_present()
+        self._announce_presence()
 
     def stop(self) -> None:
         """The run is being cancelled, which closes its requests: there is nothing to ask any more."""
@@ -206,10 +206,10 @@ class Asking:
             self._reported.add((what, ask.id))
             self._screen.warn(text)
 
-    def _say_present(self) -> None:
+    def _announce_presence(self) -> None:
         """Tell the server that somebody here looks at the session of the run, and could answer."""
         if self._connected and self._active_in and self._terminal is not None:
-            self._in_background(self._client.look_at(self._workspace_id, self._active_in))
+            self._in_background(self._client.set_current_session(self._workspace_id, self._active_in))
 
     # ── at a terminal ──
 
@@ -269,7 +269,7 @@ class Asking:
         assert self._terminal is not None
         asyncio.get_running_loop().remove_reader(self._terminal)
         self._terminal, self._asked = None, ""
-        self._in_background(self._client.look_at(self._workspace_id, ""))
+        self._in_background(self._client.set_current_session(self._workspace_id, ""))
         for ask in list(self._open.values()):
             self._leave_or_refuse(ask)
 

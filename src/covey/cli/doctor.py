@@ -181,9 +181,9 @@ def _print_findings(findings: list[Finding], records: list[Record]) -> None:
             _say(f"- {where}: {finding.what}" if where else f"- {finding.what}")
         if len(same) > SHOWN:
             _say(f"- and {len(same) - SHOWN} more like this")
-        means, mends = same[0].explanation
+        means, repair = same[0].explanation
         _say(f"  It means that {means}.")
-        _say(f"  Repair {mends}." if mends else "  Repair does not touch it: end it yourself if it is not needed.")
+        _say(f"  Repair {repair}." if repair else "  Repair does not touch it: end it yourself if it is not needed.")
     _say(f"\n{len(findings)} findings.")
 
 
@@ -196,7 +196,7 @@ def _print_repair(data_dir: Path, done: Repaired) -> None:
     if done.saved:
         rows = ", ".join(f"{count} {table}" for table, count in done.saved.items() if count)
         _say(f"The file was damaged. What could be read of it is in a new one: {rows or 'nothing'}.")
-    _say("\nThe store was repaired, and checked once more:")
+    _say("\nThe store was repaired, and checked again:")
 
 
 def _say(text: str) -> None:

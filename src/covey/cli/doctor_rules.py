@@ -55,7 +55,7 @@ class GlobalRules:
         return not shown.issuperset(self._digests)
 
     def note_shown(self, data_dir: Path) -> None:
-        with suppress(OSError):  # then they are shown once more
+        with suppress(OSError):  # then they are shown again
             (data_dir / SHOWN_FILE).write_text("".join(f"{digest}\n" for digest in self._digests))
 
     @property

@@ -8,7 +8,7 @@ from covey.protocol.events import AgentEvent, Event
 from covey.protocol.runs import Run, RunComplete, RunOptions
 
 KEY_REFUSED = (
-    "With a valid key, in the configuration or in the environment, ask again: both are read anew, "
+    "With a valid key, in the configuration or in the environment, ask again: both are read again, "
     "the environment as soon as no other client has this directory open."
 )
 

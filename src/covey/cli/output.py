@@ -24,9 +24,9 @@ class Printer(Protocol):
 class TextPrinter:
     """The text of each assistant message of one run, as it grows, each exactly once.
 
-    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry began it
-    anew), it is written once more, whole, when it is finished. If it is only shorter (a server that was killed had not
-    stored its end), there is nothing to add.
+    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry
+    restarted it), it is written again, whole, when it is finished. If it is only shorter (a server that was killed had
+    not stored its end), there is nothing to add.
     """
 
     def __init__(self, stdout: TextIO, run_id: str, screen: Screen) -> None:
@@ -73,7 +73,7 @@ class TextPrinter:
             return
         self._screen.clear()
         if not self._plain:
-            # Whoever reads the pipe may write to the same terminal, where a spinner would wipe it away.
+            # The reader of the pipe may write to the same terminal, where a spinner would erase it.
             self._screen.stop_spinning()
         if message_id != self._current:
             self._new_line()

@@ -14,7 +14,7 @@ INPUT_SHOWN = 100
 
 
 CANCELLED = "The call was cancelled before it finished. It may have had effects."
-"""What the server says of a call that a cancel ended: whoever cancelled knows."""
+"""What the server says of a call that a cancel ended: not worth a warning."""
 
 
 AFTER_A_KILL = (

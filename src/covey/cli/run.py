@@ -80,15 +80,15 @@ class _Command:
         """The prompt and what goes with it. Not in `go`: stdin may be a person who has not finished typing."""
         args = self._args
         if args.detach and args.timeout is not None:
-            raise exits.UsageError("--timeout needs somebody who waits, and --detach leaves: use one of them")
+            raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
         prompt = read_prompt(args.prompt, piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
-            raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
+            raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
         self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
 
     def failed(self, sentence: str, exit_code: int) -> None:
-        """It ends without a terminal event. Whoever asked for one JSON object gets one all the same."""
+        """It ends without a terminal event. With `--json` there is one object all the same."""
         if isinstance(self._output, JsonPrinter):
             self._output.fail(self._request.run_id, self._request.session_id, sentence, exit_code)
 

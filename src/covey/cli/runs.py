@@ -150,7 +150,7 @@ class _Wait:
         self._left = False
 
     def failed(self, sentence: str, exit_code: int) -> None:
-        """We leave without a terminal event. Whoever asked for one JSON object gets one all the same."""
+        """We leave without a terminal event. With `--json` there is one object all the same."""
         if self._json:
             self._json.fail(self._run_id, self._session_id, sentence, exit_code)
 
@@ -225,7 +225,7 @@ class _Wait:
 
 @contextmanager
 def _signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM calls `on_first`; the second does what it does by itself."""
+    """The first Ctrl-C or SIGTERM calls `on_first`; the second has its default effect."""
     loop = asyncio.get_running_loop()
 
     def restore() -> None:

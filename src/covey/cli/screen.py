@@ -51,7 +51,7 @@ class Screen:
         self._line(warning(text))
 
     def ask(self, text: str) -> None:
-        """A question: the answer is typed behind it. Until then nothing else is written on its line."""
+        """A question: the answer is typed after it. Until then nothing else is written on its line."""
         self._fresh_line()
         self._stream.write(plain(text))
         self._stream.flush()

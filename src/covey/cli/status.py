@@ -53,7 +53,7 @@ async def _status(args: argparse.Namespace) -> int:
     except ServerUnreachable:
         address = resolve_address(args.host, common.data_dir(args))
         if not address.is_unix:
-            raise  # that one is not started by itself
+            raise  # that one is not started automatically
         common.complain(f"No server is running at {address}. Whatever needs one starts it, such as `covey run`.")
         return exits.UNREACHABLE
 
@@ -67,13 +67,13 @@ async def _report(args: argparse.Namespace) -> int:
             version=version.version,
             build_id=version.build_id,
             pid=server_pid(client.address, common.data_dir(args)),
-            workspaces=list(await asyncio.gather(*(_look(client, workspace) for workspace in found))),
+            workspaces=list(await asyncio.gather(*(_workspace_status(client, workspace) for workspace in found))),
         )
     print(msgspec.json.encode(status).decode() if args.json else _text(status))
     return exits.OK
 
 
-async def _look(client: Client, workspace: Workspace) -> WorkspaceStatus:
+async def _workspace_status(client: Client, workspace: Workspace) -> WorkspaceStatus:
     sessions, queued = await asyncio.gather(client.sessions(workspace.id), client.runs(workspace.id, state="queued"))
     large = workspace.config.models.get("large")
     return WorkspaceStatus(

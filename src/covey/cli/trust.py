@@ -73,7 +73,7 @@ def _list() -> int:
 
 
 async def _notify_server(args: argparse.Namespace, directory: str) -> None:
-    """A server that has the directory open reads its configuration again. Whoever opens it later does so anyway."""
+    """A server that has the directory open reads its configuration again. A workspace opened later does so anyway."""
     try:
         async with asyncio.timeout(RELOAD_S), common.connected(args, autostart=False, say=lambda text: None) as client:
             for workspace in await client.workspaces():

@@ -5,7 +5,7 @@
             ...
 
 Entering connects, so whatever is posted afterwards is seen. A connection that ends, breaks or falls silent is made
-again, for ever, and resumes behind the last event that the reader was given; the options stay the same. Where the
+again, for ever, and resumes after the last event that the reader was given; the options stay the same. Where the
 server no longer has what came in between, the reader gets a `Gap` and after it the messages as they are now.
 It never makes up the end of a run: that is for the server to say.
 """
@@ -59,7 +59,7 @@ class EventStream:
         silence_s: float = SILENCE_S,
     ) -> None:
         self.workspace_id = workspace_id
-        """May change when the server had to open the workspace anew."""
+        """May change when the server had to open the workspace again."""
         self.session_id = session_id
         self.last_event_id = last_event_id
         self._client = client

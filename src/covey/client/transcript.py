@@ -1,6 +1,6 @@
 """Events → messages, as the server has them. Pure: no I/O, and a delta costs one append, however long the message is.
 
-A delta that does not fit (`protocol/growth.py`) is a hole: whoever reads the stream must then connect again, which
+A delta that does not fit (`protocol/growth.py`) is a hole: the reader of the stream must then connect again, which
 brings the present state of every message in progress.
 """
 

@@ -24,7 +24,7 @@ from covey.machine.replace import replace_file
 RuleKind = Literal["allow", "ask", "deny"]
 
 LOCK_SECONDS = 5.0
-"""A change takes milliseconds. Whoever holds the lock for longer has died of something worse, or is a debugger."""
+"""A change takes milliseconds. A process that holds the lock for longer is stuck, or in a debugger."""
 _RETRY_S = 0.02
 
 TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"

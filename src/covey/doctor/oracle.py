@@ -118,7 +118,7 @@ class Loose(NamedTuple):
 
 
 def loose_ends(messages: Iterable[Any]) -> Loose:
-    """A result belongs to a call before it. Some models count their calls anew in each step, so ids may come again."""
+    """A result belongs to a call before it. Some models use the same ids again in each step."""
     open_calls: dict[str, list[tuple[str, int]]] = defaultdict(list)
     results = []
     for message in messages:

@@ -50,7 +50,7 @@ KINDS: dict[str, FindingKind] = {
         "gives them a new directory below `recovered` in the data directory",
     ),
     "unreadable_row": FindingKind(
-        "whoever asks for it gets an error, and a server may be unable to take up its workspace",
+        "a request for it fails, and a server may be unable to open its workspace",
         "writes it again from the event log; what the log does not have is taken out, and stays in the backup",
     ),
     "misfiled_row": FindingKind(
@@ -77,7 +77,7 @@ KINDS: dict[str, FindingKind] = {
         "the messages of two turns are mixed, although the runs of a session take turns", _NEW_EPOCH
     ),
     "missing_terminal": FindingKind(
-        "whoever waits for the end of this run on the event stream waits for ever", "adds its terminal event"
+        "clients that wait for the end of this run on the event stream wait for ever", "adds its terminal event"
     ),
     # ── rows ──
     "row_differs": FindingKind("clients that watched and clients that ask see different things", _FROM_THE_LOG),
@@ -120,5 +120,5 @@ KINDS: dict[str, FindingKind] = {
         "adds a result that says why there is none; a result without a call is no longer counted as part of the run",
     ),
     # ── the machine ──
-    "process": FindingKind("a tool has left it behind, and nobody looks after it any more", ""),
+    "process": FindingKind("a tool has left it behind, and nothing will end it", ""),
 }

@@ -26,7 +26,7 @@ class Story:
         self.announced: set[str] = set()
         """Runs whose first event is in the log, and so must all the others be."""
         self.mentioned: set[str] = set()
-        """Runs of which any event is in the log: if one has ended, its end comes behind that."""
+        """Runs of which any event is in the log: if one has ended, its end comes later."""
         self.states: dict[str, list[str]] = {}
         """By run: the states it went through, in order."""
         self.terminals: dict[str, Any] = {}

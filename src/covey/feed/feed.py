@@ -1,7 +1,7 @@
 """One ordered log of events for a workspace, in memory only as far as an attached client has not read it yet.
 
-Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: one
-that is slow costs nothing but the log's length, which is bounded. Whoever falls out of the log is disconnected and
+Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: a
+slow one costs nothing but the log's length, which is bounded. A client that falls out of the log is disconnected and
 resumes from the store by its last event id. One that has read everything rests: it has no place in the log, and costs
 nothing until something is published that is for it.
 
@@ -124,7 +124,7 @@ class Feed:
         self._base = 0
         self._bytes = 0
         self._announced = 0
-        """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
+        """The head when readers were last woken: what comes after it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
         self._reading: set[Subscription] = set()
         """Those that do not rest: the log is kept as far as these have not read it."""
@@ -140,7 +140,7 @@ class Feed:
 
     @property
     def head(self) -> int:
-        """The place behind the last entry."""
+        """The place after the last entry."""
         return self._base + len(self._log)
 
     @property
@@ -268,7 +268,7 @@ class Feed:
     # ── reading ──
 
     def subscribe(self, *, deltas: bool, session_id: str = "") -> Subscription:
-        """Start reading behind the last entry."""
+        """Start reading after the last entry."""
         subscription = Subscription(self, self.head, deltas=deltas, session_id=session_id)
         self._subscriptions.add(subscription)
         self._reading.add(subscription)

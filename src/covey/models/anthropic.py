@@ -15,12 +15,12 @@ BINDING = "thinking-binding-controls-2026-08-01"
 """Lets a request say what happens to a thought whose beginnings have changed: it is dropped, instead of an error."""
 
 
-class _Told(msgspec.Struct):
+class _ErrorType(msgspec.Struct):
     type: str = ""
 
 
 class _Refusal(msgspec.Struct):
-    error: _Told = msgspec.field(default_factory=_Told)
+    error: _ErrorType = msgspec.field(default_factory=_ErrorType)
 
 
 class Anthropic(WireClient):
@@ -50,6 +50,6 @@ class Anthropic(WireClient):
 
     @property
     def _may_bind(self) -> bool:
-        """Somebody's own `anthropic-beta` header takes the place of ours, and may leave out what ours asks for."""
+        """A configured `anthropic-beta` header replaces ours, and may leave out what ours asks for."""
         own = {name.lower(): value for name, value in self._settings.headers.items()}
         return BINDING in own.get("anthropic-beta", BINDING)

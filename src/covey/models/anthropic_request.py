@@ -1,7 +1,7 @@
 """Our messages → the body of a request to Anthropic's Messages API. Pure, but for the catalogue.
 
 The API is strict: roles take turns and the user has the first word, no text is blank, each tool call has an id of its
-own and its result right behind it. Thoughts go back to the model that had them, exactly as they came.
+own and its result right after it. Thoughts go back to the model that had them, exactly as they came.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class _Conversation:
         return blocks
 
     def _new_id(self, call_id: str) -> str:
-        """Other models have ids with other characters, or count their calls anew in each step."""
+        """Other models have ids with other characters, or use the same ids again in each step."""
         plain = _NOT_IN_IDS.sub("_", call_id) or "call"
         unique, number = plain, 1
         while unique in self._used:

@@ -91,7 +91,7 @@ class Child:
                 try:
                     yield address
                 except BaseException:
-                    # A task of its own: whoever was cancelled need not wait, and cannot stop this by a second cancel.
+                    # A task of its own: a cancelled caller need not wait, and cannot stop this by a second cancel.
                     self._stopping_generation = asyncio.create_task(self._stop_generation(address))
                     raise
             finally:

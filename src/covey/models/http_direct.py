@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 MAX_HEADER_BYTES = 64 * 1024
-"""Providers send about 2 KiB; whoever sends more than this is not one."""
+"""Providers send about 2 KiB; a server that sends more than this is not one."""
 MAX_BUFFERED_BYTES = 256 * 1024
 """What may wait for a reader that is busy; beyond it the provider is slowed down."""
 MAX_IDLE_CONNECTIONS = 16
@@ -28,7 +28,7 @@ MAX_IDLE_CONNECTIONS = 16
 IDLE_CONNECTION_S = 55.0
 """Just under the minute after which common proxies drop a silent connection without a word."""
 DRAIN_S = 1.0
-"""How long the last bytes behind an answer's end may take before the connection is given up."""
+"""How long the last bytes after an answer's end may take before the connection is given up."""
 
 
 class Direct:

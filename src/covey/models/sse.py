@@ -66,7 +66,7 @@ class SseAnswer(ABC):
 
     @abstractmethod
     def _event(self, data: bytes) -> None:
-        """Take what stands behind `data:`, or a line of bare JSON. Sets `_seen_events` if it belongs to the format."""
+        """Take what follows `data:`, or a line of bare JSON. Sets `_seen_events` if it belongs to the format."""
 
     @abstractmethod
     def _reason(self) -> FinishReason:

@@ -31,7 +31,7 @@ AFTER_FINISH_S = 5.0
 """How long to wait for the token counts once the answer itself is whole: they are not worth more."""
 MAX_ERROR_BYTES = 64 * 1024
 """As much of an error is read: the sentence that matters comes first."""
-MAX_MENDS = 4
+MAX_CHANGES = 4
 """There are fewer things to learn; a server that always finds another fault is not asked for ever."""
 MIN_SECRET = 8
 """Shorter words in headers are no keys, and hiding them would only garble the text."""
@@ -62,7 +62,7 @@ class _Attempts:
     path: str
     body: bytes
     count: int = 0
-    mends: int = 0
+    changes: int = 0
     """How often a refusal was taken as advice."""
 
 
@@ -120,7 +120,7 @@ class WireClient(ABC):
         return None
 
     def _learn(self, model: str, error: bytes) -> None:
-        """What a refusal teaches about a model: the request is made anew, and sent at once if it differs."""
+        """What a refusal teaches about a model: the request is built again, and sent at once if it differs."""
         refused = {field for field, pattern in self.optional_fields.items() if re.search(pattern, error)}
         self._refused.setdefault(model, set()).update(refused)
 
@@ -183,7 +183,7 @@ class WireClient(ABC):
                 if retry_after is None:
                     retry_after = self._retry_after(body)
                 trouble = self._judge(answer.status, body)
-                if trouble is Trouble.REFUSED and self._is_mended(attempts, body):
+                if trouble is Trouble.REFUSED and self._has_changed(attempts, body):
                     continue
                 error = self._refusal(answer, body, trouble)
             except ProviderHttpFailed as failure:
@@ -198,14 +198,14 @@ class WireClient(ABC):
             body = without(body, field) or body
         return body
 
-    def _is_mended(self, attempts: _Attempts, error: bytes) -> bool:
+    def _has_changed(self, attempts: _Attempts, error: bytes) -> bool:
         """Whether the refusal taught something by which the body differs now."""
         self._learn(attempts.request.model, error)
         body = self._body(attempts.request)
-        if body == attempts.body or attempts.mends == MAX_MENDS:
+        if body == attempts.body or attempts.changes == MAX_CHANGES:
             return False
         attempts.body = body
-        attempts.mends += 1
+        attempts.changes += 1
         attempts.count -= 1  # it was no trouble, only a question
         return True
 

@@ -58,7 +58,7 @@ def _spellings(line: Line) -> Iterator[str]:
         if command.words and not command.words[0].known:
             yield from _guessed(command.words[0].text)
         if command.is_compound:
-            # The values of a loop are run where its variable is, and a shell may evaluate them once more.
+            # The values of a loop are run where its variable is, and a shell may evaluate them again.
             yield from (guess for word in command.words for guess in _guessed(word.text))
         plain = " ".join(" ".join(word.text for word in command.words).split())
         for spelled in (plain, spell(command.words), plain[plain.find(command.name) :] if command.name else plain):
@@ -153,7 +153,7 @@ class _Judge:
         return None
 
     def _has_rule(self, command: SimpleCommand) -> bool:
-        """A rule covers a command that says all by itself: what it reads may be a program."""
+        """A rule covers a command that is complete in its words: what it reads may be a program."""
         if not command.words or command.fed or command.is_compound or not command.words[0].known:
             return False
         if any(word.kind not in (WordKind.LITERAL, WordKind.GLOB) for word in command.words):

@@ -128,7 +128,7 @@ def complaint(words: Words, place: Place) -> str:
     if any(ord(char) < 0x20 and char not in "\t\n" for word in words for char in word.text):
         return ARGUMENT
     if keyword := _KEYWORDS.get(words[0].text):
-        # In quotes, or behind `timeout`, it is no keyword, but a program.
+        # In quotes, or after `timeout`, it is no keyword, but a program.
         return keyword(words[1:], place) if words[0].bare else NOT_LISTED
     if judge := _JUDGES.get(name):
         return judge(words[1:], place)

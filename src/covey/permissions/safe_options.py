@@ -30,7 +30,7 @@ class Spec:
     clusters: bool = True
     """Whether letters may share a word with one that takes the next word."""
     long: str = ""
-    """Options in words that never take the next word: they have no value, or only behind `=`."""
+    """Options in words that never take the next word: they have no value, or only after `=`."""
     long_valued: str = ""
     """Those with a value, which may be the next word."""
     skip: int = 0
@@ -73,7 +73,7 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
             if not words[at].known:
                 return VARIABLE  # it may become several words
             if word.text.startswith("--") and words[at].text.startswith("-"):
-                return OPTION  # too easily an option to somebody, and a value to somebody else
+                return OPTION  # one program may take it as an option, another as a value
             if word.text.startswith("--") or operands:
                 values.append(words[at])
         at += takes
@@ -118,7 +118,7 @@ def problem(words: Words, place: Place) -> str:
 
 
 def _any_options(words: Words, place: Place) -> str:
-    """Every option is harmless, but any word may be a path, also behind an option."""
+    """Every option is harmless, but any word may be a path, also after an option."""
     for word in words:
         if found := place.problem(word):
             return found

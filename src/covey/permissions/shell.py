@@ -22,7 +22,7 @@ MAX_LENGTH = 32_768
 MAX_COMMANDS = 300
 """More than that is a program, too."""
 _LEVELS_PER_TEXT = 5
-"""A text within a text, as for `sh -c`, is read once more, so it counts for more than a bracket does."""
+"""A text within a text, as for `sh -c`, is parsed again, so it counts for more than a bracket does."""
 _LONG_TEXT = 2_000
 """And a long one for one level more, for each so many characters: else it would be read too often."""
 
@@ -120,7 +120,7 @@ class _Parser(Grammar):
         self.depth -= 1
 
     def _printed_before(self, index: int) -> str | None:
-        """What the command before a pipe prints, if it says so."""
+        """What the command before a pipe prints, if its words show it."""
         before = (command for command in reversed(self.commands[:index]) if not command.is_compound)
         return _output_text(next(before, _NOTHING))
 

@@ -35,7 +35,7 @@ class Grammar(Redirections):
     # ── lists and pipelines ──
 
     def _list(self) -> str:
-        """Commands up to the closing bracket or keyword of whoever called, which is passed and returned."""
+        """Commands up to the closing bracket or keyword of the caller, which is passed and returned."""
         self.deeper()
         while not (closer := self._closer()):
             if self.at >= len(self.text):

@@ -1,4 +1,4 @@
-"""What stands between and behind the words of a command: blanks, comments, redirections and here-documents."""
+"""What stands between and after the words of a command: blanks, comments, redirections and here-documents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Redirections(Scanner):
         return word
 
     def _redirections(self, begin: int) -> None:
-        """Those behind a compound command, whose commands have been noted from `begin` on."""
+        """Those after a compound command, whose commands have been noted from `begin` on."""
         redirects: list[Redirect] = []
         self.skip_blanks()
         while self._redirection(redirects):

@@ -140,7 +140,7 @@ class Scanner:
         return found[0]
 
     def hand_over(self, words: Iterable[Word]) -> None:
-        """These words are part of a command now: whoever judges it sees them."""
+        """These words are part of a command now: the judge of that command sees them."""
         self._unjudged.difference_update(word.at for word in words)
 
     def expect_all_judged(self) -> None:

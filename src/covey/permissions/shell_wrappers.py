@@ -194,7 +194,7 @@ def _shell(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
 
 
 def _after_option(words: Words, *options: str) -> Iterator[Inner]:
-    """Shell text behind one of these options, as the next word or in the same one."""
+    """Shell text after one of these options, as the next word or in the same one."""
     for at, word in enumerate(words[1:], 1):
         if word.text[:1] != "-":
             continue

@@ -123,7 +123,7 @@ def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
     if stopping.is_set() and number is not signal.SIGHUP:  # a terminal that goes away says so more than once
         # Whatever was promised is on disk already: the next start goes on from there.
         os._exit(128 + number)
-    log.info("stopping on %s; once more to leave at once", number.name)
+    log.info("stopping on %s; a second signal ends it at once", number.name)
     stopping.set()
 
 
@@ -137,7 +137,7 @@ def _say_listening(address: Address) -> None:
 def _owned(data_dir: Path) -> Iterator[Callable[[Address], None]]:
     """Own the data directory while we run. The lock dies with the process, so a stale one cannot keep anybody out.
 
-    Gives a function that writes down where we listen, for whoever finds the directory taken.
+    Yields a function that records where we listen, for a second server that finds the directory taken.
     """
     with open_lock(server_lock(data_dir)) as descriptor:
 

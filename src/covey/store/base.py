@@ -260,14 +260,14 @@ class Store(Protocol):
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
         """In order, with the text that was saved of those in progress. `limit` 0: all.
 
-        Those behind the message `after`, if it is given: NotFound if there is no such message.
+        Those after the message `after`, if it is given: NotFound if there is no such message.
         """
         ...
 
     def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
         """What decides how a model sees the session from this message on: all messages, if it is not there.
 
-        The message and all behind it; and before them the answers since the last prompt, for how the turn of the
+        The message and all after it; and before them the answers since the last prompt, for how the turn of the
         message ended may be known from one of those.
         """
         ...

@@ -31,17 +31,17 @@ from covey.protocol.runs import RunComplete
 INTERRUPTED = "The store was damaged while this run was open."
 
 
-def mend(record: Record, now: float) -> Record:
+def repaired_record(record: Record, now: float) -> Record:
     """The record as it should be. `epoch` is another one if the log had to be forgotten."""
-    mending = _Mending(_refiled(record), now)
-    mending.believe_log_and_rows()
-    mending.find_sessions()
-    mending.end_what_cannot_go_on()
-    mending.complete_turns()
-    return mending.mended()
+    correction = _Correction(_refiled(record), now)
+    correction.believe_log_and_rows()
+    correction.find_sessions()
+    correction.end_what_cannot_go_on()
+    correction.complete_turns()
+    return correction.record()
 
 
-class _Mending:
+class _Correction:
     """`found` stays as it is; `draft` becomes what is written. Values in it are replaced, never changed in place."""
 
     def __init__(self, found: Record, now: float) -> None:
@@ -109,7 +109,7 @@ class _Mending:
         return [next(logged) if message_id in begun else message_id for message_id in places]
 
     def find_sessions(self) -> None:
-        """Whatever has lost its session gets one that says so."""
+        """Whatever has lost its session gets a new one, with a title that says so."""
         draft = self._draft
         homeless = [message for message in draft.messages.values() if message["session_id"] not in draft.sessions]
         wanted = {message["session_id"]: message["created_at"] for message in reversed(homeless)}
@@ -187,7 +187,7 @@ class _Mending:
             self._draft.runs[run["run_id"]] = {**run, "message_id": answers[-1]}
 
     def _place(self, run: Any, turn: list[Any]) -> None:
-        """Put the messages of a turn back: known ones where they stood, new ones right behind the one before them."""
+        """Put the messages of a turn back: known ones where they stood, new ones right after the one before them."""
         known, order = self._draft.messages, self._order[run["session_id"]]
         first = next((message["id"] for message in turn if message["id"] in known), None)
         older = [place for place, message_id in enumerate(order, 1) if self._is_older(known[message_id], run)]
@@ -206,7 +206,7 @@ class _Mending:
 
     # ── the end ──
 
-    def mended(self) -> Record:
+    def record(self) -> Record:
         found, draft = self._found, self._draft
         counts = Counter(message["session_id"] for message in draft.messages.values())
         for session_id, session in draft.sessions.items():
