@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ PYTHON = sorted(path for folder in ("src", "tests", "bench") for path in (ROOT /
 PROSE = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "Makefile", ".ci/*") for path in ROOT.glob(pattern)
 )
+SHARED_CLASS_NAMES = {"Agent", "Answer", "Question", "Resolved", "Version", "Workspace"}
+"""Public classes in `src` that still share their name. No name may be added."""
 MACHINE_PATH = re.compile(r"(?<![\w.~$}/])/(?:work|root|Users)/")
 """A place on somebody's machine. In /home live people that examples are about."""
 
@@ -78,14 +81,31 @@ def test_each_text_is_finished_and_knows_no_machine(path: Path) -> None:
     assert untidy_words(path.read_text("utf-8")) == []
 
 
+def public_classes(source: str) -> Iterator[str]:
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    sources = [path.read_text("utf-8") for path in PYTHON if path.is_relative_to(ROOT / "src")]
+    counts = Counter(name for source in sources for name in public_classes(source))
+    assert {name for name, count in counts.items() if count > 1} == SHARED_CLASS_NAMES
+
+
+def test_public_classes_are_found() -> None:
+    source = "class A: ...\nclass _B: ...\n\n@final\nclass C(A):\n    class D: ...\n\ndef f():\n    class E: ...\n"
+    assert list(public_classes(source)) == ["A", "C"]
+
+
 def test_every_rule_and_scenario_has_a_test_with_its_name() -> None:
-    named = {name for path in PYTHON if "tests" in path.parts for name in told_by(path.read_text("utf-8"))}
+    named = {name for path in PYTHON if "tests" in path.parts for name in named_by(path.read_text("utf-8"))}
     wanted = {f"r{number}" for number in RULES} | {f"s{number}" for number in SCENARIOS}
     assert named <= wanted, "a test names a rule or a scenario that does not exist"
     assert not wanted - named, "without a test that has their name"
 
 
-def told_by(source: str) -> Iterator[str]:
+def named_by(source: str) -> Iterator[str]:
     """`r4` for test_r4_..., `s6` for test_scenario_06_..."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -116,4 +136,4 @@ def test_untidiness_is_found(path: str, source: str, found: list[str]) -> None:
 
 def test_names_of_tests_are_read() -> None:
     names = ["test_r4_x", "test_scenario_06_y", "test_scenario_25_z", "test_round_3_times", "test_s3_x", "r5_helper"]
-    assert list(told_by("\n".join(f"async def {name}(): ..." for name in names))) == ["r4", "s6", "s25"]
+    assert list(named_by("\n".join(f"async def {name}(): ..." for name in names))) == ["r4", "s6", "s25"]

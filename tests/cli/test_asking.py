@@ -38,7 +38,7 @@ class Answers(Client):
     async def session(self, workspace_id: str, session_id: str) -> Session:
         return msgspec.structs.replace(some_session(session_id), attached_clients=self.others)
 
-    async def look_at(self, workspace_id: str, session_id: str) -> None:
+    async def set_current_session(self, workspace_id: str, session_id: str) -> None:
         self.looked_at.append(session_id)
 
     async def answer_permission(
@@ -80,7 +80,7 @@ async def settle() -> None:
 
 
 @pytest.mark.usefixtures("nobody")
-async def test_a_lost_no_is_given_again_and_told_once() -> None:
+async def test_a_lost_no_is_given_again_and_reported_once() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.DENY)
     client.fails = True

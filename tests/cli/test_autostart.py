@@ -54,7 +54,7 @@ def test_a_server_that_cannot_start_shows_why(own_home: Home) -> None:
     assert "config.toml" in done.stderr
 
 
-def test_a_data_directory_that_cannot_be_one_is_told_in_a_sentence(own_home: Home) -> None:
+def test_a_data_directory_that_cannot_be_one_is_reported_in_a_sentence(own_home: Home) -> None:
     done = own_home.covey("run", "--data-dir", str(own_home.config), "hello")
     assert done.returncode == exits.UNREACHABLE
     assert done.stderr == (
@@ -63,7 +63,7 @@ def test_a_data_directory_that_cannot_be_one_is_told_in_a_sentence(own_home: Hom
     )
 
 
-def test_a_configuration_that_is_a_dangling_link_is_told(own_home: Home) -> None:
+def test_a_configuration_that_is_a_dangling_link_is_reported(own_home: Home) -> None:
     link = own_home.project / "link.toml"
     link.symlink_to("nowhere.toml")
     done = own_home.covey("serve", "--config", "link.toml")
@@ -179,7 +179,7 @@ async def test_another_program_at_that_address(status: int) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_wrong_token_and_none_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_token_and_none_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COVEY_TOKEN", raising=False)
     async with StubServer() as server:
         server.on("GET", "/v1/version", answer(401, {"message": "no", "code": "unauthorized"}))

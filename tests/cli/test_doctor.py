@@ -1,4 +1,4 @@
-"""`covey doctor`: what people are told, what scripts can rely on, and that no file whatever makes it stumble."""
+"""`covey doctor`: what people are shown, what scripts can rely on, and that no file whatever makes it stumble."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_findings_are_explained_one_by_one(data_dir: Path, capsys: Said) -> None
 def test_findings_of_one_kind_are_cut_short_but_not_in_json(data_dir: Path, capsys: Said) -> None:
     damage(data_dir, "lost_messages")
     assert run_doctor(data_dir) == exits.FAILED
-    assert capsys.readouterr().out.count("was told of, but has no row") == doctor.SHOWN
+    assert capsys.readouterr().out.count("is in the log, but has no row") == doctor.SHOWN
     _, found = as_json(data_dir, capsys)
     assert len([f for f in found["findings"] if f["kind"] == "row_missing"]) > doctor.SHOWN
     assert set(found["findings"][0]) == {"kind", "workspace_id", "path", "subject", "what", "means", "repair"}
@@ -153,7 +153,7 @@ def test_a_damaged_file_is_found_and_saved(data_dir: Path, capsys: Said) -> None
     assert "What could be read of it is in a new one: " in capsys.readouterr().out
 
 
-def test_a_truncated_file_is_told_and_saved(data_dir: Path, capsys: Said) -> None:
+def test_a_truncated_file_is_reported_and_saved(data_dir: Path, capsys: Said) -> None:
     path = data_dir / "covey.db"
     path.write_bytes(path.read_bytes()[:-10_000])
     assert run_doctor(data_dir) == exits.UNREACHABLE
@@ -172,7 +172,9 @@ def test_without_a_store_it_says_so_and_makes_none(tmp_path: Path, capsys: Said,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_repair_that_the_disk_refuses_is_told(data_dir: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_that_the_disk_refuses_is_reported(
+    data_dir: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -228,7 +230,7 @@ def _carries_tag(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-def test_a_process_that_a_run_left_behind_is_told(stores: Path, data_dir: Path, capsys: Said) -> None:
+def test_a_process_that_a_run_left_behind_is_reported(stores: Path, data_dir: Path, capsys: Said) -> None:
     shutil.copy(stores / "open" / "covey.db", data_dir / "covey.db")
     left = [
         subprocess.Popen(["sleep", "60"], env={**os.environ, TAG_VARIABLE: f"covey-w-{run_id}/3"})
@@ -313,9 +315,9 @@ def test_rules_that_always_may_have_written_for_every_directory_are_shown_once(
     config.write_text(GLOBAL)
     assert run_doctor(data_dir) == exits.OK
     out = capsys.readouterr().out
-    healthy, _, told = out.partition("Healthy: every promise is kept.\n")
-    assert healthy and told.startswith(f"\nThese rules of {config} hold in every directory:\n  bash:make\n")
-    lines = told.partition("add instead:\n\n")[2].partition("\n\n")[0]
+    healthy, _, reported = out.partition("Healthy: every promise is kept.\n")
+    assert healthy and reported.startswith(f"\nThese rules of {config} hold in every directory:\n  bash:make\n")
+    lines = reported.partition("add instead:\n\n")[2].partition("\n\n")[0]
     table = tomllib.loads(lines)["projects"][doctor_rules.UNKNOWN]["permissions"]
     assert [rule.replace("$$", "$") for rule in table["allow"]] == LOOK_LIKE_ALWAYS
     assert run_doctor(data_dir) == exits.OK
@@ -359,7 +361,9 @@ def test_json_has_global_rules_always_and_shows_them_to_nobody(data_dir: Path, c
     assert "every directory" in capsys.readouterr().out
 
 
-def test_a_configuration_that_cannot_be_read_is_told_and_no_finding(data_dir: Path, config: Path, capsys: Said) -> None:
+def test_a_configuration_that_cannot_be_read_is_reported_and_no_finding(
+    data_dir: Path, config: Path, capsys: Said
+) -> None:
     config.write_text("[permisions]\n")
     assert run_doctor(data_dir) == exits.OK
     assert 'permisions: unknown key; did you mean "permissions"?' in capsys.readouterr().err

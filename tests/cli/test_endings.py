@@ -48,26 +48,29 @@ def terminal(**fields: object) -> RunComplete:
     return RunComplete(session_id="s1", run_id="r1", message_id="m1", **fields)  # type: ignore[arg-type]
 
 
-def test_who_cancelled_is_told() -> None:
+def test_who_cancelled_is_reported() -> None:
     ending = Ending("r1", RunOptions())
-    assert ending.told(terminal(cancelled=True)) == "the run was cancelled."
-    assert ending.told(terminal(cancelled=True), by=" by somebody else") == "the run was cancelled by somebody else."
+    assert ending.explanation(terminal(cancelled=True)) == "the run was cancelled."
+    assert (
+        ending.explanation(terminal(cancelled=True), by=" by somebody else")
+        == "the run was cancelled by somebody else."
+    )
     run = Run(
         run_id="r1", session_id="s1", seq=1, state="cancelled", mode="fold", prompt="x", accepted_at=0.0,
         cancelled_by="shutdown",
     )  # fmt: skip
     ending.event(updated(run))
-    assert "the server was stopped" in ending.told(terminal(cancelled=True))
+    assert "the server was stopped" in ending.explanation(terminal(cancelled=True))
 
 
 def test_a_refused_key_comes_with_advice_and_another_failure_does_not() -> None:
     ending = Ending("r1", RunOptions())
     ending.event(created(AgentEvent(type="error", session_id="s1", run_id="r1", error="no")))
     ending.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r0", error="no")))
-    assert ending.told(terminal(error="no")) == "no"
+    assert ending.explanation(terminal(error="no")) == "no"
     ending.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r1", error="no")))
-    assert ending.told(terminal(error="no")) == f"no\n{KEY_REFUSED}"
-    assert ending.told(terminal()) == ""
+    assert ending.explanation(terminal(error="no")) == f"no\n{KEY_REFUSED}"
+    assert ending.explanation(terminal()) == ""
 
 
 class Refuses(BaseHTTPRequestHandler):

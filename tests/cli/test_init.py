@@ -30,7 +30,7 @@ def author(own_home: Home) -> Home:
     return own_home
 
 
-def test_the_agent_writes_the_file_once_and_updates_it_when_told_to(author: Home) -> None:
+def test_the_agent_writes_the_file_once_and_updates_it_when_asked_to(author: Home) -> None:
     file = author.project / "AGENTS.md"
     done = author.covey("init", "--yolo", "-q")
     assert (done.returncode, done.stderr) == (0, "")

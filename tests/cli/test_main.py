@@ -1,4 +1,4 @@
-"""The command line itself: help that answers at once, and mistakes that are told."""
+"""The command line itself: help that answers at once, and mistakes that are explained."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_run_ids_are_those_of_the_server() -> None:
         (["run", "--host", "tcp://127.0.0.1:1", "--token-file", "/none/there", "x"], "there is no token"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(args: list[str], said: str) -> None:
+def test_mistakes_are_reported_in_a_sentence(args: list[str], said: str) -> None:
     done = covey(*args)
     assert done.returncode == exits.USAGE
     assert said in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from covey.cli import exits, models_get
-from covey.cli.models import _text, look
+from covey.cli.models import _text, models_of
 from covey.cli.models_get import get, how_to_install
 from covey.config import local_model
 from covey.config.local_model import Weights
@@ -82,8 +82,15 @@ def test_get_says_what_it_is_and_puts_it_into_place(
     assert target.read_bytes() == DATA
     assert list(target.parent.iterdir()) == [target]
     said = capsys.readouterr().out
-    for told in ("Small", "covey-test-weights 1.0", "Apache-2.0", "MB to download", str(target), "cannot use tools"):
-        assert told in said
+    for reported in (
+        "Small",
+        "covey-test-weights 1.0",
+        "Apache-2.0",
+        "MB to download",
+        str(target),
+        "cannot use tools",
+    ):
+        assert reported in said
     assert local_model.find_weights(SMALL) == target
     assert get(source=None, agreed=False, weights=SMALL) == exits.OK
     assert "is there already" in capsys.readouterr().out
@@ -123,7 +130,7 @@ def test_a_file_can_be_given_instead(target: Path, tmp_path: Path, content: byte
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (DATA[:-1] + b"!", "its SHA-256 is"),
         (DATA + b"more", "it is larger than"),
@@ -134,12 +141,12 @@ def test_a_file_can_be_given_instead(target: Path, tmp_path: Path, content: byte
     ids=["changed", "longer", "a bomb", "other", "damaged"],
 )
 def test_a_wrong_file_is_refused_and_nothing_is_left(
-    target: Path, tmp_path: Path, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+    target: Path, tmp_path: Path, content: bytes, reported: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "given"
     file.write_bytes(content)
     assert get(source=str(file), agreed=True, weights=SMALL) == exits.FAILED
-    assert told in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
     assert nothing_left(target)
 
 
@@ -239,7 +246,7 @@ def test_a_provider_without_models_and_a_chosen_model_that_is_not_listed_are_bot
         providers={"local": provider, "other": other},
         options=Options(data_directory=""),
     )
-    lines = _text(look(config)).splitlines()
+    lines = _text(models_of(config)).splitlines()
     assert lines[0] == "  local/<any>  Mine"
     assert lines[1] == "  other/big    Big, 1000 tokens, titles and other small things go here"
     assert lines[2] == "* local/new    a prompt goes here"

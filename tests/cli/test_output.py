@@ -7,7 +7,7 @@ import json
 
 import msgspec
 
-from covey.cli.output import JsonOutput, StreamJsonOutput, TextOutput
+from covey.cli.output import JsonPrinter, StreamJsonPrinter, TextPrinter
 from covey.cli.screen import Screen
 from covey.client.transcript import Transcript
 from covey.protocol.events import Event, Gap, created, decode_event, deleted, updated
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 def written(*events: Event, text: str | None = None, stdout: io.StringIO | None = None, message_id: str = "m1") -> str:
     stdout = stdout or io.StringIO()
-    output = TextOutput(stdout, "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
+    output = TextPrinter(stdout, "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
     transcript = Transcript()
     for event in events:
         output.event(event, transcript.apply(event))
@@ -62,7 +62,7 @@ def test_it_is_flushed_with_each_piece() -> None:
         def flush(self) -> None:
             seen.append(self.getvalue())
 
-    output = TextOutput(stdout := Stdout(), "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
+    output = TextPrinter(stdout := Stdout(), "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
     transcript = Transcript()
     for event in (BEGUN, grows(0, "Hel"), grows(3, "lo")):
         output.event(event, transcript.apply(event))
@@ -129,7 +129,7 @@ def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_every_byte() -> N
 
 def test_json_is_one_object_with_all_fields() -> None:
     stdout = io.StringIO()
-    output = JsonOutput(stdout)
+    output = JsonPrinter(stdout)
     output.event(BEGUN, None)
     output.end(run_complete(text="é"), 0)
     assert json.loads(stdout.getvalue()) == {
@@ -149,13 +149,13 @@ def test_json_is_one_object_with_all_fields() -> None:
 
 def test_json_has_the_usage() -> None:
     stdout = io.StringIO()
-    JsonOutput(stdout).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
+    JsonPrinter(stdout).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
     assert json.loads(stdout.getvalue())["usage"]["prompt_tokens"] == 3
 
 
 def test_json_of_a_run_that_did_not_complete_has_the_text_so_far() -> None:
     stdout = io.StringIO()
-    output = JsonOutput(stdout)
+    output = JsonPrinter(stdout)
     other = [created(text_message("m0", run_id="r0")), grows(0, "no", "m0", "r0")]
     for event in (BEGUN, grows(0, "Hel"), grows(3, "lo"), *other, created(text_message("m2"))):
         output.event(event, None)
@@ -165,7 +165,7 @@ def test_json_of_a_run_that_did_not_complete_has_the_text_so_far() -> None:
 
 def test_stream_json_is_a_line_for_each_event_and_ends_with_the_run() -> None:
     stdout = io.StringIO()
-    output = StreamJsonOutput(stdout)
+    output = StreamJsonPrinter(stdout)
     events = [BEGUN, grows(0, "line\nbreak"), created(run_complete(text="x"))]
     for event in events:
         output.event(event, None)
@@ -175,7 +175,7 @@ def test_stream_json_is_a_line_for_each_event_and_ends_with_the_run() -> None:
 
 def test_stream_json_ends_with_the_run_even_if_the_stream_did_not_tell() -> None:
     stdout = io.StringIO()
-    output = StreamJsonOutput(stdout)
+    output = StreamJsonPrinter(stdout)
     output.event(BEGUN, None)
     output.end(run_complete(text="x"), 0)
     assert [decode_event(line) for line in stdout.getvalue().splitlines()] == [BEGUN, created(run_complete(text="x"))]

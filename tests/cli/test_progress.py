@@ -1,4 +1,4 @@
-"""What is told on stderr while a run works."""
+"""What is shown on stderr while a run works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def progress(stream: io.StringIO) -> Progress:
     return Progress(Screen(stream, quiet=False, shares_terminal=False), "r1")
 
 
-def test_each_tool_call_is_told_once(progress: Progress, stream: io.StringIO) -> None:
+def test_each_tool_call_is_reported_once(progress: Progress, stream: io.StringIO) -> None:
     progress.event(updated(calling("bash", '{"com', finished=False)))
     assert stream.getvalue() == ""
     for _ in range(2):
@@ -44,14 +44,14 @@ def test_a_long_input_is_cut_short_and_cannot_drive_the_terminal(progress: Progr
     assert "\x1b" not in stream.getvalue()
 
 
-def test_other_runs_are_not_told(progress: Progress, stream: io.StringIO) -> None:
+def test_other_runs_are_not_reported(progress: Progress, stream: io.StringIO) -> None:
     progress.event(updated(calling("bash", "{}", run_id="r0")))
     progress.event(created(AgentEvent(type="retry", session_id="s1", run_id="r0", error="busy", attempt=2)))
     progress.event(updated(some_run("r0")))
     assert stream.getvalue() == ""
 
 
-def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.StringIO) -> None:
+def test_retries_and_a_lost_connection_are_reported(progress: Progress, stream: io.StringIO) -> None:
     progress.event(
         created(AgentEvent(type="retry", session_id="s1", run_id="r1", error="The model is busy", attempt=2))
     )
@@ -63,7 +63,7 @@ def test_retries_and_a_lost_connection_are_told(progress: Progress, stream: io.S
     ]
 
 
-def test_what_failed_is_told_and_a_cancel_is_not(progress: Progress, stream: io.StringIO) -> None:
+def test_what_failed_is_reported_and_a_cancel_is_not(progress: Progress, stream: io.StringIO) -> None:
     for content, is_error, metadata in (
         ("No such file.\nmore", True, ""),
         ("all is well", False, '{"exit_code": 0}'),

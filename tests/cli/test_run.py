@@ -105,7 +105,7 @@ def test_a_model_for_one_run(home: Home) -> None:
 
 
 def test_a_refused_prompt_leaves_no_session_behind(own_home: Home) -> None:
-    """And what was not taken of the configuration is told line by line."""
+    """And what was not taken from the configuration is listed line by line."""
     (own_home.project / "covey.toml").write_text(own_home.config.read_text())
     # With a provider that lists no model nothing else is looked for, whatever this machine has.
     own_home.config.write_text('[providers.none]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n')

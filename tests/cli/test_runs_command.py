@@ -126,7 +126,7 @@ def test_ctrl_c_leaves_and_the_run_goes_on(tidy_home: Home) -> None:
     assert [run["state"] for run in listed(tidy_home)] == ["active"]
 
 
-def test_the_end_is_told_by_the_exit_code(home: Home) -> None:
+def test_the_end_is_reported_by_the_exit_code(home: Home) -> None:
     failed = detach(home, "fail")
     done = home.covey("runs", "wait", "-q", failed)
     assert done.returncode == exits.FAILED
@@ -140,7 +140,7 @@ def test_the_end_is_told_by_the_exit_code(home: Home) -> None:
     assert "the run was cancelled" in said
 
 
-def test_a_run_that_has_ended_is_told_at_once(home: Home) -> None:
+def test_a_run_that_has_ended_is_reported_at_once(home: Home) -> None:
     run_id = json.loads(home.covey("run", "--json", "hello").stdout)["run_id"]
     assert home.covey("runs", "wait", "-q", run_id).stdout == "You said: hello\n"
     result = json.loads(home.covey("runs", "wait", "--json", run_id).stdout)

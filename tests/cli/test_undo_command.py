@@ -59,7 +59,7 @@ def prompt(home: Home, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_the_newest_turn_is_taken_back_and_told(home: Home) -> None:
+def test_the_newest_turn_is_taken_back_and_reported(home: Home) -> None:
     prompt(home, "one")
     prompt(home, "-C", "two")
     done = home.covey("undo")

@@ -60,7 +60,7 @@ async def attached(home: Home, *, looks: bool) -> AsyncIterator[tuple[Client, st
         session = await client.create_session(workspace.id)
         async with EventStream(client, workspace.id) as stream:
             if looks:
-                await client.look_at(workspace.id, session.id)
+                await client.set_current_session(workspace.id, session.id)
             yield client, workspace.id, session.id, stream
 
 

@@ -1,4 +1,4 @@
-"""The client against a server that answers as told: every route, and every way in which an answer can be wrong."""
+"""The client against a server that answers on command: every route, and every way in which an answer can be wrong."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ROUTES: list[tuple[Call, str, str, Any]] = [
     (lambda c: c.workspace("w1"), "GET", WORKSPACE, some_workspace()),
     (lambda c: c.rejoin("w1"), "GET", WORKSPACE, some_workspace()),
     (lambda c: c.release_workspace("w1"), "DELETE", WORKSPACE, b""),
-    (lambda c: c.look_at("w1", "s1"), "POST", f"{WORKSPACE}/current-session", b""),
+    (lambda c: c.set_current_session("w1", "s1"), "POST", f"{WORKSPACE}/current-session", b""),
     (lambda c: c.config("w1"), "GET", f"{WORKSPACE}/config", CONFIG),
     (lambda c: c.providers("w1"), "GET", f"{WORKSPACE}/providers", []),
     (lambda c: c.sessions("w1"), "GET", f"{WORKSPACE}/sessions", [some_session()]),

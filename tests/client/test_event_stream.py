@@ -167,7 +167,7 @@ async def test_events_of_unknown_types_are_passed_over(server: StubServer, clien
         assert await take(stream, 1) == [LAST]
 
 
-async def test_a_gap_is_told_and_repaired(server: StubServer, client: Client) -> None:
+async def test_a_gap_is_reported_and_repaired(server: StubServer, client: Client) -> None:
     gap = created(Gap(reason="too old", resume_from="2.7"))
     server.on("GET", EVENTS, in_turn(serving((FIRST, 1), end="cut"), serving((gap, None), (LAST, 8))))
     transcript = Transcript()

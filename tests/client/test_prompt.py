@@ -11,7 +11,7 @@ from covey.client import prompt as module
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import follow_run, new_run_id, run_prompt, terminal_of
-from covey.client.transcript import Change
+from covey.client.transcript import TranscriptChange
 from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import Event, Gap, created, updated
 from covey.protocol.requests import PostPrompt
@@ -145,7 +145,7 @@ async def test_a_hole_is_healed_by_connecting_again(stage: Stage, client: Client
     stage.server.on("GET", RUN, stall)
     late = updated(text_delta("m1", 3, "lo"))
     stage.tells([TOLD[0], late], [updated(text_message("m1", "Hel")), late, TOLD[2], DONE])
-    changes: list[Change | None] = []
+    changes: list[TranscriptChange | None] = []
     async with asyncio.timeout(60):
         await run_prompt(client, "w1", PROMPT, on_event=lambda event, change: changes.append(change))
     assert [change and change.kind for change in changes] == ["whole", "hole", "whole", "grew", "whole", None]
@@ -205,7 +205,7 @@ async def test_posting_a_run_that_has_ended_returns_how_it_ended(stage: Stage, c
 
 
 async def test_a_callback_that_raises_ends_the_waiting(stage: Stage, client: Client) -> None:
-    def broken_pipe(event: Event, change: Change | None) -> None:
+    def broken_pipe(event: Event, change: TranscriptChange | None) -> None:
         raise BrokenPipeError
 
     stage.tells([*TOLD, DONE])

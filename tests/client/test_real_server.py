@@ -125,9 +125,9 @@ async def test_the_routes_do_what_their_methods_say(client: Client, server: Serv
     assert await client.skips_permissions(workspace.id)
     await client.skip_permissions(workspace.id, False)
     with pytest.raises(Conflict):
-        await client.look_at(workspace.id, session.id)
+        await client.set_current_session(workspace.id, session.id)
     async with EventStream(client, workspace.id):
-        await client.look_at(workspace.id, session.id)
+        await client.set_current_session(workspace.id, session.id)
         assert (await client.session(workspace.id, session.id)).attached_clients == 1
     assert "covey_" in await client.metrics()
     assert (await client.openapi())["openapi"]

@@ -6,14 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.client.transcript import Change, Transcript
+from covey.client.transcript import Transcript, TranscriptChange
 from covey.lifecycle.reply import ReasoningDelta, Reply, Structure, TextDelta, ToolCallBegun, ToolInputDelta
 from covey.protocol.events import Event, Gap, MessageDelta, created, decode_event, deleted, encode_event, updated
 from covey.protocol.messages import Message, ToolCall, ToolCallPart
 from tests.client.values import run_complete, text_delta, text_message
 
 
-def told(transcript: Transcript, message_id: str = "m1") -> str:
+def text_of(transcript: Transcript, message_id: str = "m1") -> str:
     message = transcript.get(message_id)
     assert message is not None
     return message.text
@@ -27,19 +27,19 @@ def begun() -> Transcript:
 
 def test_deltas_grow_a_message() -> None:
     transcript = begun()
-    assert transcript.apply(updated(text_delta("m1", 0, "Hel"))) == Change("grew", "m1", "Hel")
-    assert transcript.apply(updated(text_delta("m1", 3, "lo"))) == Change("grew", "m1", "lo")
-    assert told(transcript) == "Hello"
-    assert transcript.apply(updated(text_delta("m1", 5, "!"))) == Change("grew", "m1", "!")
-    assert told(transcript) == "Hello!"
+    assert transcript.apply(updated(text_delta("m1", 0, "Hel"))) == TranscriptChange("grew", "m1", "Hel")
+    assert transcript.apply(updated(text_delta("m1", 3, "lo"))) == TranscriptChange("grew", "m1", "lo")
+    assert text_of(transcript) == "Hello"
+    assert transcript.apply(updated(text_delta("m1", 5, "!"))) == TranscriptChange("grew", "m1", "!")
+    assert text_of(transcript) == "Hello!"
 
 
 def test_known_text_is_ignored() -> None:
     transcript = begun()
     transcript.apply(updated(text_delta("m1", 0, "Hello")))
     assert transcript.apply(updated(text_delta("m1", 0, "Hel"))) is None
-    assert transcript.apply(updated(text_delta("m1", 2, "llo, you"))) == Change("grew", "m1", ", you")
-    assert told(transcript) == "Hello, you"
+    assert transcript.apply(updated(text_delta("m1", 2, "llo, you"))) == TranscriptChange("grew", "m1", ", you")
+    assert text_of(transcript) == "Hello, you"
 
 
 def test_holes_are_noticed_and_nothing_is_lost_by_them() -> None:
@@ -52,18 +52,18 @@ def test_holes_are_noticed_and_nothing_is_lost_by_them() -> None:
         msgspec.structs.replace(text_delta("m1", 0, "x"), kind="reasoning"),
         msgspec.structs.replace(text_delta("m1", 0, "x", part=1), kind="tool_input"),
     ):
-        assert transcript.apply(updated(event)) == Change("hole", event.message_id)
-    assert told(transcript) == "Hello"
+        assert transcript.apply(updated(event)) == TranscriptChange("hole", event.message_id)
+    assert text_of(transcript) == "Hello"
     transcript.apply(updated(text_message("m1", "Hello, you")))
-    assert transcript.apply(updated(text_delta("m1", 10, "!"))) == Change("grew", "m1", "!")
-    assert told(transcript) == "Hello, you!"
+    assert transcript.apply(updated(text_delta("m1", 10, "!"))) == TranscriptChange("grew", "m1", "!")
+    assert text_of(transcript) == "Hello, you!"
 
 
 def test_offsets_count_code_points() -> None:
     transcript = begun()
     transcript.apply(updated(text_delta("m1", 0, "a😀é")))
-    assert transcript.apply(updated(text_delta("m1", 3, "z"))) == Change("grew", "m1", "z")
-    assert told(transcript) == "a😀éz"
+    assert transcript.apply(updated(text_delta("m1", 3, "z"))) == TranscriptChange("grew", "m1", "z")
+    assert text_of(transcript) == "a😀éz"
 
 
 def test_a_finished_message_takes_no_late_deltas() -> None:
@@ -78,11 +78,11 @@ def test_order_removal_and_reset() -> None:
     transcript = Transcript()
     for message_id in ("m1", "m2", "m3"):
         transcript.apply(created(text_message(message_id, message_id)))
-    assert transcript.apply(updated(text_message("m1", "changed"))) == Change("whole", "m1")
+    assert transcript.apply(updated(text_message("m1", "changed"))) == TranscriptChange("whole", "m1")
     assert [message.id for message in transcript] == ["m1", "m2", "m3"]
-    assert transcript.apply(deleted(text_message("m2"))) == Change("removed", "m2")
+    assert transcript.apply(deleted(text_message("m2"))) == TranscriptChange("removed", "m2")
     assert [message.id for message in transcript] == ["m1", "m3"]
-    assert transcript.apply(created(Gap(reason="old", resume_from="2.1"))) == Change("reset")
+    assert transcript.apply(created(Gap(reason="old", resume_from="2.1"))) == TranscriptChange("reset")
     assert len(transcript) == 0
 
 
@@ -95,7 +95,7 @@ def test_tool_input_grows_a_call_that_was_announced() -> None:
     transcript = Transcript()
     transcript.apply(created(text_message("m1", parts=(call,))))
     delta = msgspec.structs.replace(text_delta("m1", 0, '{"a"'), kind="tool_input")
-    assert transcript.apply(updated(delta)) == Change("grew", "m1", '{"a"', "tool_input")
+    assert transcript.apply(updated(delta)) == TranscriptChange("grew", "m1", '{"a"', "tool_input")
     message = transcript.get("m1")
     assert message is not None
     assert message.tool_calls[0].input == '{"a"'
@@ -130,18 +130,18 @@ def test_whatever_the_model_says_the_transcript_is_what_the_server_has(
     calls = 0
     for step, fact in enumerate(facts):
         if fact == "call":
-            told = reply.take(ToolCallBegun(calls, f"c{calls}", "bash"))
+            taken = reply.take(ToolCallBegun(calls, f"c{calls}", "bash"))
             calls += 1
         elif isinstance(fact, tuple):
-            told = reply.take(ToolInputDelta(calls - 1, fact[1])) if calls else None
+            taken = reply.take(ToolInputDelta(calls - 1, fact[1])) if calls else None
         else:
             assert isinstance(fact, TextDelta | ReasoningDelta)
-            told = reply.take(fact)
-        if told is Structure.CHANGED:
+            taken = reply.take(fact)
+        if taken is Structure.CHANGED:
             transcript.apply(wire(updated(reply.message(1))))
-        elif isinstance(told, MessageDelta):
+        elif isinstance(taken, MessageDelta):
             for _ in range(2 if step in repeat else 1):
-                transcript.apply(wire(updated(told)))
+                transcript.apply(wire(updated(taken)))
         if step in resume_at:
             transcript.apply(wire(updated(reply.message(1))))
         assert list(transcript) == [reply.message(1)]

@@ -159,7 +159,7 @@ def test_a_mistake_is_an_answer_not_a_failure_of_the_server() -> None:
     assert issubclass(ConfigError, BadRequest)
 
 
-def test_a_link_that_leads_nowhere_is_told_and_not_ignored(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_reported_and_not_ignored(tmp_path: Path) -> None:
     (tmp_path / "covey.toml").symlink_to("nowhere.toml")
     with pytest.raises(ConfigError, match=r"covey\.toml: is a link to nowhere\.toml, which is not there"):
         load(tmp_path, None, {"HOME": str(tmp_path)})

@@ -132,7 +132,7 @@ def test_without_trust_no_variable_is_looked_up_and_a_rule_counts_as_it_is_writt
     ],
 )
 def test_without_trust_a_file_is_checked_without_its_variables(files: Files, text: str, expected: str | None) -> None:
-    """Its shape must be right, as far as that can be told."""
+    """Its shape must be right, as far as that can be known."""
     files.environ = watched = Watched({**files.environ, "SECRET": "s3cret / no host"})
     files.project.write_text(text)
     if expected:
@@ -205,7 +205,7 @@ def test_rules_for_one_directory_add_up_with_all_others(files: Files) -> None:
     loaded = files.load()
     permissions = loaded.config.permissions
     assert (permissions.allow, permissions.ask, permissions.deny) == (("a", "b"), ("c",), ("d", "e", "f"))
-    assert loaded.warnings == (), "also what others have left unset is not told here"
+    assert loaded.warnings == (), "also what others have left unset is not reported here"
     assert load(files.base, None, files.environ).config.permissions.deny == ()
 
 
@@ -234,7 +234,7 @@ def test_what_a_full_path_may_be(files: Files, name: str) -> None:
     assert files.load().warnings == ()
 
 
-def test_a_path_with_a_link_in_it_is_not_taken_and_told(files: Files) -> None:
+def test_a_path_with_a_link_in_it_is_not_taken_and_reported(files: Files) -> None:
     """What is denied by it would be allowed in silence."""
     (files.base / "home").symlink_to(files.base)
     name = f"{files.base.resolve()}/home/project"

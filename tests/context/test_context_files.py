@@ -82,7 +82,7 @@ def test_outside_a_repository_the_home_is_the_end(home: Home) -> None:
     assert home.texts(root) == ["deep"]  # neither in a repository nor in the home: nobody else is believed
 
 
-def test_the_same_text_is_told_once(home: Home) -> None:
+def test_the_same_text_is_given_once(home: Home) -> None:
     (home.part / "AGENTS.md").write_text("the same\n")
     (home.part / "CLAUDE.md").symlink_to("AGENTS.md")
     (home.part / "GEMINI.md").write_text("the same")

@@ -1,4 +1,4 @@
-"""What the model is told: the templates are whole, what changes stands last, and nobody's words pass for ours."""
+"""What the model is given: the templates are whole, what changes stands last, and nobody's words pass for ours."""
 
 from __future__ import annotations
 
@@ -127,18 +127,18 @@ def test_a_file_cannot_end_its_own_quotation() -> None:
         (replace(GIT, commits=("abc ``` done",)), "abc ''' done"),
     ],
 )
-def test_the_state_of_git_is_told(git: GitState | None, said: str) -> None:
+def test_the_state_of_git_is_given(git: GitState | None, said: str) -> None:
     assert said in system(replace(HERE, git=git))
 
 
-def test_a_further_run_of_a_session_is_told_the_state_of_git_that_it_was_told_before(tmp_path: Path) -> None:
+def test_a_further_run_of_a_session_keeps_the_state_of_git_that_it_was_given_before(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("new words")
-    again = read_surroundings(tmp_path, ContextSettings(), {}, told=HERE)
+    again = read_surroundings(tmp_path, ContextSettings(), {}, previous=HERE)
     assert again.git is GIT
     assert "new words" in system(again)
 
 
-def test_a_researcher_is_told_where_it_is_and_to_change_nothing() -> None:
+def test_a_researcher_is_informed_where_it_is_and_to_change_nothing() -> None:
     text = agent_prompt(HERE)
     assert "you change nothing" in text and "/home/ann/birds" in text and "Run `make test`." in text
     assert "$" not in text

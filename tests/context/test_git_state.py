@@ -1,4 +1,4 @@
-"""What is told of a repository, and that nothing which is in it ever runs."""
+"""What is shown of a repository, and that nothing which is in it ever runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine git may take longer than Covey waits for it: then nothing of it would be told."""
+    """On a busy machine git may take longer than Covey waits for it: then nothing of it would be shown."""
     monkeypatch.setattr(git, "GIT_SECONDS", 60.0)
 
 
@@ -61,7 +61,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-# What is told
+# What is shown
 
 
 def test_branch_changes_and_latest_commits(repository: Repository) -> None:

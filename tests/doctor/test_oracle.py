@@ -53,13 +53,13 @@ def test_what_the_engine_leaves_is_healthy_whether_it_was_stopped_or_killed(stor
     assert len(record.growing) == 1
 
 
-def test_a_store_of_a_server_that_told_less_is_healthy(data_dir: Path) -> None:
+def test_a_store_of_a_server_that_recorded_less_is_healthy(data_dir: Path) -> None:
     """Older ones did not tell the text of a run that did not complete, nor what stopped it."""
     with meddling(data_dir) as db:
         for run_id in ("r-cancel", "r-active"):
-            told = f"seq = {db.event('run_complete', run_id)}"
-            assert db.value("events", told)["payload"]["payload"]["text"]
-            db.edit("events", told, text=None)
+            written = f"seq = {db.event('run_complete', run_id)}"
+            assert db.value("events", written)["payload"]["payload"]["text"]
+            db.edit("events", written, text=None)
         for table in ("messages", "events"):
             column = "value" if table == "messages" else "encoded"
             words = ',"message":"Stopped by the user"'
@@ -194,7 +194,7 @@ def _unused(path: Path) -> None:
         (_unused, "holds nothing yet"),
     ],
 )
-def test_what_is_no_store_is_told_in_a_sentence(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+def test_what_is_no_store_is_reported_in_a_sentence(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
     directory = tmp_path / "data"
     directory.mkdir()
     make(directory / "covey.db")
@@ -205,7 +205,7 @@ def test_what_is_no_store_is_told_in_a_sentence(tmp_path: Path, make: Callable[[
     assert not raised.value.may_be_saved
 
 
-def test_a_file_that_may_not_be_read_is_told(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_read_is_reported(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -214,7 +214,7 @@ def test_a_file_that_may_not_be_read_is_told(data_dir: Path, monkeypatch: pytest
         examine(data_dir)
 
 
-def test_a_store_that_another_program_has_locked_is_told(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_another_program_has_locked_is_reported(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle_file, "BUSY_MS", 1)
     with closing(apsw.Connection(str(data_dir / "covey.db"))) as connection:
         connection.execute("BEGIN EXCLUSIVE")

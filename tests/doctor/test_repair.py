@@ -22,15 +22,15 @@ from tests.support.good_stores import make_stores, take_up
 from tests.support.meddling import meddling
 from tests.support.undo_damages import DAMAGES
 
-TOLD = [
+RESTORED = [
     "a_broken_event", "a_broken_message", "a_broken_run", "a_far_event", "a_gap", "a_lost_message", "a_lost_version",
     "a_message_after_the_end", "a_message_that_came_back", "a_misfiled_event", "a_misfiled_message", "a_misfiled_run",
     "a_misfiled_session", "a_run_filed_as_open", "a_run_lost_from_a_trimmed_log", "a_session_of_another_id",
-    "a_session_that_came_back", "a_wrong_count", "an_earlier_end_untold", "an_event_of_no_run",
+    "a_session_that_came_back", "a_wrong_count", "an_earlier_end_unlogged", "an_event_of_no_run",
     "an_event_of_nowhere", "an_event_without_a_field", "another_answer", "another_prompt", "another_run_id",
     "another_seq", "another_title", "lost_messages", "messages_in_another_order", "messages_of_nowhere", "no_log",
     "a_broken_undo", "an_undo_of_another_session", "an_undone_message_that_came_back", "another_content",
-    "seqs_that_fall", "text_of_a_finished_message", "text_of_nothing", "the_last_end_untold",
+    "seqs_that_fall", "text_of_a_finished_message", "text_of_nothing", "the_last_end_unlogged",
     "the_newest_events_lost", "turns_that_overlap", "two_ends",
 ]  # fmt: skip
 """Damages of which either the rows or the log know all: every row is afterwards as it was before."""
@@ -39,7 +39,7 @@ WITHOUT_A_GAP = [
     "a_broken_message", "a_broken_run", "a_lost_message", "a_lost_version", "a_lost_run", "a_misfiled_event",
     "a_misfiled_message", "a_misfiled_run", "a_session_that_came_back", "a_wrong_count", "another_answer",
     "another_prompt", "another_title", "broken_attachments", "lost_messages", "messages_in_another_order",
-    "text_of_a_finished_message", "the_last_end_untold",
+    "text_of_a_finished_message", "the_last_end_unlogged",
 ]  # fmt: skip
 """Damages that leave the log as it is: no client has to load everything again."""
 
@@ -109,7 +109,7 @@ def test_the_engine_goes_on_with_a_repaired_store(data_dir: Path, name: str) -> 
     assert strange(examine(data_dir)) == []
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", RESTORED)
 def test_what_rows_or_log_know_comes_back(stores: Path, data_dir: Path, name: str) -> None:
     damage(data_dir, name)
     repair.repair(data_dir)
@@ -144,13 +144,13 @@ def test_a_new_epoch_begins_only_if_history_was_lost(data_dir: Path, name: str) 
         assert [row[3] for row in after[: len(before)]] == [row[3] for row in before]
 
 
-def test_a_missing_end_is_told_behind_all_that_was_told(stores: Path, data_dir: Path) -> None:
-    damage(data_dir, "the_last_end_untold")
+def test_a_missing_end_is_written_after_all_that_was_published(stores: Path, data_dir: Path) -> None:
+    damage(data_dir, "the_last_end_unlogged")
     repair.repair(data_dir)
     (before,), (after,) = examine(stores / "ended").records, examine(data_dir).records
-    told, again = before.events[-1], after.events[-1]
-    assert told.type == again.type == "run_complete"
-    assert {**told.payload, "usage": None} == {**again.payload, "usage": None}
+    added, again = before.events[-1], after.events[-1]
+    assert added.type == again.type == "run_complete"
+    assert {**added.payload, "usage": None} == {**again.payload, "usage": None}
     assert after.epoch == before.epoch
 
 
@@ -177,7 +177,7 @@ def test_an_open_run_whose_row_was_lost_goes_on(stores: Path, data_dir: Path) ->
 
 
 def test_a_run_that_has_begun_is_not_begun_again_because_the_log_forgot(data_dir: Path) -> None:
-    damage(data_dir, "a_start_that_was_not_told")
+    damage(data_dir, "a_start_that_was_not_logged")
     (record,) = repair.repair(data_dir).after.records
     assert record.runs["r-queued"]["state"] == "active"
     asyncio.run(take_up(data_dir))
@@ -243,7 +243,7 @@ def test_a_turn_gets_what_it_lacks(data_dir: Path, name: str, run_id: str, expec
 
 def test_messages_that_belong_to_no_turn_stay_in_the_conversation(data_dir: Path) -> None:
     (before,) = examine(data_dir).records
-    for name in ("two_prompts", "a_message_that_was_never_told"):
+    for name in ("two_prompts", "a_message_that_was_never_logged"):
         damage(data_dir, name)
     (after,) = repair.repair(data_dir).after.records
     assert before.messages.keys() < after.messages.keys()
@@ -265,8 +265,8 @@ def test_runs_that_cannot_go_on_end_as_interrupted_with_one_terminal_event(
     damage(data_dir, name)
     (before,) = examine(data_dir).records
     (after,) = repair.repair(data_dir).after.records
-    told = [event.payload for event in after.events if event.seq > before.events[-1].seq]
-    ends = [payload for payload in told if payload.get("interrupted")]
+    added = [event.payload for event in after.events if event.seq > before.events[-1].seq]
+    ends = [payload for payload in added if payload.get("interrupted")]
     assert sorted(end["run_id"] for end in ends) == sorted(ended)
     assert all(end["error"] for end in ends)
     assert {run_id for run_id in ended if "ended_at" in after.runs[run_id]} == ended

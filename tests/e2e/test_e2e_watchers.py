@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, outline, text_of, until
 from tests.support.stream import Seen, Stream, transcript
@@ -33,7 +33,7 @@ def stalled(workspace: Workspace) -> http.client.HTTPResponse:
 
 def read_on(response: http.client.HTTPResponse) -> list[Seen]:
     """All that the stream still gives until it ends."""
-    decoder = Decoder()
+    decoder = FrameDecoder()
     events = []
     while chunk := response.read1(MIB):
         for frame in decoder.feed(chunk):

@@ -27,7 +27,7 @@ from covey.models.base import ModelRequest
 from covey.protocol.endings import CallEnd
 from covey.protocol.events import Event, MessageDelta, decode_event
 from covey.protocol.messages import Message
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 from covey.store.base import AppendText, PutMessage
 from tests.support.engine import Engine, Gate, Model, Word, call, config, running, within
 
@@ -305,5 +305,5 @@ async def test_what_came_before_the_cut_is_kept(tmp_path: Path) -> None:
 
 
 def _events(data: bytes) -> list[Event]:
-    frames = Decoder().feed(data)
+    frames = FrameDecoder().feed(data)
     return [event for frame in frames if (event := decode_event(frame.data.encode()))]

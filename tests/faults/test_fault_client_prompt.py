@@ -52,7 +52,7 @@ def workspace(server: Server, model: FakeModel, tmp_path: Path) -> Iterator[Work
 
 
 class Trial:
-    """One prompt through a proxy of its own, and what the client was told."""
+    """One prompt through a proxy of its own, and what the client saw."""
 
     def __init__(self, workspace: Workspace, number: int, decide: Callable[[Link], Plan]) -> None:
         self.workspace = workspace
@@ -90,7 +90,7 @@ class Trial:
         return sum(link.struck for link in self.links)
 
     def check_done_once(self, model: FakeModel) -> None:
-        """The client was told the truth: one run, asked for once, with its whole text."""
+        """The client has the truth: one run, asked for once, with its whole text."""
         assert self.terminal, self.error
         text = "".join(f"{self.prompt} {n} 🐦 " for n in range(3))
         assert (self.terminal.run_id, self.terminal.text, self.terminal.error) == (self.run_id, text, None)

@@ -20,7 +20,7 @@ from tests.support.server import Server, Workspace
 from tests.support.stream import Stream
 
 ENDS: tuple[Fault, ...] = ("cut", "reset", "half_close")
-"""Faults that the client is told of."""
+"""Faults that the client is informed of."""
 STRIDE = 17
 """A prime: the positions fall into every part of a frame and into every byte of a character."""
 AT_ONCE = 16

@@ -157,7 +157,7 @@ def test_r8_an_answer_that_stalls_fails_its_run_alone(
 def test_r8_a_request_of_which_no_answer_was_seen_is_asked_again(
     workspace: Workspace, wire: Wire, fault: Fault
 ) -> None:
-    """Nothing was said yet, so nothing can be said twice. One terminal event, and the retry is told."""
+    """Nothing was said yet, so nothing can be said twice. One terminal event, and the retry is reported."""
     stream = workspace.stream()
     wire.plans = {
         f"{fault}-unanswered": [down(0, fault)],

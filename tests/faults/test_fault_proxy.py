@@ -65,7 +65,7 @@ def test_a_cut_ends_both_sides_at_its_byte(after: int) -> None:
         assert proxy.struck == 1
 
 
-def test_a_reset_is_told_as_one() -> None:
+def test_a_reset_is_reported_as_one() -> None:
     with connected(Plan(down=Way(after=10, fault="reset"))) as (proxy, client, server):
         server.sendall(TEXT[:10])
         proxy.wait_for(lambda: proxy.struck == 1)
@@ -93,7 +93,7 @@ def test_a_stalled_connection_stays_open_and_says_nothing() -> None:
             client.recv(1)
         client.close()
         with contextlib.suppress(ConnectionError):
-            assert all_of(server) == b"", "who stalls is told when the other one leaves"
+            assert all_of(server) == b"", "who stalls is informed when the other one leaves"
 
 
 def test_garbage_is_put_in_between() -> None:

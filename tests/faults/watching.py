@@ -76,7 +76,7 @@ def through(proxy: FaultProxy, server: Server, number: int = 0, **options: Any) 
 
 
 class Watcher:
-    """Reads a stream as a terminal does. Whatever the network does, no durable event is missed or told twice."""
+    """Reads a stream as a terminal does. Whatever the network does, no durable event is missed or sent twice."""
 
     def __init__(self, stream: EventStream) -> None:
         self.transcript = Transcript()
@@ -101,7 +101,7 @@ class Watcher:
         assert not isinstance(event.payload, Gap), event
         if isinstance(event.payload, MessageDelta | Presence):
             assert now == self.known, event
-        elif isinstance(event.payload, Message):  # one in progress is told again, without an id
+        elif isinstance(event.payload, Message):  # one in progress is sent again, without an id
             assert now in (self.known, following), event
         else:
             assert now == following, f"{now} after {self.known}: {event}"

@@ -1,4 +1,4 @@
-"""A client of the feed for tests: reads frames, keeps what it was told, and puts messages together again."""
+"""A client of the feed for tests: reads frames, keeps what it was sent, and puts messages together again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from covey.feed.feed import Feed, Subscription
 from covey.protocol.events import DeltaKind, Event, MessageDelta, created, decode_event, encode_event
 from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 
 
 def message(message_id: str, *parts: Part, session_id: str = "s", finished: bool = False) -> Message:
@@ -48,7 +48,7 @@ def stream(feed: Feed, pieces: list[str], message_id: str = "m") -> None:
 
 
 async def tick() -> None:
-    """One turn of the loop: what was published is told to whoever waits."""
+    """One turn of the loop: what was published reaches those who wait."""
     await asyncio.sleep(0)
 
 
@@ -78,7 +78,7 @@ class Reader:
         self.ids: list[str] = []
         self.events: list[Event] = []
         self.messages: dict[str, list[str]] = {}
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         for known in feed.in_progress(session_id):
             self._take_message(known)
 
@@ -106,7 +106,7 @@ class Reader:
         parts = self.messages[growth.message_id]
         if growth.part == len(parts):
             parts.append("")
-        assert growth.offset == len(parts[growth.part]), "a hole, or something told twice"
+        assert growth.offset == len(parts[growth.part]), "a hole, or something sent twice"
         parts[growth.part] += growth.delta
 
 

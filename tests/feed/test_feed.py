@@ -58,7 +58,7 @@ async def test_facts_of_the_moment_have_no_id_and_do_not_count() -> None:
     assert reader.ids == ["", "1.1"]
 
 
-async def test_growth_of_a_message_that_is_not_in_progress_is_not_told() -> None:
+async def test_growth_of_a_message_that_is_not_in_progress_is_not_published() -> None:
     feed = Feed(1, 0)
     reader = Reader(feed)
     feed.grow(delta("unknown", 0, "x"))
@@ -69,8 +69,8 @@ async def test_growth_of_a_message_that_is_not_in_progress_is_not_told() -> None
     assert feed.live == {}
 
 
-async def test_growth_that_does_not_continue_the_message_as_told_is_not_told() -> None:
-    """The store has refused a whole message for good: what grows in it is told by the next one."""
+async def test_growth_that_does_not_continue_the_message_as_published_is_not_published() -> None:
+    """The store has refused a whole message for good: what grows in it is published by the next one."""
     feed = Feed(1, 0)
     reader = Reader(feed)
     publish(feed, created(message("m", text("a"))))
@@ -87,7 +87,7 @@ async def test_growth_that_does_not_continue_the_message_as_told_is_not_told() -
 # ── what a client with deltas can rely on ──
 
 
-async def test_a_part_that_begins_is_told_by_a_whole_message_before_it_grows() -> None:
+async def test_a_part_that_begins_is_published_by_a_whole_message_before_it_grows() -> None:
     feed = Feed(1, 0)
     with_deltas, without = Reader(feed), Reader(feed, deltas=False)
     publish(feed, created(message("m")))
@@ -96,9 +96,9 @@ async def test_a_part_that_begins_is_told_by_a_whole_message_before_it_grows() -
     feed.grow(delta("m", 3, "lo", part=1))
     with_deltas.take_all()
     without.take_all()
-    told = [(event.type, len(getattr(event.payload, "parts", ()))) for event in with_deltas.events]
+    seen = [(event.type, len(getattr(event.payload, "parts", ()))) for event in with_deltas.events]
     growth = ("message_delta", 0)
-    assert told == [("message", 0), ("message", 1), growth, ("message", 2), growth, growth]
+    assert seen == [("message", 0), ("message", 1), growth, ("message", 2), growth, growth]
     assert with_deltas.ids[1:] == [""] * 5
     assert [event.type for event in without.events] == ["message"], "the rest comes as whole messages in time"
 
@@ -202,7 +202,7 @@ async def test_one_take_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> 
 # ── waking ──
 
 
-async def test_one_turn_of_the_loop_is_told_in_one_go() -> None:
+async def test_one_turn_of_the_loop_is_published_in_one_go() -> None:
     feed = Feed(1, 0)
     reader = Reader(feed)
     waiting = asyncio.create_task(reader.subscription.wait())

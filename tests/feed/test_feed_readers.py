@@ -57,8 +57,8 @@ async def test_merging_never_moves_growth_past_a_whole_event(monkeypatch: pytest
     for number, letter in enumerate("xyz"):
         feed.grow(delta("m", number, letter, part=1, kind="tool_input"))
     reader.take_all()
-    told = [(event.type, getattr(event.payload, "delta", "")) for event in reader.events]
-    assert told == [
+    seen = [(event.type, getattr(event.payload, "delta", "")) for event in reader.events]
+    assert seen == [
         ("message", ""), ("message", ""), ("message", ""), ("message_delta", "a"), ("message", ""),
         ("message_delta", "ABC"), ("message_delta", "bc"), ("message", ""), ("message_delta", "xyz"),
     ]  # fmt: skip
@@ -152,7 +152,7 @@ async def test_a_whole_message_that_a_later_one_replaces_is_not_sent() -> None:
     assert len([event for event in with_deltas.events if event.type == "message"]) == 4
 
 
-async def test_a_finished_message_is_not_told_again_by_a_late_timer() -> None:
+async def test_a_finished_message_is_not_published_again_by_a_late_timer() -> None:
     feed = Feed(1, 0)
     clock = Clock(feed)
     reader = Reader(feed, deltas=False)
@@ -295,7 +295,7 @@ async def test_an_event_costs_nothing_for_those_it_is_not_for(monkeypatch: pytes
     await asyncio.wait_for(asyncio.gather(*waits), 30)
 
 
-async def test_growth_is_not_told_whole_because_of_readers_of_another_session() -> None:
+async def test_growth_is_not_sent_whole_because_of_readers_of_another_session() -> None:
     feed = Feed(1, 0)
     clock = Clock(feed)
     Reader(feed, deltas=False, session_id="other")
@@ -304,7 +304,7 @@ async def test_growth_is_not_told_whole_because_of_readers_of_another_session() 
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_whoever_rests_and_is_woken_at_any_moment_is_told_everything_once(seed: int) -> None:
+async def test_whoever_rests_and_is_woken_at_any_moment_gets_everything_once(seed: int) -> None:
     chance = random.Random(seed)
     feed = Feed(1, 0)
     sessions = ["", "a", "b", "c"]
@@ -325,11 +325,11 @@ async def test_whoever_rests_and_is_woken_at_any_moment_is_told_everything_once(
         reader.take_all()
 
     tasks = [asyncio.create_task(follow(reader, pushed=number % 2 == 0)) for number, reader in enumerate(readers)]
-    told: list[str] = []
+    published: list[str] = []
     for number in range(200):
         session_id = chance.choice(sessions[1:])
         publish(feed, created(message(str(number), session_id=session_id, finished=True)))
-        told.append(session_id)
+        published.append(session_id)
         if chance.random() < 0.5:
             chance.choice(readers).subscription.wake()  # as a heartbeat does
         for _ in range(chance.randrange(3)):
@@ -338,4 +338,4 @@ async def test_whoever_rests_and_is_woken_at_any_moment_is_told_everything_once(
     await asyncio.wait_for(asyncio.gather(*tasks), 30)
     for reader in readers:
         mine = reader.subscription.session_id
-        assert reader.ids == [f"1.{seq}" for seq, owner in enumerate(told, 1) if mine in ("", owner)]
+        assert reader.ids == [f"1.{seq}" for seq, owner in enumerate(published, 1) if mine in ("", owner)]

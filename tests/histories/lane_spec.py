@@ -62,7 +62,7 @@ class World:
     deleted: bool = False
 
     def state_of(self, run_id: str) -> str:
-        """The state that a client may be told; '' if nobody has posted such a run."""
+        """The state that a client may see; '' if nobody has posted such a run."""
         if run := self.lane.find(run_id):
             return run.phase.value
         return next((state for ended_id, state, _ in self.ended if ended_id == run_id), "")
@@ -132,9 +132,9 @@ class Spec:
             for request, answer in order:
                 worlds = self.reachable(next for world in worlds for next in request.step(world, answer))
             after.update(world for world in worlds if self._is_over(world, answered))
-        told = [f"{r.method} {r.path} {r.body} -> {a.status} {a.body}" for r, a in answered]
-        worlds_told = [f"{len(before)} possible worlds before, such as:", *map(str, list(before)[:5])]
-        assert after, "\n".join(["nothing explains these answers:", *told, *worlds_told])
+        seen = [f"{r.method} {r.path} {r.body} -> {a.status} {a.body}" for r, a in answered]
+        shown = [f"{len(before)} possible worlds before, such as:", *map(str, list(before)[:5])]
+        assert after, "\n".join(["nothing explains these answers:", *seen, *shown])
         self.possible = frozenset(after)
 
     def _is_over(self, world: World, answered: Sequence[tuple[Request, Answer]]) -> bool:
@@ -143,8 +143,8 @@ class Spec:
             if request.deletes and answer.status == 200 and world.lane.runs:
                 return False
             if run_id := request.posted(answer):
-                is_told = len(answered) > 1 or tells_state(world, run_id, answer.body["state"])
-                if not (is_told and world.has_entered(run_id)):
+                is_visible = len(answered) > 1 or shows_state(world, run_id, answer.body["state"])
+                if not (is_visible and world.has_entered(run_id)):
                     return False
         return True
 
@@ -186,8 +186,8 @@ class Spec:
         return replace(world, lane=lane, turn=Turn(self.prompts[folded[-1]].token) if folded else turn)
 
 
-def tells_state(world: World, run_id: str, state: str) -> bool:
-    """Whether a 202 may tell this state. One that was just accepted and has ended since is told as accepted."""
+def shows_state(world: World, run_id: str, state: str) -> bool:
+    """Whether a 202 may show this state. One that was just accepted and has ended since is shown as accepted."""
     return world.state_of(run_id) == state or (state == "accepted" and world.is_ended(run_id))
 
 
@@ -232,8 +232,8 @@ def refused(status: int, code: str) -> Step:
 
 
 def _covers(world: World, answer: Answer, ruling: CancelRuling) -> Iterable[World]:
-    told = [(covered["run_id"], covered["state_found"]) for covered in answer.body["covered"]]
-    if answer.status != 200 or told != [(run.run_id, run.phase.value) for run in ruling.covered]:
+    seen = [(covered["run_id"], covered["state_found"]) for covered in answer.body["covered"]]
+    if answer.status != 200 or seen != [(run.run_id, run.phase.value) for run in ruling.covered]:
         return []
     return [world.after(ruling.lane, ruling.decisions)] if answer.body["mark"] == ruling.lane.mark else []
 
@@ -297,7 +297,7 @@ def count(world: World, answer: Answer) -> Iterable[World]:
 
 
 def look(run_id: str) -> Step:
-    """A run's record. Its end is told when it is written, which is a little after it was decided."""
+    """A run's record. Its end is visible when it is written, which is a little after it was decided."""
 
     def step(world: World, answer: Answer) -> Iterable[World]:
         if answer.status != 200:

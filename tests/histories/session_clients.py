@@ -51,7 +51,7 @@ class Clients:
         self.accepted: dict[str, Prompt] = {}
         """By run id: what was answered with 202."""
         self.cancelled: set[str] = set()
-        """Runs of which somebody was told that they are cancelled."""
+        """Runs that were reported to somebody as cancelled."""
         self.texts: dict[str, set[str]] = {}
         """By run id: what the text of its prompt may be in the end."""
         self.session_id = session_id
@@ -161,8 +161,8 @@ class Clients:
 
     def _listing(self, command: Command) -> list[Request]:
         def step(world: World, answer: Answer) -> list[World]:
-            told = [TOKEN.findall(prompt)[0][0] for prompt in answer.body]
-            return [world] if told == [self.spec.prompts[run.run_id].token for run in world.lane.queued] else []
+            seen = [TOKEN.findall(prompt)[0][0] for prompt in answer.body]
+            return [world] if seen == [self.spec.prompts[run.run_id].token for run in world.lane.queued] else []
 
         return [Request("GET", self._below("/prompts/list"), in_session(step))]
 

@@ -139,7 +139,7 @@ def test_every_answer_is_as_the_document_says(server: Server, workspace: Workspa
     assert idle <= NEVER_DONE, "no request was good enough to get past the checks"
 
 
-def test_who_needs_a_token_is_told_truly(server: Server, workspace: Workspace, document: Any) -> None:
+def test_who_needs_a_token_is_documented_truly(server: Server, workspace: Workspace, document: Any) -> None:
     for operation in operations(document):
         made = Generator(document, 1, known_values(workspace)).request(operation)
         response = send(server, operation.method, made, token="wrong")

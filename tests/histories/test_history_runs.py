@@ -96,8 +96,8 @@ class Histories(RuleBasedStateMachine):
             answered = [(r, sent.answer()) for r, sent in zip(requests, pending, strict=True)]
             if answered:
                 clients.spec.observe(answered)
-            for request, told in answered:
-                clients.remember(request, told, alone=len(answered) == 1)
+            for request, seen in answered:
+                clients.remember(request, seen, alone=len(answered) == 1)
         except BaseException:
             self.is_broken = True
             raise
@@ -136,14 +136,14 @@ class Histories(RuleBasedStateMachine):
         terminals = {e.payload["run_id"]: e.payload for e in record.events if e.type == "run_complete"}
         for clients in self.sessions:
             for run_id in clients.cancelled & clients.accepted.keys():
-                assert terminals[run_id].get("cancelled") is True, f"{run_id} was told to be cancelled"
-        self.check_what_was_told(record)
+                assert terminals[run_id].get("cancelled") is True, f"{run_id} was reported as cancelled"
+        self.check_what_was_published(record)
 
-    def check_what_was_told(self, record: Any) -> None:
+    def check_what_was_published(self, record: Any) -> None:
         last = record.events[-1].seq
         self.stream.wait_for(lambda seen: any(e.id.endswith(f".{last}") for e in seen if e.id))
-        told = [(e.type, e.change, e.payload) for e in self.stream.durable]
-        assert told == [(e.type, e.change, e.payload) for e in record.events][-len(told) :]
+        seen = [(e.type, e.change, e.payload) for e in self.stream.durable]
+        assert seen == [(e.type, e.change, e.payload) for e in record.events][-len(seen) :]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A lane told fact by fact: the value under test is replaced by each fact, and the fact answers with its decisions."""
+"""Drives a lane: each call feeds it one fact, keeps the lane that results, and returns its decisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from covey.lifecycle.runs import CancelRuling, Decisions, Lane, OpenRun, Outcome, Phase, Ruling
 
 
-class Told:
+class LaneDriver:
     """One session's lane and what was last decided about it. Seqs are given out as 1, 2, 3."""
 
     def __init__(self) -> None:

@@ -30,10 +30,10 @@ def test_without_bounds_nothing_is_too_dear() -> None:
 
 @pytest.mark.parametrize(("cost", "reached"), [(0.0, False), (0.4999, False), (0.5, True), (0.75, True)])
 def test_a_run_stops_when_its_bound_is_reached_whatever_the_session_has_cost(cost: float, reached: bool) -> None:
-    told = Bounds(run=0.5).exceeded(cost, 1000.0)
-    assert bool(told) is reached
-    assert told == "" or told.startswith("stopped: this run has cost $")
-    assert told == "" or told.endswith("and it may cost $0.5 (limits.cost_per_run)")
+    driver = Bounds(run=0.5).exceeded(cost, 1000.0)
+    assert bool(driver) is reached
+    assert driver == "" or driver.startswith("stopped: this run has cost $")
+    assert driver == "" or driver.endswith("and it may cost $0.5 (limits.cost_per_run)")
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_run_stops_when_its_bound_is_reached_whatever_the_session_has_cost(cos
 def test_a_session_stops_when_this_run_and_those_before_it_reach_the_bound(
     run_cost: float, session_cost: float, total: str
 ) -> None:
-    told = Bounds(session=2.0).exceeded(run_cost, session_cost)
+    driver = Bounds(session=2.0).exceeded(run_cost, session_cost)
     expected = f"stopped: this session has cost ${total}, and it may cost $2 (limits.cost_per_session)"
-    assert told == (expected if total else "")
+    assert driver == (expected if total else "")
 
 
-def test_the_bound_of_the_run_is_told_first() -> None:
+def test_the_bound_of_the_run_is_reported_first() -> None:
     assert "limits.cost_per_run" in Bounds(run=1.0, session=1.0).exceeded(1.0, 1.0)
     assert "limits.cost_per_session" in Bounds(run=2.0, session=1.0).exceeded(1.0, 1.0)
 

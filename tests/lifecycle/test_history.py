@@ -45,7 +45,7 @@ def result(call_id: str, content: str = "done") -> Part:
     )
 
 
-def told(messages: list[Message]) -> list[tuple[str, list[str]]]:
+def in_short(messages: list[Message]) -> list[tuple[str, list[str]]]:
     """Each message as its role and its parts in short."""
     return [(seen.role, [_short(part) for part in seen.parts]) for seen in messages]
 
@@ -64,7 +64,7 @@ def _short(part: Part) -> str:
 ASKED = message("u1", "user", text("look"))
 
 
-def test_a_whole_history_is_told_as_it_is() -> None:
+def test_a_whole_history_is_given_as_it_is() -> None:
     messages = [
         ASKED,
         message("a1", "assistant", text("I look"), call("c1"), call("c2")),
@@ -73,7 +73,7 @@ def test_a_whole_history_is_told_as_it_is() -> None:
         message("u2", "user", text("thanks")),
     ]
     seen = history.for_model(messages)
-    assert told(seen) == told(messages)
+    assert in_short(seen) == in_short(messages)
     assert [one.id for one in seen] == ["u1", "a1", "a1.results", "a2", "u2"]
 
 
@@ -85,7 +85,7 @@ def test_results_stand_right_behind_their_calls_in_the_order_of_the_calls() -> N
         message("u2", "user", text("also this")),
         message("t2", "tool", result("c1")),
     ]
-    assert told(history.for_model(messages))[1:] == [
+    assert in_short(history.for_model(messages))[1:] == [
         ("assistant", ["c1({})", "c2({})"]),
         ("tool", ["c1: done", "c2: done"]),
         ("user", ["also this"]),
@@ -108,12 +108,12 @@ def test_of_two_results_the_first_counts() -> None:
         message("t1", "tool", result("c1", "first"), result("c1", "second")),
         message("t2", "tool", result("c1", "third")),
     ]
-    assert told(history.for_model(messages))[2:] == [("tool", ["c1: first"])]
+    assert in_short(history.for_model(messages))[2:] == [("tool", ["c1: first"])]
 
 
 def test_a_result_without_a_call_is_left_out() -> None:
     messages = [ASKED, message("t1", "tool", result("nobody")), message("a1", "assistant", text("hm"))]
-    assert told(history.for_model(messages)) == [("user", ["look"]), ("assistant", ["hm"])]
+    assert in_short(history.for_model(messages)) == [("user", ["look"]), ("assistant", ["hm"])]
 
 
 def test_ids_that_a_model_uses_again_keep_their_own_results() -> None:
@@ -125,7 +125,7 @@ def test_ids_that_a_model_uses_again_keep_their_own_results() -> None:
         message("a3", "assistant", call("c0")),
         message("t3", "tool", result("c0", "third")),
     ]
-    assert told(history.for_model(messages))[1:] == [
+    assert in_short(history.for_model(messages))[1:] == [
         ("assistant", ["c0({})"]),
         ("tool", ["c0: first"]),
         ("assistant", ["c0({})"]),
@@ -142,7 +142,7 @@ def test_ids_that_a_model_uses_again_keep_their_own_results() -> None:
 )
 def test_input_that_is_not_a_json_object_becomes_an_empty_one(tool_input: str) -> None:
     messages = [ASKED, message("a1", "assistant", call("c1", tool_input), call("c2", '{"path": "b"}'))]
-    assert told(history.for_model(messages))[1] == ("assistant", ["c1({})", 'c2({"path": "b"})'])
+    assert in_short(history.for_model(messages))[1] == ("assistant", ["c1({})", 'c2({"path": "b"})'])
     assert messages[1].tool_calls[0].input == tool_input, "what is stored stays what the model wrote"
 
 
@@ -159,7 +159,7 @@ def test_an_answer_that_was_cut_short_before_its_first_word_is_left_out() -> Non
     assert [seen.id for seen in history.for_model(messages)] == ["u1", "a3", "u2"]
 
 
-def test_history_begins_with_the_last_summary_told_as_the_users_words() -> None:
+def test_history_begins_with_the_last_summary_given_as_the_users_words() -> None:
     messages = [
         ASKED,
         message("a1", "assistant", call("c1")),
@@ -167,7 +167,7 @@ def test_history_begins_with_the_last_summary_told_as_the_users_words() -> None:
         message("u2", "user", text("go on")),
         message("t1", "tool", result("c1")),
     ]
-    assert told(history.for_model(messages, "sum")) == [("user", ["so far"]), ("user", ["go on"])]
+    assert in_short(history.for_model(messages, "sum")) == [("user", ["so far"]), ("user", ["go on"])]
     assert history.for_model(messages, "gone") == history.for_model(messages)
 
 

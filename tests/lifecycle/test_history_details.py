@@ -8,7 +8,7 @@ from msgspec import structs
 from covey.lifecycle import history
 from covey.lifecycle.history import CHARACTERS_PER_TOKEN, IMAGE_CHARACTERS, MESSAGE_TOKENS
 from covey.protocol.messages import Binary, BinaryPart, Message, Part, Role, ToolResult, ToolResultPart
-from tests.lifecycle.test_history import call, message, result, text, told
+from tests.lifecycle.test_history import call, in_short, message, result, text
 
 
 def picture(content: str) -> Part:
@@ -112,5 +112,5 @@ def test_the_summary_of_the_session_is_seen_as_the_users_words_and_no_other_is()
         return structs.replace(said, is_summary_message=True)
 
     messages = [ASKED, summary("s1"), message("u", "user", text("go on")), summary("s2")]
-    assert told(history.for_model(messages, "s1")) == [("user", ["summary s1"]), ("user", ["go on"])]
-    assert told(history.for_model([messages[2], messages[3]])) == [("user", ["go on"])]
+    assert in_short(history.for_model(messages, "s1")) == [("user", ["summary s1"]), ("user", ["go on"])]
+    assert in_short(history.for_model([messages[2], messages[3]])) == [("user", ["go on"])]

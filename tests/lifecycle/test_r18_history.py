@@ -13,7 +13,7 @@ from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
 from covey.lifecycle.runs import Outcome
 from covey.protocol.endings import CallEnd
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Reasoning, ReasoningPart, Role
-from tests.lifecycle.test_history import call, message, result, text, told
+from tests.lifecycle.test_history import call, in_short, message, result, text
 
 NOTES = {
     ("canceled", "Stopped by the user"): STOPPED_NOTE,
@@ -48,7 +48,7 @@ WIPE, HELLO = message("u1", "user", text("wipe the disk")), message("u2", "user"
 def test_r18_a_note_stands_in_the_place_of_a_missing_answer(reason: FinishReason, words: str | None) -> None:
     for parts in ((), (thought(),), (text(" \n"),), (thought(), text(""), thought())):
         seen = history.for_model([WIPE, message("a1", "assistant", *parts, end(reason, words)), HELLO])
-        assert told(seen) == [
+        assert in_short(seen) == [
             ("user", ["wipe the disk"]),
             ("assistant", [NOTES[reason, words]]),
             ("user", ["say hello"]),
@@ -60,7 +60,7 @@ def test_r18_a_note_stands_in_the_place_of_a_missing_answer(reason: FinishReason
 def test_r18_a_note_stands_after_a_partial_answer(reason: FinishReason, words: str | None) -> None:
     stored = message("a1", "assistant", thought(), text("I beg"), text("in"), thought("t:x"), end(reason, words))
     note = NOTES[reason, words]
-    assert told(history.for_model([WIPE, stored, HELLO]))[1:] == [
+    assert in_short(history.for_model([WIPE, stored, HELLO]))[1:] == [
         ("assistant", ["ReasoningPart", "I beg", "in", f"\n\n{note}"]),
         ("user", ["say hello"]),
     ]
@@ -77,7 +77,7 @@ def test_r18_a_note_stands_behind_the_results_of_calls_that_were_half_done() -> 
             HELLO,
         ]
     )
-    assert told(seen)[2:] == [
+    assert in_short(seen)[2:] == [
         ("tool", ["c1: done", f"c2: {CallEnd.CANCELLED.words}"]),
         ("assistant", [STOPPED_NOTE]),
         ("user", ["say hello"]),
@@ -119,12 +119,14 @@ def test_r18_each_turn_has_its_own_note_and_the_last_one_too() -> None:
 @pytest.mark.parametrize("reason", sorted(set(get_args(FinishReason)) - {"canceled", "error"}))
 def test_r18_an_answer_that_was_not_cut_short_has_no_note(reason: FinishReason) -> None:
     answer = message("a1", "assistant", text("done"), end(reason, None))
-    assert told(history.for_model([WIPE, answer, HELLO]))[1] == ("assistant", ["done", "FinishPart"])
+    assert in_short(history.for_model([WIPE, answer, HELLO]))[1] == ("assistant", ["done", "FinishPart"])
 
 
 def test_r18_an_answer_that_is_asked_for_again_in_its_turn_has_no_note() -> None:
     tried = message("a1", "assistant", end("error", "Too long"))
-    assert told(history.for_model([WIPE, tried, message("a2", "assistant", text("done"), end("end_turn", None))])) == [
+    assert in_short(
+        history.for_model([WIPE, tried, message("a2", "assistant", text("done"), end("end_turn", None))])
+    ) == [
         ("user", ["wipe the disk"]),
         ("assistant", ["done", "FinishPart"]),
     ]
@@ -138,7 +140,7 @@ def test_r18_an_answer_that_is_asked_for_again_in_its_turn_has_no_note() -> None
 @pytest.mark.parametrize("words", ["", "They wan"])
 def test_r18_a_summary_that_was_cut_short_is_not_seen_but_the_note_is(words: str) -> None:
     seen = history.for_model([WIPE, summary("s1", text(words), end("error", "The run failed")), HELLO])
-    assert told(seen) == [("user", ["wipe the disk"]), ("assistant", [FAILED_NOTE]), ("user", ["say hello"])]
+    assert in_short(seen) == [("user", ["wipe the disk"]), ("assistant", [FAILED_NOTE]), ("user", ["say hello"])]
 
 
 def test_r18_a_turn_that_was_cut_off_after_its_summary_has_its_note_behind_the_summary() -> None:
@@ -153,7 +155,7 @@ def test_r18_a_turn_that_was_cut_off_after_its_summary_has_its_note_behind_the_s
         ],
         "s1",
     )
-    assert told(seen) == [
+    assert in_short(seen) == [
         ("user", ["This is being worked on: wipe the disk", "FinishPart"]),
         ("assistant", [CUT_OFF_NOTE]),
         ("user", ["say hello"]),
@@ -162,7 +164,7 @@ def test_r18_a_turn_that_was_cut_off_after_its_summary_has_its_note_behind_the_s
 
 def test_r18_what_a_summary_stands_for_has_no_note_of_its_own() -> None:
     messages = [WIPE, message("a1", "assistant", end()), HELLO, summary("s1", text("so far"), end("end_turn", None))]
-    assert told(history.for_model([*messages, HELLO], "s1")) == [
+    assert in_short(history.for_model([*messages, HELLO], "s1")) == [
         ("user", ["so far", "FinishPart"]),
         ("user", ["say hello"]),
     ]

@@ -148,7 +148,7 @@ def test_a_signature_without_a_thought_is_a_part_that_no_delta_tells_of() -> Non
     assert delta_of(reply.take(TextDelta("x"))).part == 1
 
 
-def test_usage_and_the_reason_to_stop_are_kept_and_not_told() -> None:
+def test_usage_and_the_reason_to_stop_are_kept_and_not_published() -> None:
     reply = new_reply()
     assert (reply.stopped, reply.usage) == (None, UsageReported(0, 0))
     for fact in (UsageReported(1, 2), UsageReported(10, 20), Stopped("max_tokens")):

@@ -67,7 +67,7 @@ def test_calls_beyond_the_bound_are_counted_and_not_kept() -> None:
     assert len(reply._calls) == reply.part_count == MAX_CALLS
 
 
-def test_a_dropped_call_and_its_input_are_told_to_nobody() -> None:
+def test_a_dropped_call_and_its_input_are_published_to_nobody() -> None:
     reply = with_calls(MAX_CALLS)
     assert reply.take(ToolCallBegun(MAX_CALLS, "late", "work")) is None
     assert reply.take(ToolInputDelta(MAX_CALLS, "{}")) is None
@@ -104,7 +104,7 @@ def test_a_stream_of_calls_without_end_is_cut_off() -> None:
     assert len(reply.message(1).tool_calls) == MAX_CALLS
 
 
-def test_the_model_is_told_how_many_calls_were_dropped_and_what_to_do() -> None:
+def test_the_model_is_informed_how_many_calls_were_dropped_and_what_to_do() -> None:
     text = history.dropped_calls(19_872)
     assert "first 128 tool calls" in text and "19,872 more" in text and "at most 128 at a time" in text
 
@@ -120,11 +120,11 @@ def test_text_below_the_bound_is_kept_whole(size: int) -> None:
 
 
 @pytest.mark.parametrize("pieces", [(ROOM,), (ROOM + 1,), (ROOM - 1, 2), (ROOM - 5, 50_000), (1, ROOM, 7)])
-def test_text_is_kept_up_to_the_bound_and_told_so_far(pieces: tuple[int, ...]) -> None:
+def test_text_is_kept_up_to_the_bound_and_published_so_far(pieces: tuple[int, ...]) -> None:
     reply = new_reply()
-    told = [reply.take(TextDelta("x" * size)) for size in pieces]
+    given = [reply.take(TextDelta("x" * size)) for size in pieces]
     assert reply.message(1).text == "x" * ROOM
-    assert sum(len(delta.delta) for delta in told if isinstance(delta, MessageDelta)) == ROOM
+    assert sum(len(delta.delta) for delta in given if isinstance(delta, MessageDelta)) == ROOM
     assert reply.cut_off == "the answer was cut off at 8,388,608 characters"
 
 

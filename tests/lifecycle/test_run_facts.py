@@ -17,16 +17,16 @@ from covey.lifecycle.runs import (
     waits_as,
 )
 from covey.protocol.runs import Mode
-from tests.lifecycle.lanes import Told
+from tests.lifecycle.lanes import LaneDriver
 
 
 def test_r7_nobody_joins_a_turn_that_has_options_of_its_own() -> None:
-    told = Told()
-    told.post("host", hosts=False)
-    told.post("a", folds=True)
-    assert told.step("host") == ()
-    assert told.state == {"host": "active", "a": "queued"}
-    assert told.finish("host")[-1] == Start("a")
+    driver = LaneDriver()
+    driver.post("host", hosts=False)
+    driver.post("a", folds=True)
+    assert driver.step("host") == ()
+    assert driver.state == {"host": "active", "a": "queued"}
+    assert driver.finish("host")[-1] == Start("a")
 
 
 @pytest.mark.parametrize(
@@ -45,66 +45,66 @@ def test_r7_how_a_prompt_waits(asked: Mode | None, is_named: bool, has_options: 
 
 
 def test_a_full_queue_takes_no_more_and_the_active_run_does_not_count() -> None:
-    told = Told()
-    told.post("a")
-    told.accept("b", "c", limit=2)
+    driver = LaneDriver()
+    driver.post("a")
+    driver.accept("b", "c", limit=2)
     with pytest.raises(LaneFull):
-        told.accept("d", limit=2)
-    told.enter("b")
+        driver.accept("d", limit=2)
+    driver.enter("b")
     with pytest.raises(LaneFull):
-        told.accept("d", limit=2)
-    told.finish("a")
-    told.accept("d", limit=2)
+        driver.accept("d", limit=2)
+    driver.finish("a")
+    driver.accept("d", limit=2)
 
 
 def test_r15_what_worked_for_another_run_is_cancelled_by_a_crash() -> None:
-    told = Told()
-    told.post("a")
-    told.post("queued", delegate=True)
-    told.post("own")
-    told.accept("accepted", delegate=True)
-    decisions = told.crash()
-    assert told.covered == {"queued": "queued", "accepted": "accepted"}
+    driver = LaneDriver()
+    driver.post("a")
+    driver.post("queued", delegate=True)
+    driver.post("own")
+    driver.accept("accepted", delegate=True)
+    decisions = driver.crash()
+    assert driver.covered == {"queued": "queued", "accepted": "accepted"}
     assert decisions == (
         End("a", Outcome.INTERRUPTED, Phase.ACTIVE),
         End("queued", Outcome.CANCELLED, Phase.QUEUED),
         Start("own"),
     )
-    assert told.enter("accepted") == ()
-    assert told.finish("own") == (End("own", Outcome.COMPLETED, Phase.ACTIVE), RecordCancelled("accepted"))
+    assert driver.enter("accepted") == ()
+    assert driver.finish("own") == (End("own", Outcome.COMPLETED, Phase.ACTIVE), RecordCancelled("accepted"))
 
 
 def test_r15_an_active_run_that_worked_for_another_is_interrupted_like_any_other() -> None:
-    told = Told()
-    told.post("a", delegate=True)
-    assert told.crash() == (End("a", Outcome.INTERRUPTED, Phase.ACTIVE),)
-    assert told.covered == {}
+    driver = LaneDriver()
+    driver.post("a", delegate=True)
+    assert driver.crash() == (End("a", Outcome.INTERRUPTED, Phase.ACTIVE),)
+    assert driver.covered == {}
 
 
-def test_r15_a_cancel_of_before_the_crash_is_not_told_again() -> None:
-    told = Told()
-    told.accept("a", delegate=True, cancelled=True)
-    assert told.crash() == ()
-    assert told.covered == {}
+def test_r15_a_cancel_of_before_the_crash_is_not_reported_again() -> None:
+    driver = LaneDriver()
+    driver.accept("a", delegate=True, cancelled=True)
+    assert driver.crash() == ()
+    assert driver.covered == {}
 
 
 def test_a_conversation_that_is_held_takes_no_run_and_one_with_runs_is_not_held() -> None:
-    told = Told()
-    assert told.lane.is_empty
-    told.lane = told.lane.hold()
-    assert not told.lane.is_empty
+    driver = LaneDriver()
+    assert driver.lane.is_empty
+    driver.lane = driver.lane.hold()
+    assert not driver.lane.is_empty
     with pytest.raises(LaneHeld):
-        told.accept("a")
+        driver.accept("a")
     with pytest.raises(LaneHeld):
-        told.lane.hold()
-    told.lane = told.lane.release()
-    told.post("a")
-    assert not told.lane.is_empty
+        driver.lane.hold()
+    driver.lane = driver.lane.release()
+    driver.post("a")
+    assert not driver.lane.is_empty
     with pytest.raises(LaneBusy):
-        told.lane.hold()
+        driver.lane.hold()
     with pytest.raises(AssertionError):
-        told.lane.release()
-    told.close()
-    told.finish("a")
+        driver.lane.release()
+    driver.close()
+    driver.finish("a")
     with pytest.raises(LaneClosing):
-        told.lane.hold()
+        driver.lane.hold()

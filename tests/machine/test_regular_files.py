@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_read_up_to_the_limit_and_its_size_is_told(file: Path) -> None:
+def test_a_file_is_read_up_to_the_limit_and_its_size_is_returned(file: Path) -> None:
     assert read_regular(file, 100) == (b"content", 7)
     assert read_regular(str(file), 3) == (b"con", 7)
 
@@ -64,7 +64,7 @@ def test_a_link_is_followed_only_where_that_is_meant(tmp_path: Path, file: Path,
 
 
 @pytest.mark.parametrize("look_first", [True, False])
-def test_a_directory_is_told_from_other_things(tmp_path: Path, look_first: bool) -> None:
+def test_a_directory_is_distinguished_from_other_things(tmp_path: Path, look_first: bool) -> None:
     with pytest.raises(NotRegular) as found, open_regular(tmp_path, look_first=look_first):
         pass
     assert found.value.is_directory

@@ -64,7 +64,7 @@ async def client(url: str, kind: type[WireClient] = OpenAICompatible, **settings
 
 
 async def failure(model: FakeModel, **settings: Any) -> ModelFailed:
-    """How asking the fake model fails. Whatever happens, the key is not told."""
+    """How asking the fake model fails. Whatever happens, the key is not shown."""
     async with client(model.url, **settings) as opened:
         with pytest.raises(ModelFailed) as failed:
             await answer(opened)

@@ -20,7 +20,7 @@ from covey.lifecycle.reply import (
     UsageReported,
 )
 from covey.models.connect import open_client
-from covey.models.wire import Decoder, WireClient
+from covey.models.wire import AnswerDecoder, WireClient
 from tests.models.asking import request
 
 ROOT = Path(__file__).parent / "wire"
@@ -28,7 +28,7 @@ KEY = "sk-very-secret"
 
 
 @dataclass(frozen=True)
-class Told:
+class Collected:
     """What an answer says, however it was cut: the same for all formats and for all SDKs."""
 
     text: str = ""
@@ -40,7 +40,7 @@ class Told:
     stop: str = ""
 
 
-def told(facts: list[ModelFact]) -> Told:
+def collected(facts: list[ModelFact]) -> Collected:
     begun: dict[int, tuple[str, str]] = {}
     inputs: dict[int, str] = {}
     text = reasoning = stop = ""
@@ -59,7 +59,7 @@ def told(facts: list[ModelFact]) -> Told:
                 usage = (fact.prompt_tokens, fact.completion_tokens, fact.cached_tokens)
             case Stopped(reason):
                 stop = reason
-    return Told(text, reasoning, tuple((*begun[index], inputs[index]) for index in begun), usage, stop)
+    return Collected(text, reasoning, tuple((*begun[index], inputs[index]) for index in begun), usage, stop)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Format:
         assert isinstance(client, WireClient)
         return client
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> AnswerDecoder:
         return self.client("http://127.0.0.1:1")._decoder(request("hello"))
 
     def fixtures(self, *patterns: str) -> list[Path]:
@@ -123,7 +123,9 @@ def expected(path: Path) -> dict[str, Any]:
     return value
 
 
-def fed(decoder: Decoder, body: bytes, cuts: Callable[[bytes], list[bytes]] = lambda body: [body]) -> list[ModelFact]:
+def fed(
+    decoder: AnswerDecoder, body: bytes, cuts: Callable[[bytes], list[bytes]] = lambda body: [body]
+) -> list[ModelFact]:
     """All facts of a body, in pieces; raises AnswerBroken at its end as the decoder does."""
     facts: list[ModelFact] = []
     for piece in cuts(body):

@@ -140,7 +140,7 @@ def test_20_000_calls_break_nothing(kind: type[SseAnswer], call: Callable[[int],
 
 
 def test_blocks_that_hold_much_and_never_end_break_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The input of a call may come whole with the start of its block, and is not told before the block ends."""
+    """The input of a call may come whole with the start of its block, and is not emitted before the block ends."""
     monkeypatch.setattr(anthropic_answer, "MAX_BLOCK_BYTES", 2**20)
     decoder, taken = MessagesAnswer(), 0
     while not decoder.done:

@@ -214,9 +214,9 @@ def test_the_version_is_read_from_the_name(model: str, version: tuple[int, int] 
 def test_new_models_choose_how_long_they_think_and_show_it() -> None:
     adaptive = {"type": "adaptive", "display": "summarized"}
     bound = adaptive | {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    plain, told = body(asked("x")), body(asked("x", effort="low"))
+    plain, with_effort = body(asked("x")), body(asked("x", effort="low"))
     assert (plain["thinking"], plain.get("output_config"), plain["max_tokens"]) == (bound, None, 128_000)
-    assert (told["thinking"], told["output_config"]) == (bound, {"effort": "low"})
+    assert (with_effort["thinking"], with_effort["output_config"]) == (bound, {"effort": "low"})
     assert body(asked("x"), binding=False)["thinking"] == adaptive
     assert body(asked("x", model="claude-opus-5"))["thinking"] == adaptive
     assert "thinking" not in body(asked("x", model=MIDDLE))

@@ -39,7 +39,7 @@ def test_a_model_is_found_by_its_name(provider_type: str, model_id: str, found: 
     assert (card.id if card else None) == found
 
 
-def test_prices_that_hold_at_one_place_are_told_only_there() -> None:
+def test_prices_that_hold_at_one_place_are_given_only_there() -> None:
     there = lookup("openai-compatible", "openai/gpt-oss-120b", "https://api.groq.com/openai/v1")
     here = lookup("openai-compatible", "openai/gpt-oss-120b", "http://127.0.0.1:1234/v1")
     assert there and there.price_prompt and here and here.price_prompt is None

@@ -123,7 +123,7 @@ def test_an_effort_is_passed_on() -> None:
     assert body(request("hello", effort="low"))["reasoning_effort"] == "low"
 
 
-def test_a_model_that_does_not_see_is_told_that_there_was_a_picture() -> None:
+def test_a_model_that_does_not_see_is_informed_that_there_was_a_picture() -> None:
     shown = message(
         "user",
         "what is this?",
@@ -173,7 +173,7 @@ def test_attachments_that_cannot_be_shown_are_named() -> None:
     assert "b.txt" in sent["content"] and "damaged" in sent["content"]
 
 
-def test_shell_commands_are_told() -> None:
+def test_shell_commands_are_reported() -> None:
     command = ShellCommandPart(data=ShellCommand(command="ls", output="a.py", exit_code=0))
     [sent] = messages(request(message("user", command)))
     assert sent["content"] == "$ ls\na.py\n(exit code 0)"

@@ -131,7 +131,7 @@ async def test_an_iterator_that_is_closed_is_a_cancelled_answer(make: Make) -> N
     await until(lambda: not is_alive(pid), "the process is killed")
 
 
-async def test_a_crash_is_told_with_the_last_words_and_the_next_prompt_gets_a_new_process(make: Make) -> None:
+async def test_a_crash_is_reported_with_the_last_words_and_the_next_prompt_gets_a_new_process(make: Make) -> None:
     client = make()
     pid = await pid_of(client)
     failed = await failure(client, "crash")
@@ -168,12 +168,12 @@ async def test_a_model_that_takes_too_long_to_load_is_given_up(make: Make, tmp_p
 
 async def test_a_cancel_while_the_model_is_loaded_ends_the_process(make: Make, tmp_path: Path) -> None:
     asking = asyncio.create_task(answer(make("slow"), "hello"))
-    told = tmp_path / "slow.pid"
-    await until(lambda: told.exists() and told.read_text(), "it loads")
+    pid_file = tmp_path / "slow.pid"
+    await until(lambda: pid_file.exists() and pid_file.read_text(), "it loads")
     asking.cancel()
     await asyncio.wait([asking])
     assert asking.cancelled()
-    assert not is_alive(int(told.read_text()))
+    assert not is_alive(int(pid_file.read_text()))
 
 
 async def test_a_model_that_nobody_asks_leaves_the_memory(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ async def test_damaged_weights_are_never_loaded(tmp_path: Path, monkeypatch: pyt
     await embedded_child.end_all()
 
 
-async def test_a_file_that_is_no_model_is_told_and_not_fatal(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_model_is_reported_and_not_fatal(tmp_path: Path) -> None:
     file = tmp_path / "no-model.gguf"
     file.write_bytes(b"GGUF" + os.urandom(4096))
     client = Embedded("local", ProviderSettings(type="embedded", model_file=str(file)))

@@ -11,7 +11,7 @@ import pytest
 
 from covey.protocol.messages import ToolCall, ToolCallPart, ToolResult, ToolResultPart
 from tests.models.asking import answer, message, request
-from tests.models.fixtures import FORMATS, Format, Told, told
+from tests.models.fixtures import FORMATS, Collected, Format, collected
 from tests.support.fake_model import Call, FakeModel, Reply
 
 pytestmark = pytest.mark.anyio
@@ -28,10 +28,10 @@ def model() -> Iterator[FakeModel]:
         yield model
 
 
-async def said(wire: Format, model: FakeModel, asked: Any = "hello") -> Told:
+async def said(wire: Format, model: FakeModel, asked: Any = "hello") -> Collected:
     client = wire.client(model.url.removesuffix("/v1"))
     try:
-        return told(await answer(client, asked))
+        return collected(await answer(client, asked))
     finally:
         await client.aclose()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from covey.models import http_direct
-from covey.models.http import Endpoint, HttpFailed
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed
 from covey.models.http_direct import Direct
 from tests.support.fake_model import FakeModel, Reply, delta
 from tests.support.machine import refusing_port
@@ -27,7 +27,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 @asynccontextmanager
 async def client(url: str, idle_s: float = 60.0, connect_s: float = 30.0) -> AsyncIterator[Direct]:
-    http = Direct(Endpoint(f"{url}/chat/completions", {"x-test": "1"}, connect_s, idle_s))
+    http = Direct(ProviderEndpoint(f"{url}/chat/completions", {"x-test": "1"}, connect_s, idle_s))
     try:
         yield http
     finally:
@@ -227,7 +227,7 @@ async def test_forms_of_an_answer(answer: bytes) -> None:
 )
 async def test_what_is_no_answer(answer: bytes, message: str, retry: bool) -> None:
     async with server(says(answer)) as url, client(url) as http:
-        with pytest.raises(HttpFailed, match=message) as failed:
+        with pytest.raises(ProviderHttpFailed, match=message) as failed:
             await read_all(http)
         assert failed.value.retry is retry
         assert not http._idle
@@ -239,7 +239,7 @@ async def test_a_server_that_talks_first_is_not_http() -> None:
         await reader.read()
 
     async with server(greet) as url, client(url) as http:
-        with pytest.raises(HttpFailed, match="not HTTP"):
+        with pytest.raises(ProviderHttpFailed, match="not HTTP"):
             await read_all(http)
 
 
@@ -248,14 +248,16 @@ async def test_what_arrived_before_the_cut_can_be_read(model: FakeModel) -> None
     async with client(model.url) as http:
         answer = await http.post(BODY)
         assert await answer.read() == b"one"
-        with pytest.raises(HttpFailed, match="cut off"):
+        with pytest.raises(ProviderHttpFailed, match="cut off"):
             await answer.read()
         await answer.close()
 
 
 async def test_nobody_listens(unused_port: int) -> None:
     async with client(f"http://127.0.0.1:{unused_port}") as http:
-        with pytest.raises(HttpFailed, match=f"cannot be reached at 127.0.0.1:{unused_port}: .*refused") as failed:
+        with pytest.raises(
+            ProviderHttpFailed, match=f"cannot be reached at 127.0.0.1:{unused_port}: .*refused"
+        ) as failed:
             await http.post(BODY)
         assert failed.value.retry
 
@@ -272,7 +274,7 @@ async def test_a_connection_that_is_not_accepted_in_time(model: FakeModel, monke
 
     async with client(model.url, connect_s=0.01) as http:
         monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never, raising=False)
-        with pytest.raises(HttpFailed, match=r"did not accept a connection within 0\.01 s") as failed:
+        with pytest.raises(ProviderHttpFailed, match=r"did not accept a connection within 0\.01 s") as failed:
             await http.post(BODY)
         monkeypatch.undo()
         assert failed.value.retry
@@ -282,7 +284,7 @@ async def test_a_connection_that_is_not_accepted_in_time(model: FakeModel, monke
 async def test_silence_has_a_limit(model: FakeModel, gates: dict[int, str]) -> None:
     model.on(lambda _: Reply(raw=("one", "two"), ending="end", gates=gates))
     async with client(model.url, idle_s=0.05) as http:
-        with pytest.raises(HttpFailed, match=r"silent for 0\.05 s \(idle_timeout_s\)") as failed:
+        with pytest.raises(ProviderHttpFailed, match=r"silent for 0\.05 s \(idle_timeout_s\)") as failed:
             await read_all(http)
         assert not failed.value.retry
         await model.until(lambda: any(request.closed_early_at for request in model.requests))
@@ -375,7 +377,7 @@ async def test_https_with_a_certificate_that_nobody_knows(tmp_path: Path) -> Non
     tls.load_cert_chain(certificate(tmp_path))
     with FakeModel(tls=tls) as model:
         async with client(model.url) as http:
-            with pytest.raises(HttpFailed, match="certificate that cannot be trusted") as failed:
+            with pytest.raises(ProviderHttpFailed, match="certificate that cannot be trusted") as failed:
                 await read_all(http)
             assert not failed.value.retry
         assert model.requests == []

@@ -66,7 +66,7 @@ async def test_what_a_model_refuses_is_left_out_from_then_on(
     await client.aclose()
 
 
-async def test_a_refusal_that_does_not_end_is_told(server: WireServer) -> None:
+async def test_a_refusal_that_does_not_end_is_reported(server: WireServer) -> None:
     server.on("/responses", replay(ROOT / "responses" / "400_no_effort.json"))
     client = WIRE.client(server.url)
     with pytest.raises(ModelFailed, match="answered 400: Unsupported parameter"):

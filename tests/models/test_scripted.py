@@ -169,7 +169,7 @@ async def test_others_get_their_turn_between_the_words(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ('{"replies": [\n  {"steps": [}\n]}', "not JSON: Expecting value: line 2 column 14"),
         ("", "not JSON: Expecting value: line 1 column 1"),
@@ -183,10 +183,10 @@ async def test_others_get_their_turn_between_the_words(folder: Path) -> None:
         ('{"replies": [{"when": "(", "steps": [[]]}]}', r"not a regular expression: .*replies\[0\]`"),
     ],
 )
-async def test_a_script_with_a_mistake(folder: Path, content: str, told: str) -> None:
+async def test_a_script_with_a_mistake(folder: Path, content: str, message: str) -> None:
     path = folder / "script.json"
     path.write_text(content)
-    with pytest.raises(ModelFailed, match=told) as failed:
+    with pytest.raises(ModelFailed, match=message) as failed:
         Scripted("demo", ProviderSettings(type="scripted", script=str(path)))
     assert str(failed.value).startswith(f"demo: the script {path} is not ")
 

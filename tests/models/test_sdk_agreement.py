@@ -1,6 +1,6 @@
 """On the same bytes, our decoders understand what the official SDKs understand.
 
-Each SDK is a function from the address of a server to a `Told`: it asks by the SDK, and collects as its reference says.
+Each SDK is a function from the address of a server to a `Collected`: it asks by the SDK, and collects by its reference.
 An error inside the answer is a `Broken` with the text that the SDK has. Where we understand more than the SDK does, the
 fixture is named in BEYOND, with the reason.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from covey.models.trouble import AnswerBroken
-from tests.models.fixtures import FORMATS, Told, fed, format_of, name_of, streamed, told
+from tests.models.fixtures import FORMATS, Collected, collected, fed, format_of, name_of, streamed
 from tests.support.wire_server import WireServer, replay
 
 BEYOND = {
@@ -52,7 +52,7 @@ class Broken(Exception):
     """The SDK says that the answer is an error; the text is its own."""
 
 
-def by_openai_chat(url: str) -> Told:
+def by_openai_chat(url: str) -> Collected:
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     text = reasoning = stop = ""
@@ -76,18 +76,18 @@ def by_openai_chat(url: str) -> Told:
     cached = usage and usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens
     counted = (usage.prompt_tokens, usage.completion_tokens, cached or 0) if usage else None
     in_order = tuple((known[0], known[1], known[2]) for known in calls.values())
-    return Told(text, reasoning, in_order, counted, REASONS[stop])
+    return Collected(text, reasoning, in_order, counted, REASONS[stop])
 
 
 def _groq_usage(chunk: Any) -> Any:
     """What the SDK keeps, but has no type for."""
     openai = pytest.importorskip("openai")
-    told_beside = (chunk.model_extra or {}).get("x_groq") or {}
-    usage = told_beside.get("usage")
+    beside = (chunk.model_extra or {}).get("x_groq") or {}
+    usage = beside.get("usage")
     return openai.types.CompletionUsage.model_validate(usage) if usage else None
 
 
-def by_openai_responses(url: str) -> Told:
+def by_openai_responses(url: str) -> Collected:
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     try:
@@ -104,7 +104,7 @@ def by_openai_responses(url: str) -> Told:
     raise Broken("no end")
 
 
-def _whole_response(response: Any) -> Told:
+def _whole_response(response: Any) -> Collected:
     """From the last event, which has everything once more: the deltas have no part in it."""
     text = ""
     thoughts: list[str] = []
@@ -123,10 +123,10 @@ def _whole_response(response: Any) -> Told:
         response.usage.output_tokens,
         response.usage.input_tokens_details.cached_tokens,
     )
-    return Told(text, "\n\n".join(thoughts), tuple(calls), usage, "tool_use" if calls else REASONS[stop])
+    return Collected(text, "\n\n".join(thoughts), tuple(calls), usage, "tool_use" if calls else REASONS[stop])
 
 
-def by_anthropic(url: str) -> Told:
+def by_anthropic(url: str) -> Collected:
     anthropic = pytest.importorskip("anthropic")
     client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
     messages = [{"role": "user", "content": "x"}]
@@ -142,10 +142,10 @@ def by_anthropic(url: str) -> Told:
     usage = (message.usage.input_tokens + cached + written, message.usage.output_tokens, cached)
     if message.stop_reason is None:
         raise Broken("")
-    return Told(text, reasoning, calls, usage, REASONS[message.stop_reason])
+    return Collected(text, reasoning, calls, usage, REASONS[message.stop_reason])
 
 
-def by_google(url: str) -> Told:
+def by_google(url: str) -> Collected:
     genai = pytest.importorskip("google.genai")
     client = genai.Client(api_key="x", http_options=genai.types.HttpOptions(base_url=url))
     text = reasoning = stop = ""
@@ -172,7 +172,7 @@ def by_google(url: str) -> Told:
         raise Broken("")
     answered = ((usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)) if usage else 0
     counted = (usage.prompt_token_count or 0, answered, usage.cached_content_token_count or 0) if usage else None
-    return Told(text, reasoning, tuple(calls), counted, "tool_use" if calls else REASONS[stop])
+    return Collected(text, reasoning, tuple(calls), counted, "tool_use" if calls else REASONS[stop])
 
 
 def _compact(value: Any) -> str:
@@ -180,7 +180,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _comparable(ours: Told, name: str) -> Told:
+def _comparable(ours: Collected, name: str) -> Collected:
     """Where the SDK gives the input of calls decoded, ours must mean the same; else it must be the same text."""
     if name not in ("anthropic", "google"):
         return ours
@@ -188,7 +188,7 @@ def _comparable(ours: Told, name: str) -> Told:
     return replace(ours, calls=calls)
 
 
-SDKS: dict[str, Callable[[str], Told]] = {
+SDKS: dict[str, Callable[[str], Collected]] = {
     "chat": by_openai_chat,
     "responses": by_openai_responses,
     "anthropic": by_anthropic,
@@ -212,11 +212,11 @@ def test_our_decoder_gives_what_the_sdk_gives(path: Path, server: WireServer) ->
     wire = format_of(path)
     server.on(wire.path, replay(path))
     try:
-        theirs: Told | str = SDKS[wire.name](server.url)
+        theirs: Collected | str = SDKS[wire.name](server.url)
     except Broken as broken:
         theirs = str(broken)
     try:
-        ours: Told | str = _comparable(told(fed(wire.decoder(), path.read_bytes())), wire.name)
+        ours: Collected | str = _comparable(collected(fed(wire.decoder(), path.read_bytes())), wire.name)
     except AnswerBroken as broken:
         ours = str(broken).removeprefix("reported an error: ")
     if isinstance(theirs, str) and isinstance(ours, str):

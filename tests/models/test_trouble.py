@@ -85,7 +85,7 @@ def test_errors_inside_an_answer_are_judged_by_their_code(error: object, meant: 
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ('{"error": {"message": "no such model", "type": "x"}}', "no such model"),
         ('{"error": "no such model"}', "no such model"),
@@ -106,5 +106,5 @@ def test_errors_inside_an_answer_are_judged_by_their_code(error: object, meant: 
         ("\n<!DOCTYPE html>", NOT_AN_API),
     ],
 )
-def test_bodies_of_errors(body: str, told: str) -> None:
-    assert error_text_of_body(body.encode()) == told
+def test_bodies_of_errors(body: str, message: str) -> None:
+    assert error_text_of_body(body.encode()) == message

@@ -13,7 +13,7 @@ from covey.lifecycle.reply import ModelFact
 from covey.models.base import ModelFailed, Retry
 from covey.models.wire import WireClient
 from tests.models.asking import answer, request
-from tests.models.fixtures import FORMATS, KEY, Format, expected, format_of, name_of, refused, told
+from tests.models.fixtures import FORMATS, KEY, Format, collected, expected, format_of, name_of, refused
 from tests.support.machine import refusing_port, until
 from tests.support.wire_server import HTML, Serving, WireServer, replay
 
@@ -42,7 +42,7 @@ def wire(request: pytest.FixtureRequest) -> Format:
 
 
 async def failing(client: WireClient) -> tuple[list[ModelFact], ModelFailed]:
-    """What was said, and how it failed. The key is not told."""
+    """What was said, and how it failed. The key is not shown."""
     facts: list[ModelFact] = []
     with pytest.raises(ModelFailed) as failed:
         async for fact in client.stream(request("hello")):
@@ -60,7 +60,7 @@ async def good_answer(wire: Format, server: WireServer) -> list[Retry]:
     facts = await answer(client, request("hello", on_retry=retries.append))
     await client.aclose()
     wanted = expected(GOOD[wire.name])
-    assert (told(facts).text, told(facts).stop) == (wanted["text"], wanted["stop"])
+    assert (collected(facts).text, collected(facts).stop) == (wanted["text"], wanted["stop"])
     return retries
 
 
@@ -91,9 +91,9 @@ async def test_an_answer_without_an_end(server: WireServer, wire: Format, ending
         server.on(wire.path, replay(GOOD[wire.name], after=after, ending=ending))
         facts, failed = await failing(wire.client(server.url, idle_timeout_s=0.2 if ending == "stall" else 30))
         wanted = expected(GOOD[wire.name])["text"]
-        assert wanted.startswith(told(facts).text) and not told(facts).stop
+        assert wanted.startswith(collected(facts).text) and not collected(facts).stop
         assert not failed.auth and not failed.overflow
-        if told(facts).text:
+        if collected(facts).text:
             assert not failed.busy, "somebody else would have to say it all again"
     await until(lambda: len(server.requests) >= 3)  # who gives up soon may do so before the request was read
     assert len(server.requests) == 3, "an answer that has begun is not asked for again"
@@ -112,7 +112,7 @@ async def test_garbage_in_the_middle(server: WireServer, wire: Format) -> None:
     server.on(wire.path, replay(GOOD[wire.name], body=body[:middle] + b"data: \x00\xff{]\n\n" + body[middle:]))
     facts, failed = await failing(wire.client(server.url))
     assert "garbage" in str(failed) and not failed.busy
-    assert expected(GOOD[wire.name])["text"].startswith(told(facts).text)
+    assert expected(GOOD[wire.name])["text"].startswith(collected(facts).text)
 
 
 @pytest.mark.parametrize("status", [200, 404])
@@ -171,11 +171,11 @@ async def test_refusals(server: WireServer, path: Path, monkeypatch: pytest.Monk
     ids=lambda value: name_of(value) if isinstance(value, Path) else "",
 )
 async def test_errors_inside_the_answer(server: WireServer, path: Path, attempts: int) -> None:
-    """What is too busy to say a word is asked again; a conversation that is too long is told as such."""
+    """What is too busy to say a word is asked again; a conversation that is too long is reported as such."""
     wire, wanted = format_of(path), expected(path)
     server.on(wire.path, replay(path))
     facts, failed = await failing(wire.client(server.url, max_attempts=2))
-    assert told(facts).text == wanted.get("text", "")
+    assert collected(facts).text == wanted.get("text", "")
     assert wanted["error"] in str(failed)
     assert failed.overflow == (wanted["trouble"] == "overflow")
     assert failed.busy == (wanted["trouble"] == "busy" and not facts)

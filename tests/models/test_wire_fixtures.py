@@ -13,7 +13,18 @@ import pytest
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, ToolInputDelta
 from covey.models.trouble import AnswerBroken
-from tests.models.fixtures import FORMATS, ROOT, Told, expected, fed, format_of, name_of, refused, streamed, told
+from tests.models.fixtures import (
+    FORMATS,
+    ROOT,
+    Collected,
+    collected,
+    expected,
+    fed,
+    format_of,
+    name_of,
+    refused,
+    streamed,
+)
 
 WITH_ANSWER = [
     path
@@ -37,14 +48,14 @@ def understood(path: Path, cuts: Any = lambda body: [body]) -> dict[str, Any]:
     except AnswerBroken as broken:
         error = {"error": str(broken), "trouble": broken.trouble.value}
     signatures = "".join(fact.signature for fact in facts if isinstance(fact, ReasoningDelta))
-    return asdict(told(facts)) | {"signatures": signatures} | error
+    return asdict(collected(facts)) | {"signatures": signatures} | error
 
 
 @pytest.mark.parametrize("path", WITH_ANSWER, ids=name_of)
 def test_each_answer_means_what_it_must(path: Path) -> None:
     found = understood(path)
     del found["signatures"]
-    wanted = asdict(Told()) | expected(path)
+    wanted = asdict(Collected()) | expected(path)
     wanted |= {"calls": tuple(map(tuple, wanted["calls"])), "usage": wanted["usage"] and tuple(wanted["usage"])}
     assert found == wanted
 
@@ -78,7 +89,7 @@ def test_an_answer_that_is_cut_short_never_looks_whole(path: Path) -> None:
     wanted, body = understood(path), path.read_bytes()
     for end in range(0, len(body), 31):
         try:
-            found = told(fed(format_of(path).decoder(), body[:end]))
+            found = collected(fed(format_of(path).decoder(), body[:end]))
         except AnswerBroken:
             continue
         assert "error" not in wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from covey.models.http import Endpoint
+from covey.models.http import ProviderEndpoint
 from covey.models.sse import SseLines
 from covey.models.wire import without
 
@@ -22,7 +22,7 @@ from covey.models.wire import without
     ],
 )
 def test_where_a_request_goes(url: str, path: str, target: str) -> None:
-    assert Endpoint(url, {}, 1.0, 1.0).target(path) == target
+    assert ProviderEndpoint(url, {}, 1.0, 1.0).target(path) == target
 
 
 @pytest.mark.parametrize(

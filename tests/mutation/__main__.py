@@ -90,11 +90,13 @@ class Trial:
 class Court:
     """Judges the mutants of a file, several at a time."""
 
-    def __init__(self, file: str, sources: Sequence[str], lanes: Sequence[Lane], told: Callable[[int], None]) -> None:
+    def __init__(
+        self, file: str, sources: Sequence[str], lanes: Sequence[Lane], on_judged: Callable[[int], None]
+    ) -> None:
         self._nets = NETS[file]
         self._sources = sources
         self._free = list(lanes)
-        self._told = told
+        self._on_judged = on_judged
         self._trials: list[Trial] = []
         self.survivors: set[int] = set()
 
@@ -130,7 +132,7 @@ class Court:
         if trial.process.exitcode == 0:
             self.survivors.add(trial.number)
         self._free.append(trial.lane)
-        self._told(trial.number)
+        self._on_judged(trial.number)
 
 
 def judged(file: str, jobs: int) -> int:
@@ -138,16 +140,16 @@ def judged(file: str, jobs: int) -> int:
     source = (ROOT / "src" / "covey" / file).read_text()
     found = list(mutants(source))
 
-    def told(number: int) -> None:
+    def on_judged(number: int) -> None:
         if number % 50 == 0:
             print(f"{file}: {number} of {len(found)}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory() as directory:
         lanes = [Lane(Path(directory) / str(number), file) for number in range(jobs)]
-        if not Court(file, [unchanged(source)], lanes, told).judge():
+        if not Court(file, [unchanged(source)], lanes, on_judged).judge():
             print(f"{file}: its own tests fail without any change")
             return 1
-        survivors = Court(file, [mutant.source for mutant in found], lanes, told).judge()
+        survivors = Court(file, [mutant.source for mutant in found], lanes, on_judged).judge()
     return reported(file, len(found), [found[number].name for number in sorted(survivors)])
 
 

@@ -37,7 +37,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "  →  always the first": "an empty name is found at the beginning",
         "if not _HARMLESS_NAMES.fullmatch(name) or not value.known or not _HARMLESS_VALUE.fullmatch(value.text):"
         "  →  without not value.known": "what is not known has a character that no harmless value has",
-        'if redirect.op.startswith("<<") and redirect.target.kind is Kind.UNKNOWN:'
+        'if redirect.op.startswith("<<") and redirect.target.kind is WordKind.UNKNOWN:'
         "  →  without redirect.op.startswith('<<')": "every other redirection to the unknown is found before",
     },
     "permissions/safe_commands.py": {

@@ -41,13 +41,13 @@ def test_i3_there_is_no_server_on_tcp_without_a_token(
 ) -> None:
     """Where none is given, one is made. So there is nothing that an address would have to be refused for."""
     monkeypatch.setenv("COVEY_TOKEN", " ")
-    options = daemon.Options(Address(host=host, port=0), tmp_path, None, None, 0.0)
+    options = daemon.ServeOptions(Address(host=host, port=0), tmp_path, None, None, 0.0)
     made = daemon._token(options)
     assert len(made) > 30
     assert stat.S_IMODE(token_file(tmp_path).stat().st_mode) == 0o600
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(CannotServe, match="empty"):
-        daemon._token(daemon.Options(Address(host=host, port=0), tmp_path, None, tmp_path / "empty", 0.0))
+        daemon._token(daemon.ServeOptions(Address(host=host, port=0), tmp_path, None, tmp_path / "empty", 0.0))
 
 
 def test_i4_the_token_is_in_no_url_no_log_and_no_event(

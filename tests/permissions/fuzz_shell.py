@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from covey.permissions.judge import Intent, Rules, Verdict, decide
-from covey.permissions.shell import Command, Line, parse
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell import Line, SimpleCommand, parse
+from covey.permissions.shell_words import Word, WordKind
 
 PROGRAMS = ("danger", "a", "b")
 REAL = ("env", "timeout", "nice", "nohup", "xargs", "find", "bash", "sh", "setsid", "stdbuf")
@@ -81,26 +81,26 @@ class Arena:
         return calls[:-1]
 
 
-def told(line: Line, call: list[str], *, exact: bool) -> bool:
+def is_listed(line: Line, call: list[str], *, exact: bool) -> bool:
     """Whether the parser listed this call."""
     return any(_fits(command, call, exact=exact) for command in line.commands)
 
 
-def _fits(command: Command, call: list[str], *, exact: bool) -> bool:
+def _fits(command: SimpleCommand, call: list[str], *, exact: bool) -> bool:
     words = command.words
     if not words:
         return False
-    if words[0].kind is not Kind.LITERAL:
+    if words[0].kind is not WordKind.LITERAL:
         return True
     if words[0].text.rpartition("/")[2] != call[0]:
         return False
-    if not exact or any(word.kind not in (Kind.LITERAL, Kind.NUMBER) for word in words):
+    if not exact or any(word.kind not in (WordKind.LITERAL, WordKind.NUMBER) for word in words):
         return True
     return len(words) == len(call) and all(_same(word, text) for word, text in zip(words[1:], call[1:], strict=True))
 
 
 def _same(word: Word, text: str) -> bool:
-    return word.text == text or word.kind is Kind.NUMBER
+    return word.text == text or word.kind is WordKind.NUMBER
 
 
 def verdict(line: str, rules: Rules) -> Verdict:
@@ -125,8 +125,8 @@ def fault(arena: Arena, line: str, tally: Counter[str]) -> str:
         return ""
     tally["parsed that ran something"] += bool(calls)
     for call in calls:
-        if not told(parsed, call, exact=arena.exact):
-            return f"not told: {call}"
+        if not is_listed(parsed, call, exact=arena.exact):
+            return f"not listed: {call}"
     if ran_danger and all(command.words[0].known for command in parsed.commands if command.words):
         tally["must be denied"] += 1
         if verdict(line, DENIED) is not Verdict.DENY:

@@ -20,9 +20,9 @@ import pytest
 
 from covey.permissions import shell, shell_grammar, shell_redirects, shell_words
 from covey.permissions.judge import Intent, Rules, Verdict, decide
-from covey.permissions.shell import Command, Line, Unparsed, parse
+from covey.permissions.shell import Line, SimpleCommand, Unparsed, parse
 from covey.permissions.shell_grammar import Grammar
-from covey.permissions.shell_words import CannotRead, Kind, Scanner, Word, literal
+from covey.permissions.shell_words import CannotRead, Scanner, Word, WordKind, literal
 from tests.permissions.fuzz_shell import structured
 from tests.permissions.test_everyday_lines import LINES
 from tests.permissions.test_permissions_table import CASES
@@ -121,7 +121,7 @@ def test_a_word_reaches_the_judge_from_every_place_of_the_grammar(monkeypatch: p
             marked = place.with_text(next(markers))
             line = parse(marked)
             if isinstance(line, Line):
-                assert any("MARK" in word.text and word.kind is Kind.UNKNOWN for word in judged(line)), marked
+                assert any("MARK" in word.text and word.kind is WordKind.UNKNOWN for word in judged(line)), marked
             assert verdict(marked, NO_RULES) is Verdict.ASK, marked
             assert verdict(marked, ALL_COMMANDS) is Verdict.ASK, marked
     assert seen == sites("word", "_word"), "a place that no line of the tables reaches: add one"
@@ -151,7 +151,7 @@ def test_the_text_of_a_document_reaches_the_judge() -> None:
 class Forgetful(Grammar):
     """A grammar that reads words and drops the last of them, as the one for `for` and `case` once did."""
 
-    def note(self, command: Command) -> None:
+    def note(self, command: SimpleCommand) -> None:
         targets = [redirect.target for redirect in command.redirects]
         words = [*command.words, *(value for _, value in command.assigns), *targets]
         self.hand_over(words[:-1])

@@ -1,4 +1,4 @@
-"""Corners of rules: what exactly fits, what is told about it, and what "always allow" offers."""
+"""Corners of rules: what exactly fits, what is reported about it, and what "always allow" offers."""
 
 from __future__ import annotations
 

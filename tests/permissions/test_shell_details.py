@@ -10,7 +10,7 @@ import pytest
 from covey.permissions.judge import Judgement, Verdict, judge
 from covey.permissions.safe_options import Spec, by_spec
 from covey.permissions.safe_paths import Place
-from covey.permissions.shell import MAX_COMMANDS, MAX_LENGTH, Command, Line, Unparsed, parse
+from covey.permissions.shell import MAX_COMMANDS, MAX_LENGTH, Line, SimpleCommand, Unparsed, parse
 from covey.permissions.shell_words import Word, literal
 from tests.permissions.test_permissions_table import CASES, RULES, bash
 
@@ -48,7 +48,7 @@ def spelled(word: Word) -> str:
     return f"{word.text}‹{word.kind.name.lower()}{after}›"
 
 
-def told(command: Command) -> str:
+def described(command: SimpleCommand) -> str:
     parts = [f"{name}={spelled(value)}" for name, value in command.assigns]
     parts += [spelled(word) for word in command.words]
     parts += [f"{redirect.op}{spelled(redirect.target)}" for redirect in command.redirects]
@@ -60,7 +60,7 @@ def all_of(text: str) -> list[str]:
     line = parse(text)
     if isinstance(line, Unparsed):
         return [f"? {line.reason}"]
-    return [told(command) for command in line.commands] + sorted(f"! {oddity}" for oddity in line.oddities)
+    return [described(command) for command in line.commands] + sorted(f"! {oddity}" for oddity in line.oddities)
 
 
 def parsed() -> Iterator[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from covey.protocol.sse import KEEP_ALIVE, Decoder, EventId, Frame, frame, preamble
+from covey.protocol.sse import KEEP_ALIVE, EventId, Frame, FrameDecoder, frame, preamble
 
 STREAM = (
     preamble(1000)
@@ -36,7 +36,7 @@ def test_frames_as_bytes() -> None:
 
 
 def decoded(*chunks: bytes) -> list[Frame]:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     return [found for chunk in chunks for found in decoder.feed(chunk)]
 
 
@@ -67,7 +67,7 @@ def test_a_stream_cut_at_random_points(cuts: list[int]) -> None:
 
 
 def test_the_last_id_is_kept_across_frames_without_one() -> None:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     assert decoder.last_id == ""
     decoder.feed(frame(b"1", EventId(1, 5)) + frame(b"2") + KEEP_ALIVE)
     assert decoder.last_id == "1.5"
@@ -79,12 +79,12 @@ def test_the_last_id_is_kept_across_frames_without_one() -> None:
 
 
 def test_an_event_without_data_is_none() -> None:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     assert decoder.feed(b"id: 1.5\n\n\n\n: only a comment\n\nevent: nothing\n\n") == []
     assert decoder.last_id == ""
 
 
-def test_an_event_that_never_ends_is_never_told() -> None:
+def test_an_event_that_never_ends_is_never_returned() -> None:
     assert decoded(b"data: half") == []
     assert decoded(b"data: half\n") == []
 
@@ -108,7 +108,7 @@ def test_an_event_that_never_ends_is_never_told() -> None:
     ids=lambda value: repr(value)[:20],
 )
 def test_how_long_to_wait_is_only_taken_from_a_sane_number(line: bytes, retry_ms: int | None) -> None:
-    decoder = Decoder()
+    decoder = FrameDecoder()
     assert decoder.feed(line + b"\n\n") == []
     assert decoder.retry_ms == retry_ms
 
@@ -120,7 +120,7 @@ def test_bytes_that_are_not_text_do_not_end_the_stream() -> None:
 def test_a_long_line_in_small_pieces_is_joined_once() -> None:
     """A line of 4 MB in pieces of 64 bytes: copied anew with each piece, it would be 125 GB."""
     piece = b"x" * 64
-    decoder = Decoder()
+    decoder = FrameDecoder()
     decoder.feed(b"data: ")
     began = time.process_time()
     for _ in range(65_536):

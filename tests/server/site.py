@@ -18,7 +18,7 @@ from covey.engine.shared import Shared
 from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 from covey.server.access import Access
 from covey.server.app import App
 from covey.store.journal import Journal
@@ -140,7 +140,7 @@ class Watcher:
         self.data = b""
         self.frames: list[tuple[str, Any]] = []
         self.ended = False
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._changed = asyncio.Event()
         self._left = asyncio.Event()
         self._reading = asyncio.Event()

@@ -21,7 +21,7 @@ def refusal(path: str = "/v1/version", access: Access = ACCESS, **headers: str) 
     try:
         access.check({"type": "http", "path": path, "headers": found})
     except CoveyError as error:
-        return f"told: {error.message}" if TOKEN in error.message else error.code
+        return f"leaked: {error.message}" if TOKEN in error.message else error.code
     return ""
 
 

@@ -226,7 +226,7 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         assert int(answers[-1].headers["retry-after"]) > 0
 
 
-async def test_a_store_that_cannot_write_is_told_as_such(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_write_is_reported_as_such(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         path, sid = await session(site)
         site.store.full = True

@@ -46,7 +46,7 @@ class Place:
         assert (await within(self.workspace.runs.get(run_id, 10))).ended
 
     async def settled(self) -> None:
-        """Everything that was said has been written and told."""
+        """Everything that was handed in has been written and published."""
         await within(self.workspace._parts.recorder.write(Batch()))
 
     async def caught_up(self, watcher: Watcher) -> None:
@@ -227,7 +227,7 @@ async def test_a_log_that_is_trimmed_during_a_replay_gives_a_gap_and_never_a_hol
         assert watcher.types[2] == "gap"
 
 
-async def test_a_request_that_waits_is_told_to_whoever_comes_until_it_is_answered(tmp_path: Path) -> None:
+async def test_a_request_that_waits_is_sent_to_every_newcomer_until_it_is_answered(tmp_path: Path) -> None:
     async with serving(tmp_path) as site:
         at = await place(site)
         site.tool.harmless = False

@@ -49,7 +49,7 @@ async def test_what_there_is_can_be_read(tmp_path: Path) -> None:
             prompt = {"session_id": sid, "prompt": "x", "run_id": run_id}
             await site.request("POST", f"/v1/workspaces/{workspace.id}/agent", prompt)
         await gate.reached()
-        await within(workspace._parts.recorder.write(Batch()))  # all that was said by now is told
+        await within(workspace._parts.recorder.write(Batch()))  # all that was written by now is published
         answer = await site.request("GET", "/metrics")
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         samples = read(answer.body.decode())

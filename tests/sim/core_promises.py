@@ -1,4 +1,4 @@
-"""What the records of one session may say, entry by entry: the promises about runs, told without the rules.
+"""What the records of one session may say, entry by entry: the promises about runs, stated without the rules.
 
 The journal is handed entries; `written` judges each by those before it. It knows nothing of `Lane`, so a defect there
 cannot hide here.
@@ -31,7 +31,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A cancel is recorded: once this is on disk, somebody may have been told that these runs are cancelled."""
+    """A cancel is recorded: once this is on disk, somebody may know that these runs are cancelled."""
 
     run_ids: frozenset[str]
 

@@ -315,7 +315,7 @@ async def summary_alone(shell: AgentShell) -> None:
 
 
 async def undo(shell: AgentShell) -> None:
-    """A turn is taken back while the next prompt comes: one of the two is told to wait."""
+    """A turn is taken back while the next prompt comes: one of the two has to wait."""
     await shell.open()
     session = await shell.session()
     await shell.post(session, "plain", run_id="first")

@@ -8,7 +8,7 @@ import pytest
 
 from covey.store import journal as journal_module
 from covey.store.journal import Journal, WorkspaceJournal
-from tests.store.telling import Told
+from tests.store.publishing import Published
 from tests.support.disk import BOUND_S, Disk
 
 
@@ -29,10 +29,10 @@ async def journal(disk: Disk) -> AsyncIterator[Journal]:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def published() -> Published:
+    return Published()
 
 
 @pytest.fixture
-async def book(journal: Journal, told: Told) -> WorkspaceJournal:
-    return journal.for_workspace("w", told, keep_events=1000)
+async def book(journal: Journal, published: Published) -> WorkspaceJournal:
+    return journal.for_workspace("w", published, keep_events=1000)

@@ -1,4 +1,4 @@
-"""The journal: written before told, told in the order said, whatever the disk does meanwhile."""
+"""The journal: written before published, published in the order given, whatever the disk does meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from covey.protocol.events import Event, created
 from covey.store import journal as journal_module
 from covey.store.base import InsertRun, PutMessage, RunExists, RunRow, StoreFailed
 from covey.store.journal import Journal, WorkspaceJournal
-from tests.store.telling import Told, growth, say, within_bound
+from tests.store.publishing import Published, growth, say, within_bound
 from tests.store.test_store_conformance import message, run, session
 from tests.support.disk import BOUND_S, Disk
 
@@ -25,7 +25,9 @@ def _note(ended: list[str], name: str, done: asyncio.Future[None]) -> None:
 # ── order ──
 
 
-async def test_what_is_said_first_is_told_first_and_numbered_without_gaps(book: WorkspaceJournal, told: Told) -> None:
+async def test_what_is_said_first_is_published_first_and_numbered_without_gaps(
+    book: WorkspaceJournal, published: Published
+) -> None:
     names = [str(number) for number in range(300)]
     ended: list[str] = []
     futures = []
@@ -37,27 +39,29 @@ async def test_what_is_said_first_is_told_first_and_numbered_without_gaps(book: 
             await asyncio.sleep(0)
     await within_bound(*futures)
     await asyncio.sleep(0)
-    assert told.order == ended == names
-    assert told.seqs == list(range(1, 301))
+    assert published.order == ended == names
+    assert published.seqs == list(range(1, 301))
 
 
-async def test_nothing_is_told_before_it_is_written(disk: Disk, book: WorkspaceJournal, told: Told) -> None:
+async def test_nothing_is_published_before_it_is_written(
+    disk: Disk, book: WorkspaceJournal, published: Published
+) -> None:
     disk.hold()
     done = say(book, "a")
     await disk.wait_attempts(1)
-    assert told.order == []
+    assert published.order == []
     assert not done.done()
     disk.release()
     await within_bound(done)
-    assert told.order == ["a"]
+    assert published.order == ["a"]
     assert disk.log_bounds("w").last == 1
 
 
 async def test_growth_never_overtakes_a_change_that_was_said_before_it(
-    disk: Disk, book: WorkspaceJournal, told: Told
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     book.grow(growth("at once"))
-    assert told.order == ["at once"]
+    assert published.order == ["at once"]
     disk.hold()
     say(book, "A")
     book.grow(growth("a1"))
@@ -65,18 +69,18 @@ async def test_growth_never_overtakes_a_change_that_was_said_before_it(
     last = say(book, "B")
     book.grow(growth("b1"))
     await disk.wait_attempts(1)
-    assert told.order == ["at once"]
+    assert published.order == ["at once"]
     disk.release()
     await within_bound(last)
-    assert told.order == ["at once", "A", "a1", "a2", "B", "b1"]
+    assert published.order == ["at once", "A", "a1", "a2", "B", "b1"]
     book.grow(growth("now"))
-    assert told.order[-1] == "now"
+    assert published.order[-1] == "now"
 
 
 async def test_each_workspace_has_its_own_order_and_numbers(
     disk: Disk, journal: Journal, book: WorkspaceJournal
 ) -> None:
-    other = Told()
+    other = Published()
     second = journal.for_workspace("x", other, keep_events=1000)
     disk.hold()
     waiting = say(book, "a")
@@ -88,48 +92,48 @@ async def test_each_workspace_has_its_own_order_and_numbers(
     assert other.seqs == [1]
 
 
-async def test_then_is_called_before_anything_said_later_is_told(
-    disk: Disk, book: WorkspaceJournal, told: Told
+async def test_then_is_called_before_anything_said_later_is_published(
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.hold()
     seen: list[tuple[Exception | None, list[str]]] = []
-    book.write((), (created(session("a")),), then=lambda failure: seen.append((failure, list(told.order))))
+    book.write((), (created(session("a")),), then=lambda failure: seen.append((failure, list(published.order))))
     last = say(book, "b")
     disk.release()
     await within_bound(last)
     assert seen == [(None, ["a"])]
 
 
-async def test_a_waiter_who_leaves_changes_nothing(disk: Disk, book: WorkspaceJournal, told: Told) -> None:
+async def test_a_waiter_who_leaves_changes_nothing(disk: Disk, book: WorkspaceJournal, published: Published) -> None:
     disk.hold()
     first, last = say(book, "a"), say(book, "b")
     first.cancel()
     disk.release()
     await within_bound(last)
-    assert told.order == ["a", "b"]
+    assert published.order == ["a", "b"]
 
 
-async def test_a_publisher_that_fails_does_not_keep_others_from_being_told(
-    disk: Disk, journal: Journal, book: WorkspaceJournal, told: Told
+async def test_a_publisher_that_fails_does_not_keep_others_from_being_published(
+    disk: Disk, journal: Journal, book: WorkspaceJournal, published: Published
 ) -> None:
-    class Broken(Told):
+    class Broken(Published):
         def publish(self, seq: int, event: Event, encoded: bytes) -> None:
             raise RuntimeError("a bug of ours")
 
     broken = journal.for_workspace("x", Broken(), keep_events=1000)
     disk.hold()
     say(broken, "lost")
-    last = say(book, "told")
+    last = say(book, "published")
     disk.release()
     await within_bound(last)
-    assert told.order == ["told"]
+    assert published.order == ["published"]
 
 
 # ── groups ──
 
 
 async def test_what_is_said_while_the_disk_is_busy_becomes_one_group(
-    disk: Disk, book: WorkspaceJournal, told: Told
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.hold()
     futures = [say(book, "first")]
@@ -155,7 +159,7 @@ async def test_a_group_is_bounded(disk: Disk, book: WorkspaceJournal, monkeypatc
 
 
 async def test_on_a_full_disk_who_wants_an_answer_gets_it_and_the_rest_waits_in_order(
-    disk: Disk, book: WorkspaceJournal, told: Told
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.full = True
     patient = [say(book, "P1")]
@@ -166,17 +170,17 @@ async def test_on_a_full_disk_who_wants_an_answer_gets_it_and_the_rest_waits_in_
     with pytest.raises(StoreFailed, match="the disk is full"):
         await asyncio.wait_for(refused, BOUND_S)
     await disk.wait_attempts(disk.attempts + 2)
-    assert told.order == []
+    assert published.order == []
     assert not any(future.done() for future in patient)
     disk.full = False
     patient.append(say(book, "P3"))
     await within_bound(*patient)
-    assert told.order == ["P1", "p1", "i", "P2", "P3"]
-    assert told.seqs == [1, 2, 3]
+    assert published.order == ["P1", "p1", "i", "P2", "P3"]
+    assert published.seqs == [1, 2, 3]
 
 
 async def test_later_requests_are_refused_at_once_while_something_waits(
-    disk: Disk, book: WorkspaceJournal, told: Told
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.full = True
     waiting = say(book, "P")
@@ -189,7 +193,7 @@ async def test_later_requests_are_refused_at_once_while_something_waits(
     assert [type(failure) for failure in failures] == [StoreFailed, StoreFailed]
     disk.full = False
     await within_bound(waiting)
-    assert told.order == ["P"]
+    assert published.order == ["P"]
 
 
 async def test_a_disk_that_refuses_a_group_is_not_asked_again_for_each_of_its_changes(
@@ -207,7 +211,9 @@ async def test_a_disk_that_refuses_a_group_is_not_asked_again_for_each_of_its_ch
     assert disk.attempts == 2
 
 
-async def test_a_change_that_can_never_be_written_fails_alone(disk: Disk, book: WorkspaceJournal, told: Told) -> None:
+async def test_a_change_that_can_never_be_written_fails_alone(
+    disk: Disk, book: WorkspaceJournal, published: Published
+) -> None:
     disk.poison = "bad"
     disk.hold()
     first = say(book, "a")
@@ -217,20 +223,22 @@ async def test_a_change_that_can_never_be_written_fails_alone(disk: Disk, book: 
     await within_bound(first, last)
     with pytest.raises(StoreFailed, match="too big"):
         await asyncio.wait_for(bad, BOUND_S)
-    assert told.order == ["a", "b"]
-    assert told.seqs == [1, 2]
+    assert published.order == ["a", "b"]
+    assert published.seqs == [1, 2]
 
 
-async def test_the_writing_thread_survives_a_bug_in_the_store(disk: Disk, book: WorkspaceJournal, told: Told) -> None:
+async def test_the_writing_thread_survives_a_bug_in_the_store(
+    disk: Disk, book: WorkspaceJournal, published: Published
+) -> None:
     disk.bug = "odd"
     with pytest.raises(StoreFailed, match="surrogates not allowed"):
         await asyncio.wait_for(say(book, "odd"), BOUND_S)
     await within_bound(say(book, "b"))
-    assert told.order == ["b"]
+    assert published.order == ["b"]
 
 
-async def test_a_run_that_exists_is_told_to_who_posted_it_and_to_nobody_else(
-    disk: Disk, book: WorkspaceJournal, told: Told
+async def test_a_run_that_exists_is_known_to_who_posted_it_and_to_nobody_else(
+    disk: Disk, book: WorkspaceJournal, published: Published
 ) -> None:
     insert = (InsertRun(RunRow(run(), "digest")),)
     disk.hold()
@@ -241,18 +249,18 @@ async def test_a_run_that_exists_is_told_to_who_posted_it_and_to_nobody_else(
     await within_bound(first, last)
     with pytest.raises(RunExists):
         await second
-    assert told.order == ["s", "b"]
-    assert told.seqs == [1, 2]
+    assert published.order == ["s", "b"]
+    assert published.seqs == [1, 2]
 
 
 # ── upkeep and reading ──
 
 
 async def test_the_event_log_is_kept_short(
-    disk: Disk, journal: Journal, told: Told, monkeypatch: pytest.MonkeyPatch
+    disk: Disk, journal: Journal, published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "TRIM_EVERY", 10)
-    book = journal.for_workspace("w", told, keep_events=5)
+    book = journal.for_workspace("w", published, keep_events=5)
     for number in range(40):
         await within_bound(say(book, str(number)))
     await within_bound(say(book, "last"))
@@ -290,7 +298,7 @@ async def test_reading_goes_on_while_the_disk_is_busy_and_says_what_went_wrong(
 
 
 async def test_closing_writes_and_tells_all_that_was_said(
-    disk: Disk, journal: Journal, book: WorkspaceJournal, told: Told
+    disk: Disk, journal: Journal, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.hold()
     futures = [say(book, str(number)) for number in range(20)]
@@ -298,24 +306,24 @@ async def test_closing_writes_and_tells_all_that_was_said(
     disk.release()
     await asyncio.wait_for(closing, BOUND_S)
     await within_bound(*futures)
-    assert told.order == [str(number) for number in range(20)]
+    assert published.order == [str(number) for number in range(20)]
     assert disk.closed
 
 
 async def test_closing_does_not_wait_for_a_disk_that_goes_on_refusing(
-    disk: Disk, journal: Journal, book: WorkspaceJournal, told: Told
+    disk: Disk, journal: Journal, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.full = True
     waiting = say(book, "P")
     await disk.wait_attempts(1)
     await asyncio.wait_for(journal.aclose(0.05), BOUND_S)
     assert disk.closed
-    assert told.order == []
+    assert published.order == []
     assert not waiting.done()
 
 
 async def test_closing_still_writes_what_waited_if_the_disk_recovers_in_time(
-    disk: Disk, journal: Journal, book: WorkspaceJournal, told: Told
+    disk: Disk, journal: Journal, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.full = True
     waiting = say(book, "P")
@@ -325,13 +333,13 @@ async def test_closing_still_writes_what_waited_if_the_disk_recovers_in_time(
     disk.full = False
     await asyncio.wait_for(closing, BOUND_S)
     await within_bound(waiting)
-    assert told.order == ["P"]
+    assert published.order == ["P"]
 
 
-async def test_a_message_is_in_the_store_when_it_is_told(disk: Disk, journal: Journal) -> None:
+async def test_a_message_is_in_the_store_when_it_is_published(disk: Disk, journal: Journal) -> None:
     stored: list[int] = []
 
-    class Looking(Told):
+    class Looking(Published):
         def publish(self, seq: int, event: Event, encoded: bytes) -> None:
             stored.append(len(disk.messages("w", "s", "", 0)))
 

@@ -16,7 +16,7 @@ from covey.protocol.events import Event, created
 from covey.store import journal as journal_module
 from covey.store.base import Change, PutWorkspace, RunExists, StoreFailed, WorkspaceRow
 from covey.store.journal import Journal, WorkspaceJournal
-from tests.store.telling import Told, growth, say, within_bound
+from tests.store.publishing import Published, growth, say, within_bound
 from tests.store.test_store_conformance import session
 from tests.support.disk import BOUND_S, Disk
 
@@ -60,7 +60,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_change_waits_for_room_and_is_synced_unless_somebody_says_otherwise(
-    disk: MoodyDisk, book: WorkspaceJournal, told: Told
+    disk: MoodyDisk, book: WorkspaceJournal, published: Published
 ) -> None:
     disk.full = True
     waiting = book.write((), (created(session("a")),))
@@ -69,7 +69,7 @@ async def test_a_change_waits_for_room_and_is_synced_unless_somebody_says_otherw
     disk.full = False
     await within_bound(waiting, book.write((), (), durable=False))
     assert [change.durable for group in disk.groups for change in group] == [True, False]
-    assert told.order == ["a"]
+    assert published.order == ["a"]
 
 
 async def test_a_change_that_nobody_tells_of_is_written(disk: MoodyDisk, journal: Journal) -> None:
@@ -119,7 +119,7 @@ async def test_the_log_is_looked_at_after_every_so_many_events(
 
 
 async def test_nothing_overtakes_a_change_that_waits_when_its_group_was_refused_for_good(
-    disk: MoodyDisk, book: WorkspaceJournal, told: Told
+    disk: MoodyDisk, book: WorkspaceJournal, published: Published
 ) -> None:
     """Something in the group can never be written, and then the disk is full: each is tried alone, until one waits."""
     disk.hold()
@@ -129,8 +129,8 @@ async def test_nothing_overtakes_a_change_that_waits_when_its_group_was_refused_
     later = [say(book, name) for name in ("P1", "P2", "P3")]
     disk.release()
     await within_bound(first, *later)
-    assert told.order == ["first", "P1", "P2", "P3"]
-    assert told.seqs == [1, 2, 3, 4]
+    assert published.order == ["first", "P1", "P2", "P3"]
+    assert published.seqs == [1, 2, 3, 4]
     assert [len(group) for group in disk.groups] == [1, 3]
 
 
@@ -139,7 +139,7 @@ async def test_nothing_overtakes_a_change_that_waits_when_its_group_was_refused_
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_waiter_who_left_keeps_nothing_from_happening(
-    disk: MoodyDisk, book: WorkspaceJournal, told: Told, full: bool, caplog: pytest.LogCaptureFixture
+    disk: MoodyDisk, book: WorkspaceJournal, published: Published, full: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.hold()
     seen: list[bool] = []
@@ -150,7 +150,7 @@ async def test_a_waiter_who_left_keeps_nothing_from_happening(
     disk.release()
     await asyncio.wait({say(book, "b", patient=False)}, timeout=BOUND_S)
     assert seen == [full]
-    assert told.order == (["a1"] if full else ["a", "a1", "b"])
+    assert published.order == (["a1"] if full else ["a", "a1", "b"])
     assert errors(caplog) == []
 
 
@@ -195,7 +195,7 @@ async def test_the_store_is_not_closed_while_the_writing_thread_hangs_in_it(
 ) -> None:
     journal = Journal(disk)
     disk.hold()
-    waiting = say(journal.for_workspace("w", Told(), keep_events=1000), "a")
+    waiting = say(journal.for_workspace("w", Published(), keep_events=1000), "a")
     await disk.wait_attempts(1)
     await asyncio.wait_for(journal.aclose(0.01), BOUND_S)
     assert not disk.closed
@@ -237,7 +237,7 @@ async def test_a_disk_that_refuses_is_in_the_log_once_and_so_is_that_it_writes_a
     assert errors(caplog) == said * 2
 
 
-async def test_what_is_refused_for_good_is_in_the_log_unless_somebody_is_told(
+async def test_what_is_refused_for_good_is_in_the_log_unless_somebody_is_informed(
     disk: MoodyDisk, book: WorkspaceJournal, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.poison = "bad"
@@ -250,7 +250,7 @@ async def test_what_is_refused_for_good_is_in_the_log_unless_somebody_is_told(
 async def test_a_bug_of_ours_is_in_the_log(
     disk: MoodyDisk, book: WorkspaceJournal, journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(Told):
+    class Broken(Published):
         def publish(self, seq: int, event: Event, encoded: bytes) -> None:
             raise RuntimeError("a bug in a publisher")
 
@@ -263,7 +263,7 @@ async def test_a_bug_of_ours_is_in_the_log(
     say(journal.for_workspace("x", Broken(), keep_events=1000), "lost")
     journal.trim_events("w", 1)
     await within_bound(say(book, "a"))
-    told = "\n".join(errors(caplog))
-    assert "in a way of which it does not know" in told
-    assert "could not be told" in told
-    assert "upkeep failed: cannot write: ValueError: a bug in upkeep" in told
+    published = "\n".join(errors(caplog))
+    assert "in a way of which it does not know" in published
+    assert "could not be published" in published
+    assert "upkeep failed: cannot write: ValueError: a bug in upkeep" in published

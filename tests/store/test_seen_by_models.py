@@ -32,11 +32,11 @@ def test_a_session_is_seen_the_same_from_its_summary_on_and_as_a_whole(tmp_path:
     @settings(derandomize=True, database=None, deadline=None, max_examples=300)
     def holds(messages: list[Message], place: int) -> None:
         session_id = f"s{next(sessions)}"
-        told = [structs.replace(one, id=f"m{next(ids)}", session_id=session_id) for one in messages]
-        store.commit([Change("w", tuple(map(PutMessage, told)), durable=False)])
-        summary = told[place].id if 0 <= place < len(told) else ""
+        published = [structs.replace(one, id=f"m{next(ids)}", session_id=session_id) for one in messages]
+        store.commit([Change("w", tuple(map(PutMessage, published)), durable=False)])
+        summary = published[place].id if 0 <= place < len(published) else ""
         whole = store.messages("w", session_id, "", 0)
-        assert whole == told
+        assert whole == published
         since = store.messages_since("w", session_id, summary)
         assert history.for_model(since, summary) == history.for_model(whole, summary)
 

@@ -70,7 +70,7 @@ def a_run_lost_from_a_trimmed_log(db: Database) -> None:
 
 
 @damage("lost_history", "run r-queued is active")
-def a_start_that_was_not_told(db: Database) -> None:
+def a_start_that_was_not_logged(db: Database) -> None:
     """The row must be believed: a run that has begun is not begun again."""
     db.reopen("r-queued", "active")
     for field in ("message_id", "text"):
@@ -79,17 +79,17 @@ def a_start_that_was_not_told(db: Database) -> None:
 
 
 @damage("missing_terminal", "run r-queued has ended")
-def the_last_end_untold(db: Database) -> None:
+def the_last_end_unlogged(db: Database) -> None:
     db.forget(db.event("run_complete", "r-queued"))
 
 
 @damage("missing_terminal", "run r-host has ended")
-def an_earlier_end_untold(db: Database) -> None:
+def an_earlier_end_unlogged(db: Database) -> None:
     db.forget(db.event("run_complete", "r-host"))
 
 
 @damage("missing_terminal", "run r-folded has ended")
-def a_folded_end_untold(db: Database) -> None:
+def a_folded_end_unlogged(db: Database) -> None:
     db.forget(db.event("run_complete", "r-folded"))
 
 
@@ -114,7 +114,7 @@ def an_end_with_another_text(db: Database) -> None:
 
 
 @damage("wrong_terminal", "ended as failed")
-def a_failure_told_as_success(db: Database) -> None:
+def a_failure_logged_as_success(db: Database) -> None:
     db.edit("events", f"seq = {db.event('run_complete', 'r-fail')}", error=None)
 
 
@@ -214,7 +214,7 @@ by_sql("a_lost_version", "lost_version", "version", "PRAGMA user_version = 0")
 by_sql("text_of_nothing", "stale_text", "no such message", "INSERT INTO message_tails VALUES ('m', 0, 0, 'text', 'x')")
 
 
-@damage("row_differs", "run r-tool is not as it was told")
+@damage("row_differs", "run r-tool differs from the event")
 def another_prompt(db: Database) -> None:
     db.edit("runs", "run_id = 'r-tool'", prompt="something else")
 
@@ -243,7 +243,7 @@ def a_message_that_came_back(db: Database) -> None:
 
 
 @damage("lost_history", "message stray")
-def a_message_that_was_never_told(db: Database) -> None:
+def a_message_that_was_never_logged(db: Database) -> None:
     db.add_message(db.message("r-tool", "assistant"), id="stray")
 
 

@@ -56,12 +56,12 @@ class Disk(MemoryStore):
             self.attempts += 1
             self._attempted.notify_all()
         assert self._free.wait(BOUND_S)
-        told = {event.session_id for change in changes for event in change.events}
+        sessions = {event.session_id for change in changes for event in change.events}
         if self.full:
             raise StoreFailed("the disk is full", passing=True)
-        if any(self.refuses(change) for change in changes) or (self.poison and self.poison in told):
+        if any(self.refuses(change) for change in changes) or (self.poison and self.poison in sessions):
             raise StoreFailed("too big", passing=False)
-        if self.bug and self.bug in told:
+        if self.bug and self.bug in sessions:
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
         result = super().commit(changes)
         self.groups.append(list(changes))

@@ -178,7 +178,7 @@ async def look_around(
 
 
 class Engine:
-    """One open workspace with one session, and everything that was told of it."""
+    """One open workspace with one session, and everything that was published of it."""
 
     def __init__(self, store: Store, model: Model, directory: Path, settings: Config) -> None:
         self.store = store
@@ -259,7 +259,7 @@ class Engine:
 
         async def wait() -> None:
             while not self.quiet:
-                await asyncio.sleep(0)  # it is told by a call, not by an event
+                await asyncio.sleep(0)  # it is reported by a call, not by an event
 
         await within(wait())
 

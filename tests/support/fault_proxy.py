@@ -58,7 +58,7 @@ class Link:
 
     number: int
     head: bytes
-    """Its first bytes, by which it can be told what it is for."""
+    """Its first bytes, which show what it is for."""
     up: int = 0
     down: int = 0
     """Bytes passed on so far."""

@@ -60,7 +60,7 @@ def main() -> int:
     fault = sys.argv.pop(1)
     real = daemon.serve
 
-    def serve(options: daemon.Options) -> None:
+    def serve(options: daemon.ServeOptions) -> None:
         real(options, lambda path: FaultyStore(path, fault))
 
     daemon.serve = serve  # type: ignore[assignment] # the command line is used as it is

@@ -59,7 +59,7 @@ def refusing_port() -> Iterator[int]:
 
 
 def free_port() -> int:
-    """A port for a server that has to be told one: of those that the system gives to nobody who asks for any port."""
+    """A port for a server that has to be given one: of those that the system gives to nobody who asks for any port."""
     while True:
         port = random.randrange(15_000, 30_000)
         with suppress(OSError), socket.socket() as probe:

@@ -165,9 +165,9 @@ class MemoryStore:
 
     def newest_id(self, workspace_id: str) -> str:
         sessions = [session_id for owner, session_id in self._sessions if owner == workspace_id]
-        told = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]
+        published = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]
         undos = [undo_id for _, undo_id in self._undos]
-        return max([*self._messages, *undos, *sessions, *told], default="")
+        return max([*self._messages, *undos, *sessions, *published], default="")
 
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]

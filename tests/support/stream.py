@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from covey.protocol.sse import Decoder
+from covey.protocol.sse import FrameDecoder
 
 _GROWS = {"text": "text", "reasoning": "thinking", "tool_call": "input"}
 """By the type of a part: the field of its data that deltas add to."""
@@ -52,7 +52,7 @@ class Stream:
         assert self._response.status == 200, self._response.read()
 
     def _read(self) -> None:
-        decoder = Decoder()
+        decoder = FrameDecoder()
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException, AttributeError):
             while chunk := self._response.read1(65536):
                 frames = decoder.feed(chunk)
@@ -90,7 +90,7 @@ class Stream:
         return self.wait_for(found, timeout).payload
 
     def wait_state(self, run_id: str, state: str) -> None:
-        """Block until the run was told to be in this state."""
+        """Block until the run was published in this state."""
         self.wait_for(
             lambda seen: [
                 e for e in seen if e.type == "run" and e.payload["run_id"] == run_id and e.payload["state"] == state
@@ -143,7 +143,7 @@ def transcript(events: Iterable[Seen]) -> dict[str, Any]:
 
 
 def _grow(parts: list[Any], delta: Any) -> None:
-    part = parts[delta["part"]]  # a part that begins was told by a whole message
+    part = parts[delta["part"]]  # a part that begins was published by a whole message
     name = _GROWS[part["type"]]
     text = part["data"][name]
     assert delta["offset"] == len(text), f"a delta for {delta['offset']} where {len(text)} code points are known"

@@ -27,8 +27,8 @@ def an_undo_that_nobody_knows_of(db: Database) -> None:
     db.trim()
 
 
-@damage("lost_history", "the log does not tell of message")
-def a_copy_that_was_not_told(db: Database) -> None:
+@damage("lost_history", "the log does not mention message")
+def a_copy_that_was_not_logged(db: Database) -> None:
     query = "SELECT max(seq) FROM events WHERE CAST(encoded AS TEXT) LIKE ? AND session_id ="
     session = '(SELECT id FROM sessions WHERE CAST(value AS TEXT) LIKE \'%"title":"fork"%\')'
     db.forget(db.get(f"{query} {session}", '%"type":"message"%'))

@@ -68,7 +68,7 @@ class Undoing:
         for version, message in zip(versions, results, strict=True):
             batch = Batch()
             record_files(batch, (version,), message, self.engine.shared.world)
-            await within(recorder.write(Batch(batch.writes)))  # the run has ended: nothing more is told of it
+            await within(recorder.write(Batch(batch.writes)))  # the run has ended: nothing more is published of it
 
     def change(self, name: str, text: str | None) -> FileVersion:
         path = self.path(name)

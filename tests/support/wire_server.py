@@ -42,9 +42,9 @@ def replay(path: Path, **fields: Any) -> Serving:
     first = path.name.partition("_")[0]
     streamed = path.suffix == ".sse"
     headers = {"content-type": "text/event-stream; charset=utf-8" if streamed else "application/json"}
-    told = path.with_suffix(".headers")
-    if not streamed and told.exists():
-        headers |= dict(line.split(": ", 1) for line in told.read_text("utf-8").splitlines())
+    headers_file = path.with_suffix(".headers")
+    if not streamed and headers_file.exists():
+        headers |= dict(line.split(": ", 1) for line in headers_file.read_text("utf-8").splitlines())
     status = int(first) if first.isdecimal() else 200
     return replace(Serving(path.read_bytes(), status, headers), **fields)
 

@@ -1,6 +1,6 @@
 """Answers what one run asks for: by asking the person at the terminal or, where nobody is, as `Unattended` says.
 
-Requests of other runs are left to whoever started them.
+Requests of other runs are left to the clients that started them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from covey.protocol.runs import Run
 Ask = PermissionAsk | QuestionAsk
 
 LOOK_AGAIN_S = 5.0
-"""How soon it is noticed that nobody looks any more, should no event have told it."""
+"""How soon it is noticed that nobody watches any more, should no event have reported it."""
 
 
 def find_terminal() -> int | None:
@@ -68,8 +68,8 @@ class Unattended(Enum):
 class Asking:
     """The open requests of one run. Fed with events; answers in tasks of its own.
 
-    Whoever could be asked here is present in the session for as long as the run is active: who waits elsewhere without
-    a terminal counts on that. Before, the requests of another run would be left to somebody who is not shown them.
+    A client that can ask somebody is present in the session for as long as the run is active: clients without a
+    terminal count on that. Before, requests of another run would be left to a client that does not show them.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Asking:
         self._client = client
         self._unattended = unattended
         self._how_to_allow = how_to_allow
-        """Completes "Allow it ...", for whoever could not be asked."""
+        """Completes "Allow it ...", where nobody could be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
@@ -98,7 +98,7 @@ class Asking:
         self._connected = False
         self._active_in = ""
         """The session in which the run is active."""
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waits_for_others: dict[str, asyncio.Task[None]] = {}
         self._presence = asyncio.Event()
@@ -124,12 +124,12 @@ class Asking:
         """The run has begun: from now on it may ask."""
         if not self._active_in:
             self._active_in = session_id
-            self._say_present()
+            self._announce_presence()
 
     def connection(self, connected: bool) -> None:
         """The event stream was opened or lost. With it the server forgets who was present."""
         self._connected = connected
-        self._say_present()
+        self._announce_presence()
 
     def stop(self) -> None:
         """The run is being cancelled, which closes its requests: there is nothing to ask any more."""
@@ -159,7 +159,7 @@ class Asking:
     def _leave_or_refuse(self, ask: Ask) -> None:
         match self._unattended:
             case Unattended.WATCH:
-                self._tell_once(
+                self._report_once(
                     ask,
                     f"nobody can be asked here, and the run waits for an answer: {_in_short(ask)}\n"
                     f"Answer it at a terminal with `covey runs wait {self._run_id}`. With --deny it is denied.",
@@ -177,14 +177,14 @@ class Asking:
         """Refuse as soon as nobody else could answer. Those who could come and go: nobody is waited for in vain."""
         while ask.id in self._open:
             self._presence.clear()
-            # If it cannot be told, the stream is in trouble as well: it comes back, or the run is gone.
+            # If it cannot be sent, the stream is in trouble as well: it comes back, or the run is gone.
             with suppress(ServerUnreachable, CoveyError):
                 # We ourselves do not look at it, as there is nobody here to do so.
                 others = (await self._client.session(self._workspace_id, ask.request.session_id)).attached_clients
                 if not others and ask.id in self._open:
                     self._refuse(ask)
                     return
-                self._tell_once(ask, f"waits for somebody else who looks at this session to answer: {_in_short(ask)}")
+                self._report_once(ask, f"waits for somebody else who looks at this session to answer: {_in_short(ask)}")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
@@ -192,31 +192,31 @@ class Asking:
         self._open.pop(ask.id, None)
         self._answer(ask.id, ask.refusal)
         if isinstance(ask, QuestionAsk):
-            self._tell_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
+            self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
-        self._tell_once(
+        self._report_once(
             ask,
             f"denied, because nobody is here to be asked: {_in_short(ask)}\n"
             f"Allow it {self._how_to_allow}{_as_rules(ask.request)}",
             "refused",
         )
 
-    def _tell_once(self, ask: Ask, text: str, what: str = "open") -> None:
-        if (what, ask.id) not in self._told:
-            self._told.add((what, ask.id))
+    def _report_once(self, ask: Ask, text: str, what: str = "open") -> None:
+        if (what, ask.id) not in self._reported:
+            self._reported.add((what, ask.id))
             self._screen.warn(text)
 
-    def _say_present(self) -> None:
+    def _announce_presence(self) -> None:
         """Tell the server that somebody here looks at the session of the run, and could answer."""
         if self._connected and self._active_in and self._terminal is not None:
-            self._in_background(self._client.look_at(self._workspace_id, self._active_in))
+            self._in_background(self._client.set_current_session(self._workspace_id, self._active_in))
 
     # ── at a terminal ──
 
     def _resolved(self, request_id: str, how: str) -> None:
         """Somebody answered: we did, or another client, or the run was cancelled meanwhile."""
         del self._open[request_id]
-        if self._asked == request_id or ("open", request_id) in self._told:
+        if self._asked == request_id or ("open", request_id) in self._reported:
             self._screen.say(f"answered elsewhere: {how}")
         if self._asked == request_id:
             self._asked = ""
@@ -269,7 +269,7 @@ class Asking:
         assert self._terminal is not None
         asyncio.get_running_loop().remove_reader(self._terminal)
         self._terminal, self._asked = None, ""
-        self._in_background(self._client.look_at(self._workspace_id, ""))
+        self._in_background(self._client.set_current_session(self._workspace_id, ""))
         for ask in list(self._open.values()):
             self._leave_or_refuse(ask)
 
@@ -315,7 +315,7 @@ def _in_short(ask: Ask) -> str:
 
 
 def _as_rules(request: PermissionRequest) -> str:
-    """The end of a sentence that tells how to allow it, with the lines that would do so in this directory."""
+    """The end of a sentence that says how to allow it, with the lines that would do so in this directory."""
     if not request.rules:
         return "."
     from covey.config.edit import rule_lines  # late: seldom needed

@@ -59,7 +59,7 @@ async def join(client: Client, cwd: str | None) -> Workspace:
 
 
 def _directory(cwd: str, *, is_here: bool) -> str:
-    """The path as the server needs it. Whether it exists can only be told if the server is on this machine."""
+    """The path as the server needs it. Whether it exists can only be known if the server is on this machine."""
     path = os.path.abspath(os.path.expanduser(cwd))
     if is_here and not os.path.isdir(path):
         raise exits.UsageError(f"{path} is not a directory")
@@ -72,7 +72,7 @@ OnFailure = Callable[[str, int], None]
 
 
 def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sentence, exit_code: None) -> int:
-    """Run a command to its exit code; whatever goes wrong is one sentence on stderr, of which `on_failure` is told."""
+    """Run a command to its exit code; an error is one sentence on stderr, which `on_failure` gets too."""
     try:
         return asyncio.run(command)
     except exits.UsageError as error:

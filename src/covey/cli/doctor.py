@@ -90,7 +90,7 @@ def _repair(data_dir: Path, as_json: bool) -> int:
 
 
 def _global_rules(records: list[Record]) -> GlobalRules | None:
-    """None, which is told, if the user's file cannot be read: this does not make the store any worse."""
+    """None, which is reported, if the user's file cannot be read: this does not make the store any worse."""
     requests = [
         (record.path, event.payload.get("rules"))
         for record in records
@@ -157,8 +157,8 @@ def _print_state(data_dir: Path, server: Address | None, found: Examination) -> 
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
-        told = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
-        _say(f"  {told}")
+        counted = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
+        _say(f"  {counted}")
     if server:
         _say(f"  a server is running at {server}")
     waiting = [run for record in found.records for run in open_runs(record)]
@@ -181,9 +181,9 @@ def _print_findings(findings: list[Finding], records: list[Record]) -> None:
             _say(f"- {where}: {finding.what}" if where else f"- {finding.what}")
         if len(same) > SHOWN:
             _say(f"- and {len(same) - SHOWN} more like this")
-        means, mends = same[0].explanation
+        means, repair = same[0].explanation
         _say(f"  It means that {means}.")
-        _say(f"  Repair {mends}." if mends else "  Repair does not touch it: end it yourself if it is not needed.")
+        _say(f"  Repair {repair}." if repair else "  Repair does not touch it: end it yourself if it is not needed.")
     _say(f"\n{len(findings)} findings.")
 
 
@@ -196,7 +196,7 @@ def _print_repair(data_dir: Path, done: Repaired) -> None:
     if done.saved:
         rows = ", ".join(f"{count} {table}" for table, count in done.saved.items() if count)
         _say(f"The file was damaged. What could be read of it is in a new one: {rows or 'nothing'}.")
-    _say("\nThe store was repaired, and checked once more:")
+    _say("\nThe store was repaired, and checked again:")
 
 
 def _say(text: str) -> None:

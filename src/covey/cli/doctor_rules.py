@@ -43,7 +43,7 @@ class GlobalRules:
                 "",
                 *(rule_lines(directory, "allow", rules) for directory, rules in by_directory.items()),
                 "",
-                "If you meant every directory, leave them as they are: you are not told again.",
+                "If you meant every directory, leave them as they are: this is not shown again.",
             )
         )
 
@@ -55,7 +55,7 @@ class GlobalRules:
         return not shown.issuperset(self._digests)
 
     def note_shown(self, data_dir: Path) -> None:
-        with suppress(OSError):  # then they are shown once more
+        with suppress(OSError):  # then they are shown again
             (data_dir / SHOWN_FILE).write_text("".join(f"{digest}\n" for digest in self._digests))
 
     @property

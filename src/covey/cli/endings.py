@@ -8,7 +8,7 @@ from covey.protocol.events import AgentEvent, Event
 from covey.protocol.runs import Run, RunComplete, RunOptions
 
 KEY_REFUSED = (
-    "With a valid key, in the configuration or in the environment, ask again: both are read anew, "
+    "With a valid key, in the configuration or in the environment, ask again: both are read again, "
     "the environment as soon as no other client has this directory open."
 )
 
@@ -44,7 +44,7 @@ class Ending:
             return terminal
         return structs.replace(terminal, error=in_flags(terminal.error, self._options))
 
-    def told(self, terminal: RunComplete, *, by: str = "") -> str:
+    def explanation(self, terminal: RunComplete, *, by: str = "") -> str:
         """What cannot be seen from the answer itself; '' if nothing has to be said. `by`: whom a cancel is from."""
         if terminal.cancelled and self._by_shutdown:
             return "the server was stopped, and the run was cancelled with it."

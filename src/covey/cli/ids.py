@@ -27,7 +27,7 @@ async def find_session(client: Client, workspace_id: str, beginning: str) -> Ses
 
 
 async def find_run(client: Client, workspace_id: str, beginning: str, *, session_id: str = "") -> Run:
-    """The same for a run, of one session or of any. A beginning is looked for among the newest, as many as are told."""
+    """The same for a run, of one session or of any. A beginning is looked up among the newest that the server lists."""
     try:
         run = await client.run(workspace_id, beginning)
     except NotFound as error:

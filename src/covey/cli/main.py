@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and what they take. Everything behind it is imported when it is needed.
+"""The command line: which commands there are, and what they take. Everything else is imported when it is needed.
 
 Nothing heavy may be imported here: `--help` must answer at once.
 """
@@ -32,7 +32,7 @@ from covey.cli.texts import (
 )
 
 NOT_YET = ("web",)
-"""Commands that are planned: whoever reads of them somewhere should not have to wonder."""
+"""Commands that are planned: an early user gets a clear answer."""
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 """What the server takes; a test compares the two."""
@@ -84,7 +84,7 @@ def _flushed(exit_code: int) -> int:
             sys.stdout.flush()
         return exit_code
     except OSError as error:
-        # Python would try once more at the end, and complain in its own words.
+        # Python would try again at exit, and complain in its own words.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return exits.BROKEN_PIPE
@@ -145,7 +145,7 @@ def _add(
 
 
 def _add_action(actions: Commands[argparse.ArgumentParser], name: str, help: str) -> argparse.ArgumentParser:
-    """What is not given behind the action must not undo what was given before it."""
+    """What is not given after the action must not undo what was given before it."""
     description = help[0].upper() + help[1:] + "."
     return actions.add_parser(name, help=help, description=description, argument_default=argparse.SUPPRESS)
 

@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 
 async def _list(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
-        models = look((await common.join(client, args.cwd)).config)
+        models = models_of((await common.join(client, args.cwd)).config)
     if args.json:
         print(msgspec.json.encode(models).decode())
         return exits.OK
@@ -63,7 +63,7 @@ async def _list(args: argparse.Namespace) -> int:
     return exits.OK
 
 
-def look(config: ConfigView) -> Models:
+def models_of(config: ConfigView) -> Models:
     entries = []
     for provider in config.providers.values():
         entries += [

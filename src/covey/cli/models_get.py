@@ -40,7 +40,7 @@ class CannotGet(Exception):
 def get(*, source: str | None, agreed: bool, weights: Weights = SMOLLM2) -> int:
     """The command. `source`: a file to take instead of downloading one.
 
-    Without the runtime it goes on all the same, for whoever says so: it may be installed later, or for another Python.
+    Without the runtime it goes on if the user confirms: it may be installed later, or for another Python.
     """
     target = local_model.models_dir() / weights.file_name
     try:

@@ -7,26 +7,26 @@ from typing import Protocol, TextIO
 import msgspec
 
 from covey.cli.screen import Screen, plain
-from covey.client.transcript import Change, Transcript
+from covey.client.transcript import Transcript, TranscriptChange
 from covey.protocol.events import Event, MessageDelta, created, encode_event
 from covey.protocol.messages import Message
 from covey.protocol.runs import RunComplete, Usage
 
 
-class Output(Protocol):
-    def event(self, event: Event, change: Change | None) -> None:
+class Printer(Protocol):
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
         """Something happened in the session."""
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:
         """The run has ended. Whatever was not written yet is written now."""
 
 
-class TextOutput:
+class TextPrinter:
     """The text of each assistant message of one run, as it grows, each exactly once.
 
-    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry began it
-    anew), it is written once more, whole, when it is finished. If it is only shorter (a server that was killed had not
-    stored its end), there is nothing to add.
+    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry
+    restarted it), it is written again, whole, when it is finished. If it is only shorter (a server that was killed had
+    not stored its end), there is nothing to add.
     """
 
     def __init__(self, stdout: TextIO, run_id: str, screen: Screen) -> None:
@@ -40,7 +40,7 @@ class TextOutput:
         self._current = ""
         self._last = "\n"
 
-    def event(self, event: Event, change: Change | None) -> None:
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
         match event.payload:
             case MessageDelta() as delta if change and change.kind == "grew" and change.text_kind == "text":
                 if delta.run_id == self._run_id and delta.message_id not in self._other:
@@ -73,7 +73,7 @@ class TextOutput:
             return
         self._screen.clear()
         if not self._plain:
-            # Whoever reads the pipe may write to the same terminal, where a spinner would wipe it away.
+            # The reader of the pipe may write to the same terminal, where a spinner would erase it.
             self._screen.stop_spinning()
         if message_id != self._current:
             self._new_line()
@@ -109,7 +109,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None
 
 
-class JsonOutput:
+class JsonPrinter:
     """One object at the end, and never more than one."""
 
     def __init__(self, stdout: TextIO) -> None:
@@ -117,7 +117,7 @@ class JsonOutput:
         self._transcript = Transcript()
         self._is_written = False
 
-    def event(self, event: Event, change: Change | None) -> None:
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
         self._transcript.apply(event)
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:
@@ -139,14 +139,14 @@ class JsonOutput:
         return texts[-1] if texts else None
 
 
-class StreamJsonOutput:
+class StreamJsonPrinter:
     """A line for each event of the session, as it crosses the wire. The last one is the run's `run_complete`."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
         self._ended: set[str] = set()
 
-    def event(self, event: Event, change: Change | None) -> None:
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
         if isinstance(event.payload, RunComplete):
             self._ended.add(event.payload.run_id)
         self._stdout.write(encode_event(event).decode() + "\n")

@@ -1,4 +1,4 @@
-"""What a run is doing, told on stderr: the spinner's words, and a line for each tool call."""
+"""What a run is doing, written to stderr: the spinner's words, and a line for each tool call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INPUT_SHOWN = 100
 
 AFTER_A_KILL = (
     "If the server was killed, the run ends as interrupted when it has started again; "
-    "`covey runs wait {}` tells that later, too."
+    "`covey runs wait {}` says so later, too."
 )
 
 
@@ -27,7 +27,7 @@ CUT_SHORT = {
 
 
 class Progress:
-    """Fed with the events of a session; tells those of one run."""
+    """Fed with the events of a session; reports those of one run."""
 
     def __init__(self, screen: Screen, run_id: str) -> None:
         self._screen = screen
@@ -57,8 +57,8 @@ class Progress:
                 self._screen.say(f"{retry.error or 'The model failed'}; trying again (attempt {retry.attempt}).")
 
     def _message(self, message: Message) -> None:
-        if message.finish and (told := CUT_SHORT.get(message.finish.reason)):
-            self._screen.warn(told)
+        if message.finish and (text := CUT_SHORT.get(message.finish.reason)):
+            self._screen.warn(text)
         for call in message.tool_calls:
             if call.finished and call.id not in self._calls:
                 self._calls.add(call.id)
@@ -66,7 +66,7 @@ class Progress:
                 self._screen.wait_for(f"running {call.name}")
 
     def _results(self, message: Message) -> None:
-        """What failed is shown: else it looks like success. Whoever cancelled a call knows."""
+        """What failed is reported: else it looks like success. Whoever cancelled a call knows."""
         for result in message.tool_results:
             if result.is_error and call_end(result) is not CallEnd.CANCELLED:
                 first = result.content.strip().partition("\n")[0]

@@ -18,14 +18,14 @@ from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
-from covey.cli.output import JsonOutput, Output, StreamJsonOutput, TextOutput
+from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
 from covey.cli.screen import Screen, warning
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
-from covey.client.transcript import Change
+from covey.client.transcript import TranscriptChange
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
@@ -80,16 +80,16 @@ class _Command:
         """The prompt and what goes with it. Not in `go`: stdin may be a person who has not finished typing."""
         args = self._args
         if args.detach and args.timeout is not None:
-            raise exits.UsageError("--timeout needs somebody who waits, and --detach leaves: use one of them")
+            raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
         prompt = read_prompt(args.prompt, piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
-            raise exits.UsageError("there is no prompt: write one behind the command, or pipe one in")
+            raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
         self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
 
     def failed(self, sentence: str, exit_code: int) -> None:
-        """It ends without a terminal event. Whoever asked for one JSON object gets one all the same."""
-        if isinstance(self._output, JsonOutput):
+        """It ends without a terminal event. With `--json` there is one object all the same."""
+        if isinstance(self._output, JsonPrinter):
             self._output.fail(self._request.run_id, self._request.session_id, sentence, exit_code)
 
     async def go(self) -> int:
@@ -177,7 +177,7 @@ class _Command:
         progress = Progress(self._screen, run_id)
         ending = Ending(run_id, self._request.options)
 
-        def on_event(event: Event, change: Change | None) -> None:
+        def on_event(event: Event, change: TranscriptChange | None) -> None:
             self._output.event(event, change)
             ending.event(event)
             progress.event(event)
@@ -207,7 +207,7 @@ class _Command:
         exit_code = self._exit_code(terminal)
         terminal = ending.worded(terminal)
         self._output.end(terminal, exit_code)
-        self._tell(terminal, exit_code, ending)
+        self._report_end(terminal, exit_code, ending)
         return exit_code
 
     def _exit_code(self, terminal: RunComplete) -> int:
@@ -215,13 +215,13 @@ class _Command:
             return self._stop_code
         return exits.OF_OUTCOME[terminal.outcome]
 
-    def _tell(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
+    def _report_end(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
         if exit_code == exits.TIMEOUT:
             self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
         elif exit_code == exits.STOPPED:
             self._screen.say("The run is cancelled." if terminal.cancelled else "The run had ended already.")
-        elif told := ending.told(terminal, by=" by somebody else"):
-            self._screen.warn(told)
+        elif explanation := ending.explanation(terminal, by=" by somebody else"):
+            self._screen.warn(explanation)
 
     # ── stopping ──
 
@@ -236,15 +236,15 @@ class _Command:
 
     def _leave_at_once(self) -> None:
         """The second Ctrl-C: the process ends when this returns."""
-        told = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
-        self.failed(told, exits.STOPPED)
+        explanation = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
+        self.failed(explanation, exits.STOPPED)
         # Past the buffer: the signal may have come in the middle of another line.
         begin = "\n" if sys.stderr.isatty() else ""
-        os.write(sys.stderr.fileno(), f"{begin}{warning(told)}\n".encode("utf-8", "replace"))
+        os.write(sys.stderr.fileno(), f"{begin}{warning(explanation)}\n".encode("utf-8", "replace"))
 
     def _may_go_on(self, why: str) -> str:
         run_id = self._request.run_id
-        return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` tells how it ends."
+        return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` says how it ends."
 
     def _stop(self, exit_code: int, work: asyncio.Task[int]) -> None:
         """Ctrl-C or the timeout: cancel this run and wait for its end; before it was posted, just leave."""
@@ -279,12 +279,12 @@ class _Command:
                 return
 
 
-def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Output:
+def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Printer:
     if args.json:
-        return JsonOutput(stdout)
+        return JsonPrinter(stdout)
     if args.stream_json:
-        return StreamJsonOutput(stdout)
-    return TextOutput(stdout, run_id, screen)
+        return StreamJsonPrinter(stdout)
+    return TextPrinter(stdout, run_id, screen)
 
 
 @contextmanager

@@ -16,12 +16,12 @@ from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending, in_flags
 from covey.cli.ids import find_run
-from covey.cli.output import JsonOutput, Output, TextOutput
+from covey.cli.output import JsonPrinter, Printer, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
 from covey.client.client import Client
 from covey.client.prompt import follow_run
-from covey.client.transcript import Change
+from covey.client.transcript import TranscriptChange
 from covey.protocol.events import Event, updated
 from covey.protocol.runs import CancelReceipt, Run, RunState
 
@@ -143,14 +143,14 @@ class _Wait:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
-        self._json = JsonOutput(sys.stdout) if args.json else None
+        self._json = JsonPrinter(sys.stdout) if args.json else None
         self._run_id: str = args.run_id
         """As much of it as is known: from when on the run is found, all."""
         self._session_id = ""
         self._left = False
 
     def failed(self, sentence: str, exit_code: int) -> None:
-        """We leave without a terminal event. Whoever asked for one JSON object gets one all the same."""
+        """We leave without a terminal event. With `--json` there is one object all the same."""
         if self._json:
             self._json.fail(self._run_id, self._session_id, sentence, exit_code)
 
@@ -162,9 +162,9 @@ class _Wait:
             except asyncio.CancelledError:
                 if not self._left:
                     raise
-                told = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
-                self._screen.warn(told)
-                self.failed(told, exits.STOPPED)
+                explanation = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
+                self._screen.warn(explanation)
+                self.failed(explanation, exits.STOPPED)
                 return exits.STOPPED
             finally:
                 self._screen.wait_for("")
@@ -190,7 +190,7 @@ class _Wait:
     async def _follow(self, client: Client, workspace_id: str, run: Run) -> int:
         # A folded prompt is answered in the turn of its host: what is said and asked there has the host's id.
         speaker = run.folded_into or run.run_id
-        output: Output = self._json or TextOutput(sys.stdout, speaker, self._screen)
+        output: Printer = self._json or TextPrinter(sys.stdout, speaker, self._screen)
         progress = Progress(self._screen, speaker)
         unattended = Unattended.DENY if self._args.deny else Unattended.WATCH
         asking = Asking(client, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW)
@@ -199,7 +199,7 @@ class _Wait:
         ending = Ending(speaker, run.effective_options)
         ending.event(updated(run))
 
-        def on_event(event: Event, change: Change | None) -> None:
+        def on_event(event: Event, change: TranscriptChange | None) -> None:
             output.event(event, change)
             ending.event(event)
             progress.event(event)
@@ -218,14 +218,14 @@ class _Wait:
         exit_code = exits.OF_OUTCOME[terminal.outcome]
         terminal = ending.worded(terminal)
         output.end(terminal, exit_code)
-        if told := ending.told(terminal):
-            self._screen.warn(told)
+        if explanation := ending.explanation(terminal):
+            self._screen.warn(explanation)
         return exit_code
 
 
 @contextmanager
 def _signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM calls `on_first`; the second does what it does by itself."""
+    """The first Ctrl-C or SIGTERM calls `on_first`; the second has its default effect."""
     loop = asyncio.get_running_loop()
 
     def restore() -> None:

@@ -27,7 +27,7 @@ def warning(text: str) -> str:
 
 
 class Screen:
-    """Stderr of one command. `at_line_start` is told by whoever writes the answer to the same terminal."""
+    """Stderr of one command. `at_line_start` is set by whatever writes the answer to the same terminal."""
 
     def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class Screen:
         self._line(warning(text))
 
     def ask(self, text: str) -> None:
-        """A question: the answer is typed behind it. Until then nothing else is written on its line."""
+        """A question: the answer is typed after it. Until then nothing else is written on its line."""
         self._fresh_line()
         self._stream.write(plain(text))
         self._stream.flush()

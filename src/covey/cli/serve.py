@@ -14,7 +14,7 @@ from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_d
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
-    from covey.server.daemon import Options, serve
+    from covey.server.daemon import ServeOptions, serve
     from covey.server.listener import CannotServe
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -23,7 +23,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         address = Address.parse(args.host) if args.host else Address(path=str(default_socket(data_dir)))
         serve(
-            Options(
+            ServeOptions(
                 address=address,
                 data_dir=data_dir,
                 config_file=_config_file(args.config) if args.config else None,

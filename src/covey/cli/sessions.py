@@ -46,7 +46,7 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
     for session in () if args.json else shown:
         print(_line(session))
     if len(shown) < len(listed):
-        sys.stdout.flush()  # what is left out is told below what is not
+        sys.stdout.flush()  # the note about what is left out comes below the list
         print(f"{len(listed) - len(shown)} more: see them with a higher --limit, or without.", file=sys.stderr)
     elif not listed and not args.json:
         print("There are no sessions in this directory yet.", file=sys.stderr)

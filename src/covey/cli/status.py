@@ -47,18 +47,18 @@ def main(args: argparse.Namespace) -> int:
 
 async def _status(args: argparse.Namespace) -> int:
     try:
-        return await _tell(args)
+        return await _report(args)
     except (BadAnswer, ConnectionLost):
         raise
     except ServerUnreachable:
         address = resolve_address(args.host, common.data_dir(args))
         if not address.is_unix:
-            raise  # that one is not started by itself
+            raise  # that one is not started automatically
         common.complain(f"No server is running at {address}. Whatever needs one starts it, such as `covey run`.")
         return exits.UNREACHABLE
 
 
-async def _tell(args: argparse.Namespace) -> int:
+async def _report(args: argparse.Namespace) -> int:
     async with common.connected(args, autostart=False) as client:
         version = await client.version()
         found = await client.workspaces()
@@ -67,13 +67,13 @@ async def _tell(args: argparse.Namespace) -> int:
             version=version.version,
             build_id=version.build_id,
             pid=server_pid(client.address, common.data_dir(args)),
-            workspaces=list(await asyncio.gather(*(_look(client, workspace) for workspace in found))),
+            workspaces=list(await asyncio.gather(*(_workspace_status(client, workspace) for workspace in found))),
         )
     print(msgspec.json.encode(status).decode() if args.json else _text(status))
     return exits.OK
 
 
-async def _look(client: Client, workspace: Workspace) -> WorkspaceStatus:
+async def _workspace_status(client: Client, workspace: Workspace) -> WorkspaceStatus:
     sessions, queued = await asyncio.gather(client.sessions(workspace.id), client.runs(workspace.id, state="queued"))
     large = workspace.config.models.get("large")
     return WorkspaceStatus(
@@ -98,13 +98,13 @@ def _text(status: Status) -> str:
 
 
 def server_pid(address: Address, data_dir: Path | None = None) -> int | None:
-    """Who listens there: as the kernel knows it, else as the owner of the data directory says; None: nobody tells."""
+    """Who listens there: as the kernel knows it, else as the owner of the data directory says; None: not known."""
     owner = find_owner(data_dir or default_data_dir())
     return _listener(address) or (owner.pid if owner and owner.address == address else None)
 
 
 def _listener(address: Address) -> int | None:
-    """Who listens on a socket; None on TCP and where the kernel does not tell."""
+    """Who listens on a socket; None on TCP and where the kernel does not say."""
     if not address.is_unix or sys.platform != "linux":
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -45,7 +45,7 @@ async def _stop(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _watched(pid: int | None) -> Iterator[Callable[[], bool] | None]:
-    """Tells whether the process has ended; None if it is not known which one it is.
+    """Whether the process has ended; None if it is not known which one it is.
 
     By a handle where the system has one: a number may belong to another process by then, and keeps that of a process
     which has ended for as long as its parent does not ask how.
@@ -67,7 +67,7 @@ def _watched(pid: int | None) -> Iterator[Callable[[], bool] | None]:
 async def _wait_until_gone(client: Client, has_ended: Callable[[], bool] | None) -> int:
     """Until the process has ended: only then may the next server have the data directory.
 
-    Whether somebody answers tells little: another client may have started the next one already. It is asked only where
+    Whether somebody answers says little: another client may have started the next one already. It is asked only where
     the process is not known.
     """
     deadline = time.monotonic() + GONE_S

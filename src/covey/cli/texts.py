@@ -20,7 +20,7 @@ Providers, models and permissions belong in ~/.config/covey/config.toml. A covey
 only once you have trusted its directory.
 
 A server is started when it is needed and leaves when nobody needs it any more.
-`covey COMMAND --help` tells more about each command.
+`covey COMMAND --help` says more about each command.
 """
 
 RUN_EXAMPLES = """\

@@ -142,7 +142,7 @@ def bring_embedded(lock: Path | None) -> str:
         importlib.invalidate_caches()
     if not local_model.is_installed():
         return "The embedded model was installed, but is not there."
-    # In a process of its own: what is built for another processor may end whoever imports it.
+    # In a process of its own: a build for another processor may crash the process that imports it.
     tried = subprocess.run([sys.executable, "-P", "-c", "import xllamacpp"], capture_output=True, text=True)
     if tried.returncode:
         said = (tried.stderr.strip().splitlines() or [f"its process ended with code {tried.returncode}"])[-1]
@@ -151,7 +151,7 @@ def bring_embedded(lock: Path | None) -> str:
 
 
 def _install(lock: Path) -> str:
-    """Gives what went wrong. pip shows its progress; what it complains about is only told if it fails."""
+    """Returns what went wrong. pip shows its progress; its complaints are only shown if it fails."""
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--disable-pip-version-check", "--no-input"]
     options += ["--timeout", "10", "--retries", "1", "-r", str(lock)]
     command = [sys.executable, "-P", "-m", "pip", "install", *options]

@@ -1,4 +1,4 @@
-"""`covey trust`: which directories may set everything with their covey.toml. Needs no server, but tells one."""
+"""`covey trust`: which directories may set everything with their covey.toml. Notifies a running server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
         common.complain(error.message)
         return exits.FAILED
     if code == exits.OK:
-        asyncio.run(_tell_server(args, str(directory)))
+        asyncio.run(_notify_server(args, str(directory)))
     return code
 
 
@@ -72,8 +72,8 @@ def _list() -> int:
     return exits.OK
 
 
-async def _tell_server(args: argparse.Namespace, directory: str) -> None:
-    """A server that has the directory open reads its configuration again. Whoever opens it later does so anyway."""
+async def _notify_server(args: argparse.Namespace, directory: str) -> None:
+    """A server that has the directory open reads its configuration again. A workspace opened later does so anyway."""
     try:
         async with asyncio.timeout(RELOAD_S), common.connected(args, autostart=False, say=lambda text: None) as client:
             for workspace in await client.workspaces():

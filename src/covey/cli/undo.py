@@ -52,7 +52,7 @@ async def _undo(args: argparse.Namespace) -> int:
 async def _refused(
     client: Client, workspace: Workspace, session_id: str, request: UndoTurns, error: Conflict, *, as_json: bool
 ) -> int:
-    """Nothing was changed. The same once more as a dry run tells every conflict."""
+    """Nothing was changed. The same request as a dry run reports every conflict."""
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
     if as_json:
         body = {"message": error.message, "code": error.code, "conflicts": found.conflicts}

@@ -14,8 +14,8 @@ examples:
   covey undo --keep-files            only the messages; the files stay as they are
   covey undo --force-file notes.md   restore this file although you have changed it since
 
-A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you are told.
-What commands have changed is not recorded: it stays, and you are told that too. The prompts that are taken
+A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you see why.
+What commands have changed is not recorded: it stays, and that is shown too. The prompts that are taken
 back are printed, so that you can give them again. `covey runs --all` lists runs with their ids; the beginning
 of an id will do if no other begins so.
 

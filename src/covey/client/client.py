@@ -141,7 +141,7 @@ class Client:
         self._joined.pop(workspace_id, None)
         await self._send("DELETE", _workspace(workspace_id), client_id=self.client_id)
 
-    async def look_at(self, workspace_id: str, session_id: str) -> None:
+    async def set_current_session(self, workspace_id: str, session_id: str) -> None:
         """Say which session this client shows now; it needs an open event stream."""
         body = CurrentSession(session_id=session_id)
         await self._send("POST", f"{_workspace(workspace_id)}/current-session", body, client_id=self.client_id)
@@ -262,7 +262,7 @@ class Client:
     async def answer_permission(
         self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
     ) -> bool:
-        """Answer a request; a `reason` for a denial is told to the model. False: somebody else was faster."""
+        """Answer a request; a `reason` for a denial is passed on to the model. False: somebody else was faster."""
         grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason)
         return (await self._post(Resolved, f"{_workspace(workspace_id)}/permissions/grant", grant)).resolved
 

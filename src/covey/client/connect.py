@@ -43,7 +43,7 @@ GOODBYE_S = 1.0
 IDLE_EXIT_S = 60
 """How long a server that was started for somebody stays when nobody needs it (R17)."""
 LOG_MAX_BYTES = 1024 * 1024
-"""A log that is longer when a server starts begins anew: nobody reads that far back."""
+"""A log that is longer when a server starts is started over: nobody reads that far back."""
 LOG_TAIL_BYTES = 2000
 """What is shown of it when a start fails: a traceback's worth."""
 
@@ -96,7 +96,7 @@ def find_owner(data_dir: Path) -> Owner | None:
 def _own_address(data_dir: Path | None) -> Address:
     """The default socket or, if nobody listens there, where the server of the data directory says that it is."""
     default = resolve_address(None, data_dir)
-    # Whoever owns the socket's directory could listen there in place of our server.
+    # The owner of the socket's directory could listen there in place of our server.
     make_private(Path(default.path).parent)
     owner = owner_address(data_dir or default_data_dir())
     return default if owner is None or _listens(default) else owner
@@ -122,7 +122,7 @@ def find_token(token_path: Path | None, data_dir: Path | None) -> str:
 def environment(address: Address) -> dict[str, str] | None:
     """What tools of the workspace should find in their environment: ours, if the server is on this machine.
 
-    Without it they would have that of whoever happened to start the server.
+    Without it they would have that of the user who happened to start the server.
     """
     if not address.is_unix:
         return None
@@ -182,7 +182,7 @@ class _Server:
                 await self._start()
 
     async def compare(self) -> None:
-        """Say so if somebody else's server is of another version."""
+        """Warn if a server that we did not start is of another version."""
         version = (await self._version()).version
         if version != current_build().version:
             self._say(f"The server is Covey {version}, this is {current_build().version}.")
@@ -192,7 +192,7 @@ class _Server:
         if self._build_id == current_build().build_id:
             return
         async with self._alone():
-            # Whoever held the lock before may have replaced it already.
+            # The previous holder of the lock may have replaced it already.
             if await self._answers() and self._build_id != current_build().build_id:
                 try:
                     await self._client.control("shutdown_if_idle")
@@ -204,7 +204,7 @@ class _Server:
                 await self._start()
 
     async def _version(self) -> Version:
-        """The first that is asked of a server, so whatever is wrong with the address or the token is told here."""
+        """The first request to a server, so whatever is wrong with the address or the token is reported here."""
         try:
             return await self._client.version()
         except Unauthorized:

@@ -5,7 +5,7 @@
             ...
 
 Entering connects, so whatever is posted afterwards is seen. A connection that ends, breaks or falls silent is made
-again, for ever, and resumes behind the last event that the reader was given; the options stay the same. Where the
+again, for ever, and resumes after the last event that the reader was given; the options stay the same. Where the
 server no longer has what came in between, the reader gets a `Gap` and after it the messages as they are now.
 It never makes up the end of a run: that is for the server to say.
 """
@@ -28,7 +28,7 @@ from covey.client.http import Exchange, HttpFailed
 from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
-from covey.protocol.sse import Decoder, Frame
+from covey.protocol.sse import Frame, FrameDecoder
 
 FIRST_DELAY_S = 0.25
 """A server that restarts needs about this long; a person hardly notices it."""
@@ -59,7 +59,7 @@ class EventStream:
         silence_s: float = SILENCE_S,
     ) -> None:
         self.workspace_id = workspace_id
-        """May change when the server had to open the workspace anew."""
+        """May change when the server had to open the workspace again."""
         self.session_id = session_id
         self.last_event_id = last_event_id
         self._client = client
@@ -69,7 +69,7 @@ class EventStream:
         self._delay_s = 0.0
         self._hurry = asyncio.Event()
         self._exchange: Exchange | None = None
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._frames: deque[Frame] = deque()
         """What was received and waits until a gap before it is repaired."""
         self._ready: deque[tuple[str, Event]] = deque()
@@ -108,7 +108,7 @@ class EventStream:
         self._hurry.set()
 
     def reconnect(self) -> None:
-        """Connect anew, to be told the present state of messages in progress: the way out of a hole."""
+        """Connect again, to get the present state of messages in progress: this closes a hole."""
         self._ready.clear()
         self._close()
         self._delay_s = self._first_delay_s
@@ -120,7 +120,7 @@ class EventStream:
         exchange = self._exchange or await self._connect_again()
         try:
             if self._reload_due:
-                await self._reload()  # what it brings is told at once, not with whatever is received next
+                await self._reload()  # what it brings is passed on at once, not with whatever is received next
             elif not self._frames:
                 chunk = await exchange.read(self._silence_s)
                 if not chunk:
@@ -193,7 +193,7 @@ class EventStream:
         self._exchange = await self._client.open_events(
             self.workspace_id, session_id=self.session_id, last_event_id=self.last_event_id
         )
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._on_connection(True, "")
 
     def _lose(self, why: str) -> None:

@@ -1,6 +1,6 @@
 """One prompt, from posting it, or from some time after that, to its terminal event.
 
-The stream tells the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
+The stream reports the run as it happens. When it is in trouble, `GET runs/{id}` is the authority: it says how the run
 ended even if the event itself can no longer be had. Nothing here decides that a run has ended: only the server does.
 """
 
@@ -15,7 +15,7 @@ from contextlib import suppress
 from covey.client.client import LONG_POLL_S, Client
 from covey.client.errors import ServerUnreachable
 from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStream, OnConnection
-from covey.client.transcript import Change, Transcript
+from covey.client.transcript import Transcript, TranscriptChange
 from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
@@ -26,7 +26,7 @@ POST_S = 30.0
 TAIL_S = 2.0
 """How long the stream may take to bring the last events of a run that is known to have ended."""
 
-OnEvent = Callable[[Event, Change | None], None]
+OnEvent = Callable[[Event, TranscriptChange | None], None]
 OnAccepted = Callable[[PromptReceipt], None]
 
 
@@ -78,7 +78,7 @@ async def follow_run(
         return terminal  # its session may be deleted by now, and has no stream then
     trouble = asyncio.Event()
     async with _stream(client, workspace_id, run.session_id, trouble, on_connection) as stream:
-        # Only what ends from here on is told by the stream.
+        # Only what ends from here on is reported by the stream.
         if terminal := await _end_of(client, stream.workspace_id, run.run_id):
             return terminal
         return await _until_end(client, stream, run.run_id, on_event, trouble)
@@ -177,7 +177,7 @@ async def _end_of(client: Client, workspace_id: str, run_id: str, *, wait_s: flo
 
 
 def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
-    """The terminal event of a run that has ended, as far as records tell it. A folded one ended as its host did."""
+    """The terminal event of a run that has ended, as far as its record shows it. A folded one ended as its host did."""
     assert run.ended, f"{run.run_id} is {run.state}"
     state = (host or run).state
     return RunComplete(

@@ -1,6 +1,6 @@
 """Events → messages, as the server has them. Pure: no I/O, and a delta costs one append, however long the message is.
 
-A delta that does not fit (`protocol/growth.py`) is a hole: whoever reads the stream must then connect again, which
+A delta that does not fit (`protocol/growth.py`) is a hole: the reader of the stream must then connect again, which
 brings the present state of every message in progress.
 """
 
@@ -16,7 +16,7 @@ from covey.protocol.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TranscriptChange:
     """What an event did to the transcript."""
 
     kind: Literal["whole", "grew", "removed", "reset", "hole"]
@@ -43,20 +43,20 @@ class Transcript:
         growing = self._messages.get(message_id)
         return growing.message() if growing else None
 
-    def apply(self, event: Event) -> Change | None:
+    def apply(self, event: Event) -> TranscriptChange | None:
         """Take one event in, in the order of the stream. None: it changes no message."""
         match event.payload:
             case MessageDelta() as delta:
                 return self._grow(delta)
             case Message() as message if event.change == "deleted":
                 self._messages.pop(message.id, None)
-                return Change("removed", message.id)
+                return TranscriptChange("removed", message.id)
             case Message() as message:
                 self.put(message)
-                return Change("whole", message.id)
+                return TranscriptChange("whole", message.id)
             case Gap():
                 self._messages.clear()
-                return Change("reset")
+                return TranscriptChange("reset")
         return None
 
     def put(self, message: Message) -> None:
@@ -66,9 +66,9 @@ class Transcript:
         else:
             self._messages[message.id] = GrowingMessage(message)
 
-    def _grow(self, delta: MessageDelta) -> Change | None:
+    def _grow(self, delta: MessageDelta) -> TranscriptChange | None:
         growing = self._messages.get(delta.message_id)
         fresh = growing.grow(delta) if growing else None
         if fresh is None:
-            return Change("hole", delta.message_id)
-        return Change("grew", delta.message_id, fresh, delta.kind) if fresh else None
+            return TranscriptChange("hole", delta.message_id)
+        return TranscriptChange("grew", delta.message_id, fresh, delta.kind) if fresh else None

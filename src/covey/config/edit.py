@@ -21,16 +21,16 @@ from covey.config.toml_text import Table, header_of, quoted, with_items, without
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.replace import replace_file
 
-Kind = Literal["allow", "ask", "deny"]
+RuleKind = Literal["allow", "ask", "deny"]
 
 LOCK_SECONDS = 5.0
-"""A change takes milliseconds. Whoever holds the lock for longer has died of something worse, or is a debugger."""
+"""A change takes milliseconds. A process that holds the lock for longer is stuck, or in a debugger."""
 _RETRY_S = 0.02
 
 TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"
 
 
-def rule_lines(project: str, kind: Kind, rules: Sequence[str]) -> str:
+def rule_lines(project: str, kind: RuleKind, rules: Sequence[str]) -> str:
     """What to write into config.toml for rules that hold in one directory."""
     return f"{header_of(_rules_table(project))}\n{kind} = [{', '.join(quoted(_in_file(rule)) for rule in rules)}]"
 
@@ -44,7 +44,7 @@ def _in_file(rule: str) -> str:
     return rule.replace("$", "$$")
 
 
-def add_permission_rule(environ: Mapping[str, str], project: Path, kind: Kind, rules: Sequence[str]) -> Path:
+def add_permission_rule(environ: Mapping[str, str], project: Path, kind: RuleKind, rules: Sequence[str]) -> Path:
     """Write rules for one directory into the user's own config.toml, and give its path.
 
     Those that are there already stay alone. Raises ConfigError, and changes nothing, when the file cannot be read,

@@ -3,8 +3,8 @@
 The user's own file and `--config FILE` are believed, and only they may say what holds in one directory. A project's
 file comes with code that somebody else may have written: until the user has trusted its directory it may choose among
 the user's models and forbid things, and that is all. Else opening a stranger's project could send keys or code to a
-stranger's server. For the same reason no variable in it is looked up until then: a refusal tells the model which rule
-it broke, and with it what stood in the variable.
+stranger's server. For the same reason no variable in it is looked up until then: a refusal shows the model which rule
+it broke, and with it the value of the variable.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _check_says_nothing_of_directories(path: Path, raw: dict[str, Any]) -> None:
 
 
 def _without_open_providers(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` without providers that have a variable in them: whether a URL is one cannot be told without its value."""
+    """`raw` without providers that have a variable in them: whether a URL is one cannot be known without its value."""
     providers = raw.get("providers")
     if not isinstance(providers, dict):
         return raw

@@ -120,7 +120,7 @@ class ContextSettings(Settings, frozen=True):
 
 class ToolSettings(Settings, frozen=True):
     disabled: tuple[str, ...] = ()
-    """Tools that the model is not told of."""
+    """Tools that the model does not get."""
 
 
 class ServerSettings(Settings, frozen=True):

@@ -1,6 +1,6 @@
 """Change one list of strings in TOML text, and leave the rest as its writer left it. Text in, text out.
 
-It knows only as much of TOML as it needs to find its way. So whoever uses it must read the result again and compare:
+It knows only as much of TOML as it needs to find its way. So the caller must read the result again and compare:
 where this and TOML are of different opinions, the file must stay as it was.
 """
 
@@ -110,7 +110,7 @@ def _append(text: str, values: _List, item: str, newline: str) -> str:
         fits = values.closed - line_start + len(item) <= MAX_LINE_CHARS
         return text[:end] + (", " if fits else f",{newline}  ") + item + text[end:]
     own_line = text[text.rfind("\n", 0, values.closed) + 1 : values.closed]
-    if own_line.strip():  # the bracket stands behind something
+    if own_line.strip():  # the bracket stands after something
         return f"{text[:end]},{newline}{indent}{item}{text[end:]}"
     comma = "" if any(comma >= end for comma in values.commas) else ","
     text = text[:end] + comma + text[end:]

@@ -1,4 +1,4 @@
-"""The configuration as clients may see it. It is built from what may be shown, so a new secret stays out by itself."""
+"""The configuration as clients may see it. It is built from what may be shown, so a new secret stays out by default."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def view(config: Config, data_dir: Path) -> ConfigView:
 def _selected(config: Config, role: Role) -> SelectedModel | None:
     try:
         resolved = resolve(config, role)
-    except ConfigError:  # whoever prompts gets to read it; looking must work all the same
+    except ConfigError:  # a prompt reports it; this view must work all the same
         return None
     return SelectedModel(model=resolved.model.id, provider=resolved.provider_id) if resolved else None
 
@@ -46,7 +46,7 @@ def _provider(provider_id: str, provider: ProviderSettings) -> ProviderInfo:
 
 
 def _without_secrets(url: str) -> str:
-    """The URL without user, password, query and fragment; empty when it cannot be told where those are."""
+    """The URL without user, password, query and fragment; empty when it cannot be known where those are."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""The state of a repository, told without running anything that is in it.
+"""The state of a repository, read without running anything that is in it.
 
 A repository's configuration can name programs: a file monitor, filters, hooks, helpers, and further files that name
 more. Filters have names of the writer's choice, so they cannot be switched off one by one. Therefore git never sees
@@ -25,7 +25,7 @@ from covey.context.inside import inside, resolved_inside
 from covey.machine.regular import read_regular
 
 GIT_SECONDS = 2.0
-"""For everything together. A repository in which this is not enough is told of without its changes."""
+"""For everything together. A repository in which this is not enough is described without its changes."""
 MAX_CHANGES = 30
 """Lines of the short status: more is noise, and the model can ask for it."""
 MAX_COMMITS = 3
@@ -68,7 +68,7 @@ class _Repository:
 
 
 class _Unreadable(Exception):
-    """Not a repository that can be told of."""
+    """Not a repository that can be described."""
 
 
 def find_root(directory: Path) -> Path | None:
@@ -88,7 +88,7 @@ def find_root(directory: Path) -> Path | None:
 
 
 def read_state(directory: Path, environ: Mapping[str, str]) -> GitState | None:
-    """What git would say in this directory; None: it is in no repository, or in one that cannot be told of."""
+    """What git would say in this directory; None: it is in no repository, or in one that cannot be described."""
     deadline = time.monotonic() + GIT_SECONDS
     root = find_root(directory)
     if root is None:

@@ -18,7 +18,7 @@ from covey.machine.regular import read_regular
 from covey.protocol.messages import Attachment
 
 MAX_MENTIONS = 20
-"""More are left alone: whoever pastes a log did not mean them."""
+"""More are left alone: somebody who pastes a log did not mean them."""
 MAX_TEXT_BYTES = 64 * 1024
 """Of one file; the model can view the rest."""
 MAX_TOTAL_TEXT_BYTES = 256 * 1024
@@ -36,7 +36,7 @@ MAX_PROMPT_CHARS = 200_000
 MAX_CANDIDATES = 500
 """Words with an @ that are looked up: each costs a few calls to the file system."""
 MAX_TRAILING = 8
-"""Characters behind a path that may belong to the sentence."""
+"""Characters after a path that may belong to the sentence."""
 
 _MENTION = re.compile(r"""(?<![^\s(\[{<,;:'"])@(?:"(?P<quoted>[^"\n]{1,1000})"|(?P<plain>[^\s"'`<>|*?]{1,1000}))""")
 """Before it stands nothing, or a blank or a bracket: not the name of a mailbox, nor a backtick."""

@@ -57,24 +57,24 @@ def read_surroundings(
     *,
     tools: Sequence[str] = (),
     model: str = "",
-    told: Surroundings | None = None,
+    previous: Surroundings | None = None,
 ) -> Surroundings:
     """Look around. Blocks, but not for long: bounded by `git.GIT_SECONDS` and by the bytes that files may have.
 
-    `env` is the server's own environment: it says where the user's files are, and which git is used. `told` is what the
-    session was told before: its state of git stays. Each change of the system prompt makes the provider read the whole
-    conversation again at full price, and the model itself has made most changes of that state.
+    `env` is the server's own environment: it says where the user's files are, and which git is used. `previous` is
+    what the session was given before: its state of git stays. Each change of the system prompt makes the provider read
+    the whole conversation again at full price, and the model itself has made most changes of that state.
     """
     try:
         trusted = is_trusted(root, env)
-    except ConfigError:  # told where the configuration is read
+    except ConfigError:  # reported where the configuration is read
         trusted = False
     return Surroundings(
         root=root,
         platform=platform.system(),
         date=datetime.datetime.now().astimezone().date().isoformat(),
         trusted=trusted,
-        git=told.git if told else read_state(root, env),
+        git=previous.git if previous else read_state(root, env),
         files=read_context_files(root, settings.files, env, trusted=trusted),
         tools=tuple(tools),
         model=model,

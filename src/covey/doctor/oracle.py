@@ -1,6 +1,6 @@
 """What must be true of a store, whatever has happened to its server. Reads rows and event log; judges, never repairs.
 
-The log is read from its first event to its last (`oracle_story`), and what it tells is compared with what the rows say.
+The log is read from its first event to its last (`oracle_story`), and what it records is compared with the rows.
 All that is wrong is reported at once, so that somebody who sees one finding also sees what it came with.
 """
 
@@ -82,9 +82,9 @@ def is_finished(message: Any) -> bool:
 _PROGRESS = {"accepted": 0, "queued": 1, "active": 2, "folded": 2}
 
 
-def is_ahead(row: Any, told: Any) -> bool:
+def is_ahead(row: Any, logged: Any) -> bool:
     """The row knows more than the log: it is the log that has lost something."""
-    return _progress(row) > _progress(told)
+    return _progress(row) > _progress(logged)
 
 
 def _progress(value: Any) -> tuple[float, ...]:
@@ -118,7 +118,7 @@ class Loose(NamedTuple):
 
 
 def loose_ends(messages: Iterable[Any]) -> Loose:
-    """A result belongs to a call before it. Some models count their calls anew in each step, so ids may come again."""
+    """A result belongs to a call before it. Some models use the same ids again in each step."""
     open_calls: dict[str, list[tuple[str, int]]] = defaultdict(list)
     results = []
     for message in messages:
@@ -162,21 +162,23 @@ def _lost_log(record: Record) -> Iterator[Finding]:
 
 def _runs(record: Record, story: Story) -> Iterator[Finding]:
     for run_id, run in record.runs.items():
-        told = story.runs.get(run_id)
+        logged = story.runs.get(run_id)
         if record.run_columns[run_id] != (run["seq"], run["state"], "ended_at" in run):
             yield Finding("misfiled_row", f"the columns of run {run_id} are not what it says", subject=run_id)
-        if told is None:
+        if logged is None:
             if story.should_know(run):
-                yield Finding("lost_history", f"the log does not tell of run {run_id}", subject=run_id)
-        elif is_ahead(run, told):
-            yield Finding("lost_history", f"the log does not tell that run {run_id} is {run['state']}", subject=run_id)
-        elif told != run:
-            yield Finding("row_differs", f"run {run_id} is not as it was told last", subject=run_id)
-        if told in (None, run) and is_impossible(run, record.runs):
+                yield Finding("lost_history", f"the log does not mention run {run_id}", subject=run_id)
+        elif is_ahead(run, logged):
+            yield Finding(
+                "lost_history", f"the log does not record that run {run_id} is {run['state']}", subject=run_id
+            )
+        elif logged != run:
+            yield Finding("row_differs", f"run {run_id} differs from the event that recorded it last", subject=run_id)
+        if logged in (None, run) and is_impossible(run, record.runs):
             state = f"{run['state']}, {'but has ended' if 'ended_at' in run else 'but has not ended with it'}"
             yield Finding("impossible_state", f"run {run_id} is {state}", subject=run_id)
     for run_id in story.runs.keys() - record.runs.keys():
-        yield Finding("row_missing", f"run {run_id} was told of, but has no row", subject=run_id)
+        yield Finding("row_missing", f"run {run_id} is in the log, but has no row", subject=run_id)
     for run_id in sorted(story.mentioned - story.terminals.keys()):
         if "ended_at" in (record.runs.get(run_id) or story.runs.get(run_id, {})):
             yield Finding("missing_terminal", f"run {run_id} has ended without a terminal event", subject=run_id)
@@ -184,20 +186,22 @@ def _runs(record: Record, story: Story) -> Iterator[Finding]:
 
 def _messages(record: Record, story: Story) -> Iterator[Finding]:
     for message_id, message in record.messages.items():
-        told = story.messages.get(message_id)
+        logged = story.messages.get(message_id)
         if message["session_id"] in story.deleted:
             what = f"message {message_id} is still there, although its session was deleted"
             yield Finding("row_differs", what, subject=message_id)
         elif message_id in story.removed:
             what = f"message {message_id} is still there, although it was undone"
             yield Finding("row_differs", what, subject=message_id)
-        elif told is None:
+        elif logged is None:
             if not story.is_trimmed or message.get("run_id") in story.announced:
-                yield Finding("lost_history", f"the log does not tell of message {message_id}", subject=message_id)
-        elif is_ahead(message, told):
-            yield Finding("lost_history", f"the log does not tell all of message {message_id}", subject=message_id)
-        elif told != message:
-            yield Finding("row_differs", f"message {message_id} is not as it was told last", subject=message_id)
+                yield Finding("lost_history", f"the log does not mention message {message_id}", subject=message_id)
+        elif is_ahead(message, logged):
+            yield Finding("lost_history", f"the log does not record all of message {message_id}", subject=message_id)
+        elif logged != message:
+            yield Finding(
+                "row_differs", f"message {message_id} differs from the event that recorded it last", subject=message_id
+            )
         if is_foreign(message, record.runs):
             what = f"message {message_id} names run {message['run_id']}, which is in another session"
             yield Finding("foreign_message", what, subject=message_id)
@@ -205,22 +209,22 @@ def _messages(record: Record, story: Story) -> Iterator[Finding]:
             what = f"message {message_id} is finished, but text of it is still kept apart"
             yield Finding("stale_text", what, subject=message_id)
     for message_id in story.messages.keys() - record.messages.keys():
-        yield Finding("row_missing", f"message {message_id} was told of, but has no row", subject=message_id)
+        yield Finding("row_missing", f"message {message_id} is in the log, but has no row", subject=message_id)
     for session_id in sorted(wrong_orders(record, story)):
         yield Finding("message_order", f"the messages of session {session_id} are not in order", subject=session_id)
 
 
 def wrong_orders(record: Record, story: Story) -> set[str]:
     """Sessions whose messages stand in another order than the one in which they began."""
-    told: dict[str, list[str]] = defaultdict(list)
+    logged: dict[str, list[str]] = defaultdict(list)
     kept: dict[str, list[str]] = defaultdict(list)
     begun = dict.fromkeys(message_id for message_id in story.begun if message_id in record.messages)
     for message_id in begun:
-        told[record.messages[message_id]["session_id"]].append(message_id)
+        logged[record.messages[message_id]["session_id"]].append(message_id)
     for message_id, message in record.messages.items():
         if message_id in begun:
             kept[message["session_id"]].append(message_id)
-    return {session_id for session_id in told if told[session_id] != kept[session_id]}
+    return {session_id for session_id in logged if logged[session_id] != kept[session_id]}
 
 
 def _lanes(record: Record) -> Iterator[Finding]:
@@ -260,7 +264,7 @@ def _no_turn(run: Any, mine: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _turn(run: Any, mine: list[Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a turn that has ended, or, while it goes on, with what can be told of it already."""
+    """What is wrong with a turn that has ended, or, while it goes on, with what can be judged of it already."""
     run_id, is_over = run["run_id"], "ended_at" in run
     answers = [message for message in mine if message["role"] == "assistant"]
     prompts = sum(message["role"] == "user" for message in mine)
@@ -281,18 +285,20 @@ def _turn(run: Any, mine: list[Any]) -> Iterator[tuple[str, str]]:
 def _sessions(record: Record, story: Story) -> Iterator[Finding]:
     counts = Counter(message["session_id"] for message in record.messages.values())
     for session_id, session in record.sessions.items():
-        told = story.sessions.get(session_id)
+        logged = story.sessions.get(session_id)
         if session["message_count"] != counts[session_id]:
             what = f"session {session_id} counts {session['message_count']} messages, but has {counts[session_id]}"
             yield Finding("message_count", what, subject=session_id)
         if session_id in story.deleted:
             yield Finding("row_differs", f"session {session_id} is still there, but was deleted", subject=session_id)
-        elif told is None and not story.is_trimmed:
-            yield Finding("lost_history", f"the log does not tell of session {session_id}", subject=session_id)
-        elif told and told["title"] != session["title"]:
-            yield Finding("row_differs", f"session {session_id} has a title that was never told", subject=session_id)
+        elif logged is None and not story.is_trimmed:
+            yield Finding("lost_history", f"the log does not mention session {session_id}", subject=session_id)
+        elif logged and logged["title"] != session["title"]:
+            yield Finding(
+                "row_differs", f"session {session_id} has a title that was never published", subject=session_id
+            )
     for session_id in story.sessions.keys() - record.sessions.keys():
-        yield Finding("row_missing", f"session {session_id} was told of, but has no row", subject=session_id)
+        yield Finding("row_missing", f"session {session_id} is in the log, but has no row", subject=session_id)
     wanted = {run["session_id"] for run in open_runs(record)} | (counts.keys() - story.deleted)
     for session_id in sorted(wanted - record.sessions.keys() - story.sessions.keys()):
         yield Finding("no_session", f"there are messages or open runs of session {session_id}, which is not there")

@@ -1,6 +1,6 @@
 """The file below the rows: opened to be looked at, found to be damaged, backed up, and copied as far as it can be read.
 
-It knows tables, not what they tell. A file is never changed here: a new one takes its place.
+It knows tables, not what they mean. A file is never changed here: a new one takes its place.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def complaints(connection: apsw.Connection) -> list[str]:
 
 
 def lost_version(connection: apsw.Connection) -> bool:
-    """It says less than its tables do. One that an older Covey has written says so, and has fewer tables."""
+    """Its version is lower than its tables show. A store of an older Covey has a lower version and fewer tables."""
     return bool(connection.pragma("user_version") < version_of_tables(connection))
 
 
@@ -249,7 +249,7 @@ def _readable(connection: apsw.Connection, table: str) -> Iterator[tuple[Any, ..
 
 
 def _one_by_one(connection: apsw.Connection) -> Iterator[tuple[Any, ...]]:
-    """What people wrote and were answered is worth a look at each place of which an index still knows."""
+    """What people wrote and were answered is worth trying every place that an index still knows."""
     positions = set()
     with contextlib.suppress(apsw.Error, MemoryError):
         for (position,) in connection.execute("SELECT position FROM messages INDEXED BY messages_by_session"):

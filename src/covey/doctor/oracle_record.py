@@ -182,17 +182,17 @@ def _add_event(record: Record, seq: int, session_id: str, encoded: bytes) -> Non
     try:
         event = decode_event(encoded)
         value = msgspec.json.decode(encoded)
-        told = LogEvent(seq, value["type"], value["payload"]["type"], value["payload"]["payload"])
-        if not isinstance(told.payload, dict) or not 0 < seq < LAST_NUMBER:
+        logged = LogEvent(seq, value["type"], value["payload"]["type"], value["payload"]["payload"])
+        if not isinstance(logged.payload, dict) or not 0 < seq < LAST_NUMBER:
             raise ValueError(seq)
-        if told.type in TYPES and event is None:
-            raise ValueError(told.change)
-        if strict := _STRICT.get(told.type):
-            msgspec.convert(told.payload, strict)
+        if logged.type in TYPES and event is None:
+            raise ValueError(logged.change)
+        if strict := _STRICT.get(logged.type):
+            msgspec.convert(logged.payload, strict)
     except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, ValueError):
         record.flaws.append(Flaw("unreadable_event", "events", str(seq)))
         return
-    record.events.append(told)
+    record.events.append(logged)
     if event and event.session_id != session_id:
         record.flaws.append(Flaw("misfiled_row", "events", str(seq)))
 

@@ -1,6 +1,6 @@
-"""What an event log tells, and every promise that it breaks while telling it. Judges the log alone, not the rows.
+"""What an event log records, and every promise that it breaks. Judges the log alone, not the rows.
 
-A log that does not begin with event 1 was trimmed: of what was told before, the rows have to do.
+A log that does not begin with event 1 was trimmed: for what came before, only the rows are left.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Story:
     def __init__(self, record: Record) -> None:
         self.findings: list[Finding] = []
         self.runs: dict[str, Any] = {}
-        """By run: what was told of it last."""
+        """By run: what was logged of it last."""
         self.announced: set[str] = set()
         """Runs whose first event is in the log, and so must all the others be."""
         self.mentioned: set[str] = set()
-        """Runs of which any event is in the log: if one has ended, its end comes behind that."""
+        """Runs of which any event is in the log: if one has ended, its end comes later."""
         self.states: dict[str, list[str]] = {}
         """By run: the states it went through, in order."""
         self.terminals: dict[str, Any] = {}
@@ -45,20 +45,20 @@ class Story:
         self._last_accepted = 0
         self._last_seq = 0
         self._turn: dict[str, str] = {}
-        """By session: the run whose turn is being told."""
+        """By session: the run whose turn is open in the log."""
         self._started: dict[str, int] = {}
         """By session: the seq of the run that became active last."""
         self._last_host: str | None = None
-        """The run whose terminal event was just told; those folded into it must follow at once (R8)."""
+        """The run whose terminal event was the last one; those folded into it must follow at once (R8)."""
         for event in record.events:
             self._take(event)
 
     def should_know(self, run: Any) -> bool:
-        """Whether the log, as far back as it goes, has to tell of this run."""
+        """Whether the log, as far back as it goes, has to mention this run."""
         return not self.is_trimmed or run["seq"] > self._first_accepted
 
     def was_dropped(self, run: Any) -> bool:
-        """It ended while it waited in the queue. Of an older one the row tells: it has no answer."""
+        """It ended while it waited in the queue. For an older one the row shows it: it has no answer."""
         if run["run_id"] in self.announced:
             return self.states[run["run_id"]][-2:] == ["queued", "cancelled"]
         return run["state"] == "cancelled" and not run.get("message_id")
@@ -87,7 +87,7 @@ class Story:
             self._last_host = ""
 
     def _known(self, run_id: str) -> Any:
-        """The run as it was told, or as the row has it if that was before the log begins."""
+        """The run as it was logged, or as the row has it if that was before the log begins."""
         return self.runs.get(run_id) or (self._record.runs.get(run_id) if self.is_trimmed else None)
 
     def _check_owner(self, event: LogEvent, run_id: str) -> None:
@@ -139,7 +139,7 @@ class Story:
         if run is None:
             return
         if "ended_at" not in run:
-            self._find("wrong_order", event, f"run {run_id} is told to end before its row says so")
+            self._find("wrong_order", event, f"run {run_id} has its terminal event before its row says that it ended")
         host = terminal.get("folded_into")
         if host and self._last_host not in (host, None):
             self._find("wrong_order", event, f"the end of run {run_id} does not follow right after that of {host}")
@@ -159,7 +159,7 @@ class Story:
             self._begin_turn(event, message["session_id"], turn)
 
     def _take_back(self, event: LogEvent) -> None:
-        """A message was undone: what may still be told of a run after its end, since it is not part of its life."""
+        """A message was undone: may be published after the end of its run, since it is not part of its life."""
         message_id, run_id = event.payload["id"], event.payload.get("run_id")
         self.messages.pop(message_id, None)
         self.removed.add(message_id)
@@ -184,7 +184,7 @@ class Story:
 
 
 def terminal_against_run(terminal: Any, run: Any, host: Any) -> list[str]:
-    """Status and stream must tell the same end. A folded run ends as its host did (R8)."""
+    """Status and stream must report the same end. A folded run ends as its host did (R8)."""
     run_id, state = run["run_id"], host.get("state")
     wrong = []
     expected = {
@@ -197,9 +197,9 @@ def terminal_against_run(terminal: Any, run: Any, host: Any) -> list[str]:
             wrong.append(f"run {run_id} ended as {state}, but its terminal event has {name}={terminal.get(name)}")
     if state == "cancelled" and not host.get("cancelled_by"):
         wrong.append(f"run {run_id} was cancelled, and nobody knows by what")
-    told = terminal.get("text")
-    if told != run.get("text") and (state == "completed" or told is not None):
-        # Of a run that did not complete, older servers did not tell the text.
+    logged = terminal.get("text")
+    if logged != run.get("text") and (state == "completed" or logged is not None):
+        # Of a run that did not complete, older servers did not record the text.
         wrong.append(f"run {run_id} and its terminal event have different texts")
     if state not in OUTCOMES:
         wrong.append(f"run {run_id} has a terminal event, but is {state}")

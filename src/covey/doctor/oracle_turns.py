@@ -1,6 +1,6 @@
 """What is left of a turn → a whole one: its prompt, finished answers, a result for each tool call (R6, R12).
 
-What is missing is made up and says so; what does not belong to the turn is handed back, never thrown away.
+What is missing is made up and marked as such; what does not belong to the turn is handed back, never thrown away.
 """
 
 from __future__ import annotations

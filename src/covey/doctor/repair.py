@@ -1,6 +1,6 @@
-"""A damaged store → one that keeps its promises, in one transaction and behind a backup. No server may be running.
+"""A damaged store → one that keeps its promises, in one transaction and after a backup. No server may be running.
 
-What a workspace should hold is worked out by `oracle_mend`; here the difference is written. Nothing is renumbered.
+What a workspace should hold is worked out by `oracle_repair`; here the difference is written. Nothing is renumbered.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 from covey.doctor.oracle import Examination, examine, judge
 from covey.doctor.oracle_file import BUSY_MS, NAME, NoStore, back_up, lost_version, salvage, version_of_tables
 from covey.doctor.oracle_findings import Finding
-from covey.doctor.oracle_mend import mend
 from covey.doctor.oracle_record import LogEvent, Record, read_records
+from covey.doctor.oracle_repair import repaired_record
 from covey.store.base import UndoRow, prompt_digest
 
 ROUNDS = 4
@@ -43,16 +43,16 @@ def repair(data_dir: Path, now: Callable[[], float] = time.time) -> Repaired:
 
     The caller owns the data directory, so that no server starts meanwhile.
     """
-    before = _look(data_dir)
+    before = _examined(data_dir)
     if not any(finding.explanation.repair for finding in before.findings):
         return Repaired(before, before, None, {})
     backup = back_up(data_dir, is_damaged=before.is_damaged)
     saved = salvage(data_dir) if before.is_damaged else {}
-    _mend_all(data_dir, now())
+    _repair_all(data_dir, now())
     return Repaired(before, examine(data_dir), backup, saved)
 
 
-def _look(data_dir: Path) -> Examination:
+def _examined(data_dir: Path) -> Examination:
     try:
         return examine(data_dir)
     except NoStore as error:
@@ -61,7 +61,7 @@ def _look(data_dir: Path) -> Examination:
         return Examination([Finding("damaged_file", str(error))])
 
 
-def _mend_all(data_dir: Path, now: float) -> None:
+def _repair_all(data_dir: Path, now: float) -> None:
     with contextlib.closing(apsw.Connection(str(data_dir / NAME))) as connection:
         connection.set_busy_timeout(BUSY_MS)
         connection.execute("BEGIN IMMEDIATE")
@@ -77,7 +77,7 @@ def _mend_all(data_dir: Path, now: float) -> None:
                 break
             for record in [record for record in wrong if record.path] or wrong:
                 if record.path or _give_directory(connection, record, data_dir, int(now)):
-                    _Writing(connection, record, mend(record, now)).write()
+                    _Writing(connection, record, repaired_record(record, now)).write()
         connection.execute("COMMIT")
 
 
@@ -102,10 +102,10 @@ def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path,
 class _Writing:
     """The difference between a workspace as it was found and as it should be. Rows are replaced, others not touched."""
 
-    def __init__(self, connection: apsw.Connection, found: Record, mended: Record) -> None:
+    def __init__(self, connection: apsw.Connection, found: Record, repaired: Record) -> None:
         self._execute = connection.execute
         self._found = found
-        self._mended = mended
+        self._repaired = repaired
         self._id = found.workspace_id
 
     def write(self) -> None:
@@ -116,11 +116,11 @@ class _Writing:
         self._write_undos()
         self._write_events()
 
-    def _outdated(self, table: str, found: dict[str, Any], mended: dict[str, Any]) -> tuple[set[str], set[str]]:
+    def _outdated(self, table: str, found: dict[str, Any], repaired: dict[str, Any]) -> tuple[set[str], set[str]]:
         """The keys of rows that must go, and of those that must be written."""
         flawed = {flaw.key for flaw in self._found.flaws if flaw.table == table}
-        written = {key for key, value in mended.items() if key in flawed or found.get(key) != value}
-        return (found.keys() | flawed) - mended.keys() | written, written
+        written = {key for key, value in repaired.items() if key in flawed or found.get(key) != value}
+        return (found.keys() | flawed) - repaired.keys() | written, written
 
     def _kept(self, columns: str, table: str, values: dict[str, Any], name: str) -> dict[str, Any]:
         """What else is in the rows, by the id that each gives itself; a row that has that id already comes first."""
@@ -128,40 +128,40 @@ class _Writing:
         return {values[key][name]: rest for key, rest in rows.items() if key in values} | rows
 
     def _write_sessions(self) -> None:
-        mended = self._mended.sessions
-        gone, written = self._outdated("sessions", self._found.sessions, mended)
+        repaired = self._repaired.sessions
+        gone, written = self._outdated("sessions", self._found.sessions, repaired)
         marks = self._kept("id, mark", "sessions", self._found.sessions, "id")
         self._delete("sessions", "id", gone)
         for key in written:
-            row = (self._id, key, _encode(mended[key]), mended[key]["updated_at"], *marks.get(key, [0]))
+            row = (self._id, key, _encode(repaired[key]), repaired[key]["updated_at"], *marks.get(key, [0]))
             self._execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
     def _write_runs(self) -> None:
-        found, mended = self._found, self._mended
-        gone, written = self._outdated("runs", found.runs, mended.runs)
+        found, repaired = self._found, self._repaired
+        gone, written = self._outdated("runs", found.runs, repaired.runs)
         damaged = {flaw.key for flaw in found.flaws if flaw.table == "attachments"}
-        refiled = {i for i in found.runs if i in mended.runs and found.run_columns[i] != mended.run_columns[i]}
-        written |= refiled | (damaged & mended.runs.keys())
+        refiled = {i for i in found.runs if i in repaired.runs and found.run_columns[i] != repaired.run_columns[i]}
+        written |= refiled | (damaged & repaired.runs.keys())
         kept = self._kept("run_id, digest, attachments", "runs", found.runs, "run_id")
         self._delete("runs", "run_id", gone | written)
         for key in written:
-            run = mended.runs[key]
+            run = repaired.runs[key]
             digest, attachments = kept.get(key, [_digest(run), b"[]"])
             cancelled = "cancelled_by" in run and "ended_at" not in run
-            columns = (self._id, key, run["session_id"], *mended.run_columns[key], cancelled, digest)
+            columns = (self._id, key, run["session_id"], *repaired.run_columns[key], cancelled, digest)
             blobs = (_encode(run), b"[]" if key in damaged else attachments)
             self._execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns + blobs)
 
     def _write_messages(self) -> None:
-        mended = self._mended.messages
-        gone, written = self._outdated("messages", self._found.messages, mended)
+        repaired = self._repaired.messages
+        gone, written = self._outdated("messages", self._found.messages, repaired)
         positions = self._positions()
-        moved = {key for key in mended if positions[key] != self._position.get(key)}
+        moved = {key for key in repaired if positions[key] != self._position.get(key)}
         for key in gone | moved:  # also if it is filed under another workspace: ids of messages are unique in a store
             self._execute("DELETE FROM messages WHERE id = ?", (key,))
-        for key in mended:
+        for key in repaired:
             if key in written or key in moved:
-                message = mended[key]
+                message = repaired[key]
                 filed = (key, self._id, message["session_id"], message.get("run_id"), message["role"])
                 row = (positions[key], *filed, _encode(message))
                 self._execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
@@ -173,17 +173,17 @@ class _Writing:
         last = next(self._execute("SELECT coalesce(max(position), 0) FROM messages"))[0]
         positions: dict[str, int] = {}
         previous: dict[str, int] = {}
-        for key, message in self._mended.messages.items():
+        for key, message in self._repaired.messages.items():
             session_id, known = message["session_id"], self._position.get(key)
             if known is None or known <= previous.get(session_id, 0):
                 last += 1
-                known = last  # so everything behind it gets a place at the end, too
+                known = last  # so everything after it gets a place at the end, too
             positions[key] = previous[session_id] = known
         return positions
 
     def _write_tails(self) -> None:
         for message_id, pieces in self._found.tails.items():
-            kept = self._mended.tails.get(message_id, [])
+            kept = self._repaired.tails.get(message_id, [])
             for piece in pieces:
                 if piece not in kept:
                     key = (message_id, piece.part, piece.offset)
@@ -197,9 +197,9 @@ class _Writing:
                 value = self._execute("DELETE FROM undos WHERE workspace_id = ? AND id = ? RETURNING value", key).get
                 if flaw.kind == "misfiled_row":
                     self._put_undo(msgspec.json.decode(value, type=UndoRow))
-        for run_id in self._mended.undone - self._found.undone:
-            session_id = self._mended.runs.get(run_id, {}).get("session_id", "")
-            if session_id in self._mended.sessions:
+        for run_id in self._repaired.undone - self._found.undone:
+            session_id = self._repaired.runs.get(run_id, {}).get("session_id", "")
+            if session_id in self._repaired.sessions:
                 # An id below all that were ever given out: the next one is counted from the highest.
                 self._put_undo(UndoRow(f"-{run_id}", session_id, (run_id,), 0.0, done=True))
 
@@ -208,14 +208,14 @@ class _Writing:
         self._execute("INSERT OR REPLACE INTO undos VALUES (?, ?, ?, ?, ?)", values)
 
     def _write_events(self) -> None:
-        found, mended = self._found, self._mended
+        found, repaired = self._found, self._repaired
         known = {event.seq for event in found.events}
-        if mended.epoch != found.epoch:
+        if repaired.epoch != found.epoch:
             self._execute("DELETE FROM events WHERE workspace_id = ?", (self._id,))
-            self._execute("UPDATE workspaces SET epoch = ? WHERE id = ?", (mended.epoch, self._id))
+            self._execute("UPDATE workspaces SET epoch = ? WHERE id = ?", (repaired.epoch, self._id))
             known = set()
         misfiled = {flaw.key for flaw in found.flaws if flaw[:2] == ("misfiled_row", "events")}
-        for event in mended.events:
+        for event in repaired.events:
             if event.seq not in known:
                 value = {"type": event.type, "payload": {"type": event.change, "payload": event.payload}}
                 row = (self._id, event.seq, _session_of(event), _encode(value))

@@ -253,7 +253,7 @@ async def look_around(
     model: str,
     told: Surroundings | None,
 ) -> Surroundings:
-    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, told=told))
+    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, previous=told))
 
 
 def _first(configured: T | None, catalogued: T | None) -> T | None:

@@ -14,7 +14,7 @@ Audience = Literal["all", "whole", "deltas"]
 """For whom an entry is: clients that take whole messages, those that take deltas, or both."""
 
 
-class Entry:
+class FeedEntry:
     """One event in the log. `frame` is encoded when the first client needs it."""
 
     __slots__ = ("_frame", "delta", "message_id", "only", "session_id", "size")
@@ -43,9 +43,9 @@ class Entry:
         return self._frame
 
 
-def whole_entry(message: Message, only: Audience) -> Entry:
+def whole_entry(message: Message, only: Audience) -> FeedEntry:
     """A message in progress as it is now: no event of the log, and therefore without an id."""
-    return Entry(message.session_id, frame=frame(encode_event(updated(message))), message_id=message.id, only=only)
+    return FeedEntry(message.session_id, frame=frame(encode_event(updated(message))), message_id=message.id, only=only)
 
 
 def delta_frame(delta: MessageDelta) -> bytes:

@@ -1,7 +1,7 @@
 """One ordered log of events for a workspace, in memory only as far as an attached client has not read it yet.
 
-Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: one
-that is slow costs nothing but the log's length, which is bounded. Whoever falls out of the log is disconnected and
+Each event is encoded once, and clients that stand at the same place get the very same bytes. A client is a cursor: a
+slow one costs nothing but the log's length, which is bounded. A client that falls out of the log is disconnected and
 resumes from the store by its last event id. One that has read everything rests: it has no place in the log, and costs
 nothing until something is published that is for it.
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from covey.feed.entries import Entry, delta_frame, whole_entry
+from covey.feed.entries import FeedEntry, delta_frame, whole_entry
 from covey.feed.resting import Resting
 from covey.protocol.events import Event, MessageDelta, encode_event
 from covey.protocol.growth import GrowingMessage
@@ -117,14 +117,14 @@ class Feed:
         self.epoch = epoch
         self.last_seq = last_seq
         self.live: dict[str, GrowingMessage] = {}
-        """Messages in progress, as the feed has told them so far: what a client that attaches now must know first."""
+        """Messages in progress, as published so far: what a client that attaches now must know first."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
-        self._log: list[Entry] = []
+        self._log: list[FeedEntry] = []
         self._base = 0
         self._bytes = 0
-        self._told = 0
-        """The head when readers were last woken: what is behind it, nobody has had a chance to read yet."""
+        self._announced = 0
+        """The head when readers were last woken: what comes after it, nobody has had a chance to read yet."""
         self._subscriptions: set[Subscription] = set()
         self._reading: set[Subscription] = set()
         """Those that do not rest: the log is kept as far as these have not read it."""
@@ -140,7 +140,7 @@ class Feed:
 
     @property
     def head(self) -> int:
-        """The place behind the last entry."""
+        """The place after the last entry."""
         return self._base + len(self._log)
 
     @property
@@ -158,14 +158,16 @@ class Feed:
             message_id = event.payload.id
             self._follow(event.payload, gone=event.change == "deleted")
         if self._subscriptions:
-            self._append(Entry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id))
+            self._append(
+                FeedEntry(event.session_id, frame=frame(encoded, EventId(self.epoch, seq)), message_id=message_id)
+            )
         self.on_event(event)
 
     def grow(self, delta: MessageDelta) -> None:
         """A message in progress grew.
 
-        What does not continue the message as it was told is not told either: a whole message before it was refused by
-        the store, and the next one will tell everything.
+        What does not continue the message as it was published is not published either: a whole message before it was
+        refused by the store, and the next one will contain everything.
         """
         live = self.live.get(delta.message_id)
         if live is None:
@@ -176,7 +178,7 @@ class Feed:
         if self._is_read(delta.session_id, deltas=True):
             if begun:  # a new part is a change of structure
                 self._append(whole_entry(begun, "deltas"))
-            self._append(Entry(delta.session_id, delta=delta))
+            self._append(FeedEntry(delta.session_id, delta=delta))
         if self._is_read(delta.session_id, deltas=False):
             self._grown.add(delta.message_id)
             if self._tick is None:
@@ -185,7 +187,7 @@ class Feed:
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
         if self._subscriptions:
-            self._append(Entry(event.session_id, frame=frame(encode_event(event))))
+            self._append(FeedEntry(event.session_id, frame=frame(encode_event(event))))
 
     def close(self) -> None:
         """End every stream, once it has been given what is in the log."""
@@ -210,7 +212,7 @@ class Feed:
                 self._append(whole_entry(live.message(), "whole"))
         self._grown.clear()
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: FeedEntry) -> None:
         self._log.append(entry)
         self._bytes += entry.size
         if not self._wake_due:
@@ -221,22 +223,22 @@ class Feed:
         """Once for all that was published in this turn of the loop: trim, then wake those who wait for any of it."""
         self._wake_due = False
         self._batches.clear()
-        head, fresh = self.head, self._log[max(0, self._told - self._base) :]
+        head, fresh = self.head, self._log[max(0, self._announced - self._base) :]
         due = self._resting.due({entry.session_id for entry in fresh})
         for subscription in due:
-            if subscription.cursor < self._told:
-                subscription.cursor = self._told
-        self._trim(self._told if due else head)
+            if subscription.cursor < self._announced:
+                subscription.cursor = self._announced
+        self._trim(self._announced if due else head)
         for subscription in due:
             subscription.go_on()
-        self._told = head
+        self._announced = head
 
     def _trim(self, unread: int) -> None:
         """Forget what is read by those who read, and before `unread`; and more, if that is too much."""
         read = min((subscription.cursor for subscription in self._reading), default=unread)
         drop = max(0, min(read, unread) - self._base)
         size = self._bytes - sum(entry.size for entry in self._log[:drop])
-        while size > LOG_BYTES and self._base + drop < self._told:
+        while size > LOG_BYTES and self._base + drop < self._announced:
             size -= self._log[drop].size
             drop += 1
         if drop:
@@ -252,9 +254,9 @@ class Feed:
         self._resting.add(subscription)
 
     def pass_over(self, subscription: Subscription) -> None:
-        """If it rests, what was told meanwhile was not for it: it would read on behind that."""
+        """If it rests, what was published meanwhile was not for it: it would read on after that."""
         if subscription in self._resting:
-            subscription.cursor = max(subscription.cursor, self._told)
+            subscription.cursor = max(subscription.cursor, self._announced)
 
     def rouse(self, subscription: Subscription) -> None:
         """It reads on, if it was resting."""
@@ -266,7 +268,7 @@ class Feed:
     # ── reading ──
 
     def subscribe(self, *, deltas: bool, session_id: str = "") -> Subscription:
-        """Start reading behind the last entry."""
+        """Start reading after the last entry."""
         subscription = Subscription(self, self.head, deltas=deltas, session_id=session_id)
         self._subscriptions.add(subscription)
         self._reading.add(subscription)
@@ -291,7 +293,7 @@ class Feed:
         return ("", deltas) in self._readers or (session_id, deltas) in self._readers
 
     def in_progress(self, session_id: str = "") -> list[Message]:
-        """The messages in progress, as the log has told them up to its head."""
+        """The messages in progress, as published up to the head of the log."""
         messages = (live.message() for live in self.live.values())
         return [message for message in messages if session_id in ("", message.session_id)]
 
@@ -315,21 +317,21 @@ class Feed:
         while end < len(self._log) and size < SEND_BYTES:
             size += self._log[end].size
             end += 1
-        entries: Iterable[Entry] = self._log[start:end]
+        entries: Iterable[FeedEntry] = self._log[start:end]
         if subscription.session_id:
             entries = [entry for entry in entries if entry.session_id in ("", subscription.session_id)]
         frames = _delta_frames(list(entries)) if subscription.deltas else _whole_frames(list(entries))
         return _Batch(b"".join(frames), self._base + end)
 
 
-def _delta_frames(entries: list[Entry]) -> Iterable[bytes]:
+def _delta_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
     entries = [entry for entry in entries if entry.only != "whole"]
     if len(entries) <= MERGE_ABOVE:
         return [entry.frame for entry in entries]
     return _merged(entries)
 
 
-def _merged(entries: list[Entry]) -> Iterable[bytes]:
+def _merged(entries: list[FeedEntry]) -> Iterable[bytes]:
     """The same text in fewer events: between two whole events, the growth of each part becomes one delta."""
     growth: dict[tuple[str, int], list[MessageDelta]] = {}
 
@@ -348,7 +350,7 @@ def _merged(entries: list[Entry]) -> Iterable[bytes]:
     yield from flush()
 
 
-def _whole_frames(entries: list[Entry]) -> Iterable[bytes]:
+def _whole_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
     """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
     entries = [entry for entry in entries if entry.delta is None and entry.only != "deltas"]
     last = {entry.message_id: entry for entry in entries if entry.message_id}

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=_About)
 
 
 class Resting(Generic[T]):
-    """A set of clients. Whoever is in it costs nothing, however much is published for others."""
+    """A set of clients. A client in it costs nothing, however much is published for others."""
 
     def __init__(self) -> None:
         self._by_session: dict[str, set[T]] = {}

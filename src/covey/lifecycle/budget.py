@@ -70,7 +70,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Purse:
-    """The money of one run. Whoever works for the run spends it from here too, so that all share one bound."""
+    """The money of one run. Agents that work for the run spend from here too, so that all share one bound."""
 
     bounds: Callable[[], tuple[Bounds, float]]
     """What may be spent as things stand, and what the session had cost before."""

@@ -57,7 +57,7 @@ class Claims:
             return self._put(claim)
         if claim.leaving:
             return self.drop(client_id)
-        held_until = max(claim.held_until, now + DETACH_GRACE_S)  # it may have created anew meanwhile
+        held_until = max(claim.held_until, now + DETACH_GRACE_S)  # it may have created it again meanwhile
         return self._put(replace(claim, held_until=held_until, session_id=""))
 
     def release(self, client_id: str) -> Claims:

@@ -1,7 +1,7 @@
 """Which stored messages the model sees, and how a history with loose ends is made whole.
 
 Every provider refuses a history in which a tool call has no result, has two, or has input that is not JSON. A run can
-be cut short at any moment, so the end of a run closes its calls, and this file makes sure once more.
+be cut short at any moment, so the end of a run closes its calls, and this file checks it again.
 
 A prompt whose turn was stopped, failed or was cut off must not be read as if it were still asked (R18). A note says so,
 where the answer would have ended. It follows from the stored messages alone: so it is the same after a restart and in a
@@ -50,12 +50,12 @@ FAILED_NOTE = f"[Failed {_THEN}]"
 CUT_OFF_NOTE = f"[Cut off {_THEN}]"
 """Notes to the model. They stand among its own words, since the user's would be orders; the brackets set them apart.
 
-What went wrong is not quoted: an error can hold words of a provider, or of whoever gave it a file to read.
+What went wrong is not quoted: an error can hold words of a provider, or of the author of a file that it read.
 """
 
 
 def dropped_calls(count: int) -> str:
-    """What the model is told when it made more calls in one answer than are run."""
+    """What the model reads when it made more calls in one answer than are run."""
     return (
         f"Only the first {MAX_CALLS} tool calls of an answer are run: {count:,} more came after this one, and were"
         " dropped without any effect. Look at the results, and then make those calls again that are still needed,"
@@ -80,8 +80,8 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     """
     seen: list[Message] = []
     results: dict[str, ToolResult] = {}
-    # Backwards, since some models count their calls anew in each step: a result belongs to the last call before it
-    # that has its id, and of two results the first one counts.
+    # Backwards, since some models use the same ids again in each step: a result belongs to the last call before it that
+    # has its id, and of two results the first one counts.
     for message in reversed(since_summary(_with_notes(messages, summary_message_id), summary_message_id)):
         results.update({result.tool_call_id: result for result in reversed(message.tool_results)})
         if message.is_summary_message:
@@ -138,7 +138,7 @@ def open_call_end(state: str) -> CallEnd:
 
 
 def since_summary(messages: Sequence[Message], summary_message_id: str) -> Sequence[Message]:
-    """From the summary on. It is told as the user's words: many models refuse a conversation that they begin."""
+    """From the summary on. It is given as the user's words: many models refuse a conversation that they begin."""
     for index, message in enumerate(messages):
         if message.id == summary_message_id:
             return (msgspec.structs.replace(message, role="user", is_summary_message=False), *messages[index + 1 :])
@@ -209,7 +209,7 @@ def _goes_on(finish: Finish | None) -> bool:
 
 
 def _note(finish: Finish | None) -> str:
-    """What the model is told after the last answer of a turn; nothing if it is a whole one, or not the last."""
+    """What the model reads after the last answer of a turn; nothing if it is a whole one, or not the last."""
     end = answer_end(finish)
     match end:
         case None | AnswerEnd.RETRIED:
@@ -238,13 +238,13 @@ def _add_note(noted: list[Message], note: str, summary_message_id: str) -> None:
 
 
 def _until_last_word(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Thoughts behind that led to nothing: with the note after them, a provider would take them for its reason."""
+    """Thoughts after that led to nothing: with the note after them, a provider would take them for its reason."""
     words = (number for number, part in enumerate(parts, 1) if isinstance(part, TextPart) and part.data.text.strip())
     return parts[: max(words, default=0)]
 
 
 def _has_words(message: Message) -> bool:
-    """Not a bare result, which stands behind its call, nor an answer that was cut short before its first word."""
+    """Not a bare result, which follows its call, nor an answer that was cut short before its first word."""
     return message.role != "tool" and (message.role != "assistant" or bool(message.text.strip()))
 
 

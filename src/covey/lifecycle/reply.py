@@ -84,7 +84,7 @@ ModelFact = TextDelta | ReasoningDelta | ToolCallBegun | ToolInputDelta | UsageR
 
 
 class Structure(Enum):
-    """The message changed in a way that a delta cannot tell."""
+    """The message changed in a way that a delta cannot express."""
 
     CHANGED = "changed"
 

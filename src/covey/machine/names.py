@@ -27,7 +27,7 @@ def run_tag(workspace_id: str, run_id: str) -> str:
 
 
 def tag_within(tag: str, part: str | int) -> str:
-    """A narrower tag: whoever looks for `tag` finds its processes too. Neither ids nor parts have a slash."""
+    """A narrower tag: a search for `tag` finds its processes too. Neither ids nor parts have a slash."""
     return f"{tag}/{part}"
 
 

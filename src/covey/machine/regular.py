@@ -39,7 +39,7 @@ def open_regular(
 ) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     """A regular file, open to be read, and its status. Raises NotRegular or OSError.
 
-    `look_first`: nothing else is even opened, as far as can be told beforehand. Without it there is one system call
+    `look_first`: nothing else is even opened, as far as can be known beforehand. Without it there is one system call
     less, for callers that have just looked.
     """
     if look_first:

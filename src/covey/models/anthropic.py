@@ -8,19 +8,19 @@ from covey.models.anthropic_answer import MessagesAnswer, trouble_of
 from covey.models.anthropic_request import encode_request
 from covey.models.base import ModelRequest
 from covey.models.trouble import Trouble
-from covey.models.wire import Decoder, WireClient
+from covey.models.wire import AnswerDecoder, WireClient
 
 API_VERSION = "2023-06-01"
 BINDING = "thinking-binding-controls-2026-08-01"
 """Lets a request say what happens to a thought whose beginnings have changed: it is dropped, instead of an error."""
 
 
-class _Told(msgspec.Struct):
+class _ErrorType(msgspec.Struct):
     type: str = ""
 
 
 class _Refusal(msgspec.Struct):
-    error: _Told = msgspec.field(default_factory=_Told)
+    error: _ErrorType = msgspec.field(default_factory=_ErrorType)
 
 
 class Anthropic(WireClient):
@@ -38,7 +38,7 @@ class Anthropic(WireClient):
     def _encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, self._provider_id, binding=self._may_bind)
 
-    def _decoder(self, request: ModelRequest) -> Decoder:
+    def _decoder(self, request: ModelRequest) -> AnswerDecoder:
         return MessagesAnswer(call.id for message in request.messages for call in message.tool_calls)
 
     def _judge(self, status: int, body: bytes) -> Trouble:
@@ -50,6 +50,6 @@ class Anthropic(WireClient):
 
     @property
     def _may_bind(self) -> bool:
-        """Somebody's own `anthropic-beta` header takes the place of ours, and may leave out what ours asks for."""
+        """A configured `anthropic-beta` header replaces ours, and may leave out what ours asks for."""
         own = {name.lower(): value for name, value in self._settings.headers.items()}
         return BINDING in own.get("anthropic-beta", BINDING)

@@ -79,7 +79,7 @@ class _End(msgspec.Struct, gc=False):
 
 
 class _Event(msgspec.Struct, gc=False, tag_field="type"):
-    """Base of all events, told apart by their type."""
+    """Base of all events, distinguished by their type."""
 
 
 class _MessageStart(_Event, gc=False, tag="message_start"):
@@ -161,7 +161,7 @@ class MessagesAnswer(SseAnswer):
             case _MessageStop():
                 self.done = True
             case _Error(error=error):
-                raise _told(error, data)
+                raise _provider_error(error, data)
             case _Ping():
                 pass
             case _:
@@ -187,12 +187,12 @@ class MessagesAnswer(SseAnswer):
             case "thinking" if block.thinking:
                 self._grow(ReasoningDelta, block.thinking)
             case "redacted_thinking":
-                self._tell(ReasoningDelta("", f"{REDACTED}{block.data}\n"))
+                self._emit(ReasoningDelta("", f"{REDACTED}{block.data}\n"))
             case "tool_use":
                 if not block.name:
                     raise AnswerBroken("sent a tool call without a name")
                 self._numbers[index] = number = len(self._numbers)
-                self._tell(ToolCallBegun(number, self._call_id(block.id), block.name))
+                self._emit(ToolCallBegun(number, self._call_id(block.id), block.name))
         self._spoke = self._spoke or block.type != "text" or bool(block.text)
 
     def _grow_block(self, index: int, delta: _Delta) -> None:
@@ -203,7 +203,7 @@ class MessagesAnswer(SseAnswer):
             case "input_json_delta":
                 if delta.partial_json and index in self._numbers:
                     self._blocks[index].input = None  # it comes in pieces, so what the start said does not count
-                    self._tell(ToolInputDelta(self._numbers[index], delta.partial_json))
+                    self._emit(ToolInputDelta(self._numbers[index], delta.partial_json))
             case "thinking_delta":
                 self._grow(ReasoningDelta, delta.thinking)
             case "signature_delta":
@@ -216,9 +216,9 @@ class MessagesAnswer(SseAnswer):
         if block is None:
             return
         if block.type == "thinking" and block.signature:
-            self._tell(ReasoningDelta("", f"{SIGNED}{block.signature}\n"))
+            self._emit(ReasoningDelta("", f"{SIGNED}{block.signature}\n"))
         elif block.type == "tool_use" and block.input:
-            self._tell(ToolInputDelta(self._numbers[index], msgspec.json.encode(block.input).decode()))
+            self._emit(ToolInputDelta(self._numbers[index], msgspec.json.encode(block.input).decode()))
 
     def _count(self, usage: _Usage | None) -> None:
         """What is missing in a later report is as it was in the one before."""
@@ -257,7 +257,7 @@ def trouble_of(kind: str, status: int, body: bytes) -> Trouble:
     return TROUBLES.get(kind) or judge(status, body)
 
 
-def _told(error: Any, data: bytes) -> AnswerBroken:
+def _provider_error(error: Any, data: bytes) -> AnswerBroken:
     kind = error.get("type") if isinstance(error, dict) else None
     return AnswerBroken(f"reported an error: {error_text(error) or snippet(data)}", trouble_of(str(kind), 0, data))
 

@@ -1,7 +1,7 @@
 """Our messages → the body of a request to Anthropic's Messages API. Pure, but for the catalogue.
 
 The API is strict: roles take turns and the user has the first word, no text is blank, each tool call has an id of its
-own and its result right behind it. Thoughts go back to the model that had them, exactly as they came.
+own and its result right after it. Thoughts go back to the model that had them, exactly as they came.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BUDGETS = {"low": 2048, "medium": 8192, "high": 24_576}
 MIN_BUDGET = 1024
 """Anthropic's own bound."""
 ADAPTIVE_SINCE = (4, 6)
-"""From here on a model chooses how long it thinks, and is told an effort; before, it is given a budget."""
+"""From here on a model chooses how long it thinks, and is given an effort; before, it is given a budget."""
 ALWAYS_SINCE = (5, 0)
 """From here on a model thinks unless it is told not to."""
 BOUND_SINCE = (5, 1)
@@ -208,7 +208,7 @@ class _Conversation:
         return blocks
 
     def _new_id(self, call_id: str) -> str:
-        """Other models have ids with other characters, or count their calls anew in each step."""
+        """Other models have ids with other characters, or use the same ids again in each step."""
         plain = _NOT_IN_IDS.sub("_", call_id) or "call"
         unique, number = plain, 1
         while unique in self._used:

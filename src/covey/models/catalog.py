@@ -1,7 +1,7 @@
 """What is known of well-known models: their sizes, their prices and what they can do. Read from `catalog.json`.
 
 It knows nothing that must be known: a model that is not in it works, only its sizes and prices are not known. What a
-user has set always counts more. docs/MODELS.md tells how the file is kept.
+user has set always counts more. docs/MODELS.md says how the file is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from covey.config.schema import Count, Price, ProviderType
 FILE = Path(__file__).with_name("catalog.json")
 
 _SNAPSHOT = re.compile(r"[-@](?:20\d\d-?\d\d-?\d\d|\d{4})$")
-"""What a dated version of a model has behind its name."""
+"""What a dated version of a model has after its name."""
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sees_images: bool | None = None
     reasons: bool | None = None
     sources: tuple[str, ...] = ()
-    """Keys of the file's `sources`: who says so, and when it was read."""
+    """Keys of the file's `sources`: where it is published, and when it was read."""
     note: str = ""
 
 
@@ -60,7 +60,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def lookup(provider_type: str, model_id: str, base_url: str = "") -> ModelCard | None:
-    """What is known of a model, by its name, the name of which it is a dated version, or that behind a `vendor/`.
+    """What is known of a model, by its name, the name of which it is a dated version, or that after a `vendor/`.
 
     `base_url` is that of the provider: some prices hold at one place only.
     """

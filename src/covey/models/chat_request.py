@@ -116,7 +116,7 @@ def address_of(picture: Picture | PictureAt) -> str:
 
 
 def detail_of(part: Part) -> str:
-    """How closely the model shall look at a picture, if somebody said so."""
+    """How closely the model shall look at a picture, if that was requested."""
     return (part.data.detail or "") if isinstance(part, ImageUrlPart) else ""
 
 

@@ -18,7 +18,7 @@ from covey.config import local_model
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact
 from covey.models.base import ModelFailed, ModelRequest
-from covey.models.embedded_child import Address, Child, ChildFailed, Spec, share
+from covey.models.embedded_child import Child, ChildAddress, ChildFailed, ChildSpec, share
 from covey.models.openai_compatible import OpenAICompatible
 from covey.protocol.messages import BinaryPart, Message, TextPart
 
@@ -44,7 +44,7 @@ class Embedded:
         self._spec = self._find()
         self._child: Child | None = None
         self._client: OpenAICompatible | None = None
-        self._client_for: Address | None = None
+        self._client_for: ChildAddress | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
         if self.is_tiny:
@@ -74,7 +74,7 @@ class Embedded:
         if child:
             child.leave()
 
-    async def _client_at(self, address: Address) -> OpenAICompatible:
+    async def _client_at(self, address: ChildAddress) -> OpenAICompatible:
         """The process has another address each time that it was started."""
         if self._client and self._client_for == address:
             return self._client
@@ -91,7 +91,7 @@ class Embedded:
         self._client, self._client_for = OpenAICompatible(self._provider_id, settings), address
         return self._client
 
-    def _find(self) -> Spec:
+    def _find(self) -> ChildSpec:
         """What to load; raises ModelFailed if it is not there, with what to do."""
         if not local_model.has_runtime():
             raise self._failed("the embedded model needs xllamacpp: install covey[local]")
@@ -100,11 +100,11 @@ class Embedded:
             path = Path(own).expanduser()
             if not path.is_file():
                 raise self._failed(f"there is no model file {path} (model_file)")
-            return Spec(path.absolute(), window or OWN_CONTEXT_WINDOW)
+            return ChildSpec(path.absolute(), window or OWN_CONTEXT_WINDOW)
         found = local_model.find_weights()
         if found is None:
             raise self._failed("the embedded model is not there yet: `covey models get` gets it")
-        return Spec(found, window or local_model.CONTEXT_WINDOW, local_model.SMOLLM2.sha256, is_tiny=True)
+        return ChildSpec(found, window or local_model.CONTEXT_WINDOW, local_model.SMOLLM2.sha256, is_tiny=True)
 
     def _failed(self, text: str, *, busy: bool = False) -> ModelFailed:
         return ModelFailed(f"{self._provider_id}: {text}", busy=busy)

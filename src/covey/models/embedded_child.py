@@ -1,7 +1,7 @@
 """The process that holds a model, as its clients see it: started when it is needed, ended when it is not.
 
 It answers one request after the other: two at once would both be slow, and a request that was given up could not be
-told from its neighbour. The process has no state worth saving, so ending it is always a kill.
+distinguished from its neighbour. The process has no state worth saving, so ending it is always a kill.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ChildFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ChildSpec:
     """What a process is for. The same spec is the same process."""
 
     model_file: Path
@@ -53,23 +53,23 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ChildAddress:
     base_url: str
     api_key: str
 
     def __repr__(self) -> str:
-        return f"Address({self.base_url!r})"
+        return f"ChildAddress({self.base_url!r})"
 
 
 class Child:
     """One process at most, and the queue before it."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: ChildSpec) -> None:
         self.users = 0
         self._spec = spec
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
-        self._address: Address | None = None
+        self._address: ChildAddress | None = None
         self._stderr = bytearray()
         self._reading: asyncio.Task[None] | None = None
         self._stopping_generation: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class Child:
         return self._process.pid if self._process and self._process.returncode is None else None
 
     @asynccontextmanager
-    async def turn(self, start_s: float) -> AsyncIterator[Address]:
+    async def turn(self, start_s: float) -> AsyncIterator[ChildAddress]:
         """The process to oneself. Leaving with an exception means that it may still compute: then it is made quiet."""
         async with self._lock:
             self._stay()
@@ -91,7 +91,7 @@ class Child:
                 try:
                     yield address
                 except BaseException:
-                    # A task of its own: whoever was cancelled need not wait, and cannot stop this by a second cancel.
+                    # A task of its own: a cancelled caller need not wait, and cannot stop this by a second cancel.
                     self._stopping_generation = asyncio.create_task(self._stop_generation(address))
                     raise
             finally:
@@ -124,7 +124,7 @@ class Child:
 
     # ── starting ──
 
-    async def _started(self, start_s: float) -> Address:
+    async def _started(self, start_s: float) -> ChildAddress:
         if self._process and self._process.returncode is None and self._address:
             return self._address
         await self._end()
@@ -142,7 +142,7 @@ class Child:
         except BaseException:
             await self._end()
             raise
-        self._address = Address(f"http://127.0.0.1:{port}/v1", key)
+        self._address = ChildAddress(f"http://127.0.0.1:{port}/v1", key)
         return self._address
 
     async def _start(self, order: Order, start_s: float) -> int:
@@ -185,7 +185,7 @@ class Child:
 
     # ── ending ──
 
-    async def _stop_generation(self, address: Address) -> None:
+    async def _stop_generation(self, address: ChildAddress) -> None:
         """Make sure that nothing is computed any more.
 
         llama.cpp stops when its reader is gone, but only between tokens, and a long prompt is one long computation.
@@ -233,7 +233,7 @@ class Child:
             await asyncio.wait([self._reading], timeout=1.0)
 
 
-async def is_quiet(address: Address) -> bool:
+async def is_quiet(address: ChildAddress) -> bool:
     """Whether llama.cpp computes nothing. While it is in the middle of a computation it does not even answer."""
     host, _, port = address.base_url.removeprefix("http://").removesuffix("/v1").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -276,11 +276,11 @@ def _how(returncode: int | None) -> str:
 
 # ── shared ──
 
-_children: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Spec, Child]] = WeakKeyDictionary()
+_children: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ChildSpec, Child]] = WeakKeyDictionary()
 """One process for each model in this server, however many workspaces use it."""
 
 
-def share(spec: Spec) -> Child:
+def share(spec: ChildSpec) -> Child:
     """The child for a model. Say `leave` to it in the end."""
     child = _here().setdefault(spec, Child(spec))
     child.users += 1
@@ -294,5 +294,5 @@ async def end_all() -> None:
         await children.popitem()[1].aclose()
 
 
-def _here() -> dict[Spec, Child]:
+def _here() -> dict[ChildSpec, Child]:
     return _children.setdefault(asyncio.get_running_loop(), {})

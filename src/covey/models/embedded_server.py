@@ -1,7 +1,7 @@
 """The process that computes for `embedded`: `python -P -m covey.models.embedded_server`. Started by its client alone.
 
 It reads one line from stdin, what to load; once it listens it writes one line to stdout, where. From then on llama.cpp
-serves its OpenAI-compatible API on a loopback port, to whoever knows the key. It ends when its stdin does, which the
+serves its OpenAI-compatible API on a loopback port, to clients with the key. It ends when its stdin does, which the
 server holds and never writes to again: so it cannot outlive the server, however that ends. A model that crashes, or
 that computes for minutes, does so here and hurts nobody.
 """

@@ -1,6 +1,6 @@
 """A JSON Schema → the part of it that Gemini accepts for the parameters of a tool. Pure.
 
-Gemini refuses a whole request over one key that it does not know, so what it cannot be told is left out: the tool
+Gemini refuses a whole request over one key that it does not know, so what it does not understand is left out: the tool
 checks its input itself anyway.
 """
 

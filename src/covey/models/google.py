@@ -9,7 +9,7 @@ from covey.models.base import ModelRequest
 from covey.models.google_answer import GeminiAnswer, trouble_of
 from covey.models.google_request import encode_request
 from covey.models.trouble import Trouble
-from covey.models.wire import Decoder, WireClient
+from covey.models.wire import AnswerDecoder, WireClient
 
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
@@ -29,7 +29,7 @@ class Google(WireClient):
     def _encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, self._provider_id)
 
-    def _decoder(self, request: ModelRequest) -> Decoder:
+    def _decoder(self, request: ModelRequest) -> AnswerDecoder:
         return GeminiAnswer(call.id for message in request.messages for call in message.tool_calls)
 
     def _judge(self, status: int, body: bytes) -> Trouble:

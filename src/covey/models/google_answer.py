@@ -100,7 +100,7 @@ class GeminiAnswer(SseAnswer):
             self._not_a_chunk(data.strip())
             return
         if chunk.error:
-            raise told(chunk.error, 0)
+            raise provider_error(chunk.error, 0)
         if chunk.candidates is None and chunk.usage_metadata is None and chunk.prompt_feedback is None:
             self._strange(data)
             return
@@ -140,19 +140,19 @@ class GeminiAnswer(SseAnswer):
             if text:
                 self._grow(ReasoningDelta, text)
             if part.thought_signature:
-                self._tell(ReasoningDelta("", f"{THOUGHT}{part.thought_signature}\n"))
+                self._emit(ReasoningDelta("", f"{THOUGHT}{part.thought_signature}\n"))
         else:
             if text:
                 self._grow(TextDelta, text)
             if part.thought_signature:
-                self._tell(ReasoningDelta("", f"{TEXT}{len(text)}:{part.thought_signature}\n"))
+                self._emit(ReasoningDelta("", f"{TEXT}{len(text)}:{part.thought_signature}\n"))
 
     def _take_call(self, call: _Call, signature: str) -> None:
         if not call.name:
             raise AnswerBroken("sent a tool call without a name")
         if signature:
-            self._tell(ReasoningDelta("", f"{CALL}{signature}\n"))
-        self._tell(ToolCallBegun(self._calls, self._call_id(call.id), call.name))
+            self._emit(ReasoningDelta("", f"{CALL}{signature}\n"))
+        self._emit(ToolCallBegun(self._calls, self._call_id(call.id), call.name))
         if call.args:
             self._facts.append(ToolInputDelta(self._calls, msgspec.json.encode(call.args).decode()))
         self._calls += 1
@@ -178,7 +178,7 @@ def trouble_of(status: int, body: bytes) -> Trouble:
     return judge(status, body)
 
 
-def told(error: Any, status: int) -> AnswerBroken:
+def provider_error(error: Any, status: int) -> AnswerBroken:
     """An error inside of an answer, decoded."""
     data = msgspec.json.encode(error)
     code = error.get("code") if isinstance(error, dict) else None

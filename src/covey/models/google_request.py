@@ -108,7 +108,7 @@ class _Conversation:
         return self._contents
 
     def _add(self, role: str, parts: list[_Json]) -> None:
-        """Neighbours become one, but for results: they stand alone, right behind their calls."""
+        """Neighbours become one, but for results: they stand alone, right after their calls."""
         if not parts:
             return
         last = self._contents[-1] if self._contents else None

@@ -11,7 +11,7 @@ from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
 
-class HttpFailed(Exception):
+class ProviderHttpFailed(Exception):
     """No answer, or only a part of one. The text goes on where "the server" ends.
 
     `retry`: nothing of an answer was seen, and the next attempt may go better.
@@ -23,8 +23,8 @@ class HttpFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where to, and how patiently. `headers` hold secrets, so this has no telling repr.
+class ProviderEndpoint:
+    """Where to send a request, and how long to wait. `headers` hold secrets, so the repr leaves them out.
 
     `url` is what all requests have in common: each adds its own path, and perhaps a query.
     """
@@ -35,7 +35,7 @@ class Endpoint:
     idle_timeout_s: float
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.url!r})"
+        return f"ProviderEndpoint({self.url!r})"
 
     @property
     def parts(self) -> SplitResult:
@@ -49,7 +49,7 @@ class Endpoint:
         return (parts.path + path or "/") + (f"?{queries}" if queries else "")
 
 
-class Answer(Protocol):
+class ProviderResponse(Protocol):
     """An answer whose headers have arrived. Header names are in lower case."""
 
     @property
@@ -59,7 +59,7 @@ class Answer(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes:
-        """What has come since the last read; b"" at the end. Raises HttpFailed if it was cut off or fell silent."""
+        """The bytes since the last read; b"" at the end. Raises ProviderHttpFailed if it was cut off or timed out."""
         ...
 
     async def finish(self) -> None:
@@ -71,11 +71,11 @@ class Answer(Protocol):
         ...
 
 
-class Http(Protocol):
-    async def post(self, body: bytes, path: str = "") -> Answer:
+class ProviderHttp(Protocol):
+    async def post(self, body: bytes, path: str = "") -> ProviderResponse:
         """Send `body` to the endpoint's URL with `path` appended; returns when the headers of the answer are here.
 
-        Raises HttpFailed.
+        Raises ProviderHttpFailed.
         """
         ...
 
@@ -84,7 +84,7 @@ class Http(Protocol):
         ...
 
 
-def open_http(endpoint: Endpoint) -> Http:
+def open_http(endpoint: ProviderEndpoint) -> ProviderHttp:
     if _needs_proxy(endpoint):
         from covey.models.http_proxied import Proxied
 
@@ -94,7 +94,7 @@ def open_http(endpoint: Endpoint) -> Http:
     return Direct(endpoint)
 
 
-def _needs_proxy(endpoint: Endpoint) -> bool:
+def _needs_proxy(endpoint: ProviderEndpoint) -> bool:
     """Whether HTTP_PROXY, HTTPS_PROXY or ALL_PROXY apply. A server on this machine is never behind a proxy."""
     from urllib.request import getproxies, proxy_bypass
 

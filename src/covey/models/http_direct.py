@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from covey.models.http import Endpoint, HttpFailed
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed
 
 if TYPE_CHECKING:
     import ssl
 
 MAX_HEADER_BYTES = 64 * 1024
-"""Providers send about 2 KiB; whoever sends more than this is not one."""
+"""Providers send about 2 KiB; a server that sends more than this is not one."""
 MAX_BUFFERED_BYTES = 256 * 1024
 """What may wait for a reader that is busy; beyond it the provider is slowed down."""
 MAX_IDLE_CONNECTIONS = 16
@@ -28,13 +28,13 @@ MAX_IDLE_CONNECTIONS = 16
 IDLE_CONNECTION_S = 55.0
 """Just under the minute after which common proxies drop a silent connection without a word."""
 DRAIN_S = 1.0
-"""How long the last bytes behind an answer's end may take before the connection is given up."""
+"""How long the last bytes after an answer's end may take before the connection is given up."""
 
 
 class Direct:
     """All connections to one endpoint."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: ProviderEndpoint) -> None:
         self._endpoint = endpoint
         self._head = _request_head(endpoint)
         self._idle: list[_Connection] = []
@@ -48,7 +48,7 @@ class Direct:
         if self._idle:
             try:
                 return await self._idle.pop().ask(request)
-            except HttpFailed as failure:
+            except ProviderHttpFailed as failure:
                 if not failure.retry:
                     raise
                 # The server closed it in the very moment: that says nothing about the server, so try a new one.
@@ -88,7 +88,7 @@ class Direct:
                     lambda: _Connection(self, self._endpoint.idle_timeout_s), host, port, ssl=self._tls
                 )
         except TimeoutError:
-            raise HttpFailed(f"did not accept a connection within {timeout:g} s", retry=True) from None
+            raise ProviderHttpFailed(f"did not accept a connection within {timeout:g} s", retry=True) from None
         except OSError as error:
             raise _cannot_connect(error, f"{host}:{port}") from None
         return connection
@@ -183,7 +183,7 @@ class _Answer:
         self._buffered = 0
         self._paused = False
         self._complete = False
-        self._failure: HttpFailed | None = None
+        self._failure: ProviderHttpFailed | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -249,7 +249,7 @@ class _Answer:
     def fail(self, text: str, *, retry: bool = False) -> None:
         """The first failure holds, and none can spoil an answer that is complete."""
         if not self._complete and self._failure is None:
-            self._failure = HttpFailed(text, retry=retry)
+            self._failure = ProviderHttpFailed(text, retry=retry)
         self._connection.abort()
         self._wake()
 
@@ -300,7 +300,7 @@ class _Answer:
             self._waiter.set_result(None)
 
 
-def _request_head(endpoint: Endpoint) -> bytes:
+def _request_head(endpoint: ProviderEndpoint) -> bytes:
     """All headers but the length, which each request has of its own."""
     lines = [f"host: {endpoint.parts.netloc}"]
     lines += [f"{name}: {value}" for name, value in endpoint.headers.items()]
@@ -314,10 +314,10 @@ def _tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _cannot_connect(error: OSError, address: str) -> HttpFailed:
+def _cannot_connect(error: OSError, address: str) -> ProviderHttpFailed:
     from ssl import SSLCertVerificationError
 
     if isinstance(error, SSLCertVerificationError):
-        return HttpFailed(f"has a certificate that cannot be trusted: {error.verify_message}")
+        return ProviderHttpFailed(f"has a certificate that cannot be trusted: {error.verify_message}")
     reason = "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or error
-    return HttpFailed(f"cannot be reached at {address}: {reason}", retry=True)
+    return ProviderHttpFailed(f"cannot be reached at {address}: {reason}", retry=True)

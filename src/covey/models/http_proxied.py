@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import httpx2
 
-from covey.models.http import Endpoint, HttpFailed
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed
 
 
 class Proxied:
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: ProviderEndpoint) -> None:
         self._endpoint = endpoint
         timeout = httpx2.Timeout(endpoint.idle_timeout_s, connect=endpoint.connect_timeout_s, pool=None)
         try:
             self._client = httpx2.AsyncClient(timeout=timeout, limits=httpx2.Limits(max_connections=None))
         except ImportError as error:
-            raise HttpFailed(f"is behind a proxy of a kind that needs more software: {error}") from None
+            raise ProviderHttpFailed(f"is behind a proxy of a kind that needs more software: {error}") from None
 
     async def post(self, body: bytes, path: str = "") -> _ProxiedAnswer:
         parts = self._endpoint.parts
@@ -25,14 +25,14 @@ class Proxied:
         except httpx2.ReadTimeout:
             raise _silent(self._endpoint) from None
         except httpx2.HTTPError as error:
-            raise HttpFailed(f"cannot be reached through the proxy: {_told(error)}", retry=True) from None
+            raise ProviderHttpFailed(f"cannot be reached through the proxy: {_reason(error)}", retry=True) from None
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
 
 class _ProxiedAnswer:
-    def __init__(self, response: httpx2.Response, endpoint: Endpoint) -> None:
+    def __init__(self, response: httpx2.Response, endpoint: ProviderEndpoint) -> None:
         self.status = response.status_code
         self.headers = response.headers
         self._response = response
@@ -45,7 +45,7 @@ class _ProxiedAnswer:
         except httpx2.ReadTimeout:
             raise _silent(self._endpoint) from None
         except httpx2.HTTPError as error:
-            raise HttpFailed(f"closed the connection ({_told(error)}): the answer was cut off") from None
+            raise ProviderHttpFailed(f"closed the connection ({_reason(error)}): the answer was cut off") from None
 
     async def finish(self) -> None:
         await self._response.aclose()
@@ -54,10 +54,10 @@ class _ProxiedAnswer:
         await self._response.aclose()
 
 
-def _silent(endpoint: Endpoint) -> HttpFailed:
-    return HttpFailed(f"was silent for {endpoint.idle_timeout_s:g} s (idle_timeout_s)")
+def _silent(endpoint: ProviderEndpoint) -> ProviderHttpFailed:
+    return ProviderHttpFailed(f"was silent for {endpoint.idle_timeout_s:g} s (idle_timeout_s)")
 
 
-def _told(error: httpx2.HTTPError) -> str:
+def _reason(error: httpx2.HTTPError) -> str:
     """Some of these errors have no text of their own."""
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What a message holds, as a model can be told it: words and pictures, whatever the wire format. Pure."""
+"""What a message holds, as a model can be given it: words and pictures, whatever the wire format. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The bytes of a streamed Responses answer → model facts. Pure: fed as the bytes come, does no I/O.
 
-An answer is a list of items: thoughts, messages, function calls. Each is announced, grows by deltas, and is told once
-more as a whole when it is done; what the deltas left out is taken from there.
+An answer is a list of items: thoughts, messages, function calls. Each is announced, grows by deltas, and is repeated
+as a whole when it is done; what the deltas left out is taken from there.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class ResponsesAnswer(SseAnswer):
         if not item.name:
             raise AnswerBroken("sent a tool call without a name")
         call = self._calls[index] = [len(self._calls), 0]
-        self._tell(ToolCallBegun(call[0], self._call_id(item.call_id or item.id), item.name))
+        self._emit(ToolCallBegun(call[0], self._call_id(item.call_id or item.id), item.name))
         return call
 
     def _input(self, index: int, text: str) -> None:
@@ -173,7 +173,7 @@ class ResponsesAnswer(SseAnswer):
             raise AnswerBroken("sent the input of a tool call that it had not begun")
         if text:
             call[1] += len(text)
-            self._tell(ToolInputDelta(call[0], text))
+            self._emit(ToolInputDelta(call[0], text))
 
     def _whole_item(self, index: int, item: _Item) -> None:
         """An item that is done: what is missing of it so far."""
@@ -188,7 +188,7 @@ class ResponsesAnswer(SseAnswer):
                 if index not in self._spoken and (pieces := item.summary or item.content):
                     self._grow(ReasoningDelta, "\n\n".join(piece.text for piece in pieces))
                 if item.id and item.encrypted_content:
-                    self._tell(ReasoningDelta("", Thought(item.id, item.encrypted_content).signature()))
+                    self._emit(ReasoningDelta("", Thought(item.id, item.encrypted_content).signature()))
 
     def _end(self, response: _Response, status: str) -> None:
         if response.error or status == "failed":

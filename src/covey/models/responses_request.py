@@ -87,7 +87,7 @@ def _items(message: Message, request: ModelRequest, provider_id: str) -> list[_J
 
 
 def _assistant(message: Message, own: bool) -> list[_Json]:
-    """Its items in their order. Thoughts behind the last word or call led to nothing: they would be refused."""
+    """Its items in their order. Thoughts after the last word or call led to nothing: they would be refused."""
     items: list[_Json] = []
     thoughts: list[_Json] = []
     for part in message.parts:

@@ -181,7 +181,7 @@ def _load(provider_id: str, script: str) -> Script:
 
 
 def _where(data: bytes) -> str:
-    """The line and column of the first mistake, which only the slower parser tells."""
+    """The line and column of the first mistake, which only the slower parser reports."""
     try:
         json.loads(data)
     except ValueError as error:

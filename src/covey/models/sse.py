@@ -60,13 +60,13 @@ class SseAnswer(ABC):
         self._pieces: list[str] = []
         self._call_ids = set(used_call_ids)
         self._usage: UsageReported | None = None
-        """The newest report that no fact has told yet."""
+        """The newest report that no fact has carried yet."""
         self._seen_events = False
         self._items = 0
 
     @abstractmethod
     def _event(self, data: bytes) -> None:
-        """Take what stands behind `data:`, or a line of bare JSON. Sets `_seen_events` if it belongs to the format."""
+        """Take what follows `data:`, or a line of bare JSON. Sets `_seen_events` if it belongs to the format."""
 
     @abstractmethod
     def _reason(self) -> FinishReason:
@@ -124,14 +124,14 @@ class SseAnswer(ABC):
         return value
 
     def _grow(self, kind: type[TextDelta] | type[ReasoningDelta], text: str) -> None:
-        """Text that may go on in the next event: told with the others of its kind, at the end of the read."""
+        """Text that may go on in the next event: emitted with the others of its kind, at the end of the read."""
         if kind is not self._kind:
             self._flush()
             self._kind = kind
         self._pieces.append(text)
 
-    def _tell(self, fact: ModelFact) -> None:
-        """A fact of any other kind, behind the text that came before it."""
+    def _emit(self, fact: ModelFact) -> None:
+        """A fact of any other kind, after the text that came before it."""
         self._flush()
         self._facts.append(fact)
 

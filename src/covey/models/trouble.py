@@ -134,7 +134,9 @@ def error_text(value: Any) -> str:
         case str():
             return value.strip()[:MAX_ERROR_TEXT]
         case {"message": str(message), "metadata": {"raw": str(raw)}}:
-            return f"{message.strip()}: {error_text_of_body(raw.encode())}"[:MAX_ERROR_TEXT]  # what OpenRouter was told
+            return f"{message.strip()}: {error_text_of_body(raw.encode())}"[
+                :MAX_ERROR_TEXT
+            ]  # as OpenRouter received it
         case dict():
             texts = (error_text(value.get(key)) for key in ("error", "message", "detail", "msg", "errors"))
         case list():

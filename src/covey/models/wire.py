@@ -23,7 +23,7 @@ from covey import __version__
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry
-from covey.models.http import Answer, Endpoint, HttpFailed, open_http
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, open_http
 from covey.models.retry import delay_before_retry, retry_after_of
 from covey.models.trouble import NOT_AN_API, AnswerBroken, Trouble, error_text_of_body, judge
 
@@ -31,13 +31,13 @@ AFTER_FINISH_S = 5.0
 """How long to wait for the token counts once the answer itself is whole: they are not worth more."""
 MAX_ERROR_BYTES = 64 * 1024
 """As much of an error is read: the sentence that matters comes first."""
-MAX_MENDS = 4
+MAX_CHANGES = 4
 """There are fewer things to learn; a server that always finds another fault is not asked for ever."""
 MIN_SECRET = 8
 """Shorter words in headers are no keys, and hiding them would only garble the text."""
 
 
-class Decoder(Protocol):
+class AnswerDecoder(Protocol):
     """One answer, as far as it has come; `sse.SseAnswer` is the base of ours."""
 
     done: bool
@@ -46,7 +46,7 @@ class Decoder(Protocol):
     """Everything but the usage and the end mark is here."""
 
     def feed(self, data: bytes) -> list[ModelFact]:
-        """The facts that `data` completes. Raises nothing: words before a break count, and `end` tells of it."""
+        """The facts that `data` completes. Raises nothing: words before a break count, and `end` reports it."""
         ...
 
     def end(self) -> list[ModelFact]:
@@ -62,7 +62,7 @@ class _Attempts:
     path: str
     body: bytes
     count: int = 0
-    mends: int = 0
+    changes: int = 0
     """How often a refusal was taken as advice."""
 
 
@@ -82,7 +82,7 @@ class WireClient(ABC):
         self._settings = settings
         self._refused: dict[str, set[str]] = {}
         """For each model, the optional fields that it refused."""
-        endpoint = Endpoint(
+        endpoint = ProviderEndpoint(
             url=self._address(),
             headers=self._headers(),
             connect_timeout_s=settings.connect_timeout_s,
@@ -90,7 +90,7 @@ class WireClient(ABC):
         )
         try:
             self._http = open_http(endpoint)
-        except HttpFailed as failure:
+        except ProviderHttpFailed as failure:
             raise self._failed(f"the server {failure}") from None
 
     # What a format fills in.
@@ -104,7 +104,7 @@ class WireClient(ABC):
         """The body of the request."""
 
     @abstractmethod
-    def _decoder(self, request: ModelRequest) -> Decoder:
+    def _decoder(self, request: ModelRequest) -> AnswerDecoder:
         """What will read the answer."""
 
     def _auth_headers(self) -> dict[str, str]:
@@ -120,7 +120,7 @@ class WireClient(ABC):
         return None
 
     def _learn(self, model: str, error: bytes) -> None:
-        """What a refusal teaches about a model: the request is made anew, and sent at once if it differs."""
+        """What a refusal teaches about a model: the request is built again, and sent at once if it differs."""
         refused = {field for field, pattern in self.optional_fields.items() if re.search(pattern, error)}
         self._refused.setdefault(model, set()).update(refused)
 
@@ -141,7 +141,7 @@ class WireClient(ABC):
                 last_facts = decoder.end()
                 await answer.finish()
                 break
-            except HttpFailed as failure:
+            except ProviderHttpFailed as failure:
                 raise self._failed(f"the server {failure}", None if seen else Trouble.BUSY) from None
             except AnswerBroken as broken:
                 if seen or broken.trouble is not Trouble.BUSY:
@@ -160,16 +160,16 @@ class WireClient(ABC):
     def _api_key(self) -> str:
         return self._settings.api_key.strip()
 
-    async def _read(self, answer: Answer, decoder: Decoder) -> bytes:
+    async def _read(self, answer: ProviderResponse, decoder: AnswerDecoder) -> bytes:
         if not decoder.finished:
             return await answer.read()
         try:
             async with asyncio.timeout(AFTER_FINISH_S):
                 return await answer.read()
-        except (TimeoutError, HttpFailed):
+        except (TimeoutError, ProviderHttpFailed):
             return b""
 
-    async def _ask(self, attempts: _Attempts) -> Answer:
+    async def _ask(self, attempts: _Attempts) -> ProviderResponse:
         """The answer as soon as it begins; repeats the request while that can help."""
         while True:
             attempts.count += 1
@@ -183,10 +183,10 @@ class WireClient(ABC):
                 if retry_after is None:
                     retry_after = self._retry_after(body)
                 trouble = self._judge(answer.status, body)
-                if trouble is Trouble.REFUSED and self._is_mended(attempts, body):
+                if trouble is Trouble.REFUSED and self._has_changed(attempts, body):
                     continue
                 error = self._refusal(answer, body, trouble)
-            except HttpFailed as failure:
+            except ProviderHttpFailed as failure:
                 trouble, error = Trouble.BUSY, f"the server {failure}"
                 if not failure.retry:
                     raise self._failed(error, trouble) from None
@@ -198,14 +198,14 @@ class WireClient(ABC):
             body = without(body, field) or body
         return body
 
-    def _is_mended(self, attempts: _Attempts, error: bytes) -> bool:
+    def _has_changed(self, attempts: _Attempts, error: bytes) -> bool:
         """Whether the refusal taught something by which the body differs now."""
         self._learn(attempts.request.model, error)
         body = self._body(attempts.request)
-        if body == attempts.body or attempts.mends == MAX_MENDS:
+        if body == attempts.body or attempts.changes == MAX_CHANGES:
             return False
         attempts.body = body
-        attempts.mends += 1
+        attempts.changes += 1
         attempts.count -= 1  # it was no trouble, only a question
         return True
 
@@ -222,32 +222,32 @@ class WireClient(ABC):
         attempts.request.on_retry(Retry(attempts.count, delay, str(self._failed(error))))
         await asyncio.sleep(delay)
 
-    async def _read_error(self, answer: Answer) -> bytes:
+    async def _read_error(self, answer: ProviderResponse) -> bytes:
         body = b""
         try:
             async with asyncio.timeout(self._settings.connect_timeout_s):
                 while len(body) < MAX_ERROR_BYTES and (data := await answer.read()):
                     body += data
                 await answer.finish()
-        except (TimeoutError, HttpFailed):
+        except (TimeoutError, ProviderHttpFailed):
             pass  # the status says enough
         finally:
             await answer.close()
         return body
 
-    def _refusal(self, answer: Answer, body: bytes, trouble: Trouble) -> str:
-        status, told = answer.status, error_text_of_body(body) or "it gave no reason"
-        if told == NOT_AN_API and status >= 500:
-            told = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
-        elif told == NOT_AN_API:
-            return f"the server {told} (status {status})"
+    def _refusal(self, answer: ProviderResponse, body: bytes, trouble: Trouble) -> str:
+        status, reason = answer.status, error_text_of_body(body) or "it gave no reason"
+        if reason == NOT_AN_API and status >= 500:
+            reason = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
+        elif reason == NOT_AN_API:
+            return f"the server {reason} (status {status})"
         if trouble is Trouble.AUTH:
             what = "the API key" if self._api_key else "a request without an API key"
             advice = f"Set api_key for the provider {self._provider_id!r} in the configuration."
-            return f"the server refused {what} ({status}): {told}. {advice}"
+            return f"the server refused {what} ({status}): {reason}. {advice}"
         if target := answer.headers.get("location"):
             return f"the server moved ({status}): put its new address, {target}, into base_url"
-        return f"the server answered {status}: {told}"
+        return f"the server answered {status}: {reason}"
 
     def _failed(self, text: str, trouble: Trouble | None = None, *, seen: bool = False) -> ModelFailed:
         return ModelFailed(

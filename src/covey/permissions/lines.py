@@ -11,8 +11,8 @@ from covey.permissions import safe_paths
 from covey.permissions.rules import Rules, exact, path_allowed, path_hit, patterns
 from covey.permissions.safe_commands import complaint
 from covey.permissions.safe_paths import Place, Repository
-from covey.permissions.shell import Command, Line, Unparsed
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell import Line, SimpleCommand, Unparsed
+from covey.permissions.shell_words import Word, WordKind
 
 _HARMLESS_VALUES = {
     re.compile(r"LANG|LC_[A-Z]+"): re.compile(r"C|POSIX|(?:C|[a-z]{2,3}_[A-Z]{2})\.(?:UTF-8|utf-?8)"),
@@ -58,7 +58,7 @@ def _spellings(line: Line) -> Iterator[str]:
         if command.words and not command.words[0].known:
             yield from _guessed(command.words[0].text)
         if command.is_compound:
-            # The values of a loop are run where its variable is, and a shell may evaluate them once more.
+            # The values of a loop are run where its variable is, and a shell may evaluate them again.
             yield from (guess for word in command.words for guess in _guessed(word.text))
         plain = " ".join(" ".join(word.text for word in command.words).split())
         for spelled in (plain, spell(command.words), plain[plain.find(command.name) :] if command.name else plain):
@@ -152,16 +152,16 @@ class _Judge:
                 return Doubt(tag, spell(command.words))
         return None
 
-    def _has_rule(self, command: Command) -> bool:
-        """A rule covers a command that says all by itself: what it reads may be a program."""
+    def _has_rule(self, command: SimpleCommand) -> bool:
+        """A rule covers a command that is complete in its words: what it reads may be a program."""
         if not command.words or command.fed or command.is_compound or not command.words[0].known:
             return False
-        if any(word.kind not in (Kind.LITERAL, Kind.GLOB) for word in command.words):
+        if any(word.kind not in (WordKind.LITERAL, WordKind.GLOB) for word in command.words):
             return False
         spelled = spell(command.words)
         return any(fnmatchcase(spelled, pattern) for pattern in self._patterns)
 
-    def _surroundings(self, command: Command) -> str:
+    def _surroundings(self, command: SimpleCommand) -> str:
         for name, value in command.assigns:
             if not value.known or not _only_shows(name, value.text):
                 return "environment"
@@ -170,7 +170,7 @@ class _Judge:
                 return "writes"
             if redirect.reads and (problem := self._place.problem(redirect.target)):
                 return problem
-            if redirect.op.startswith("<<") and redirect.target.kind is Kind.UNKNOWN:
+            if redirect.op.startswith("<<") and redirect.target.kind is WordKind.UNKNOWN:
                 return "unknown"
         return ""
 
@@ -180,7 +180,7 @@ class _Judge:
         paths = self._place.absolute(target.text)
         return bool(paths) and all(path_allowed(self._rules.allow, "write", path, self._rules.root) for path in paths)
 
-    def _moves(self, command: Command) -> str:
+    def _moves(self, command: SimpleCommand) -> str:
         operands = [word for word in command.words[1:] if word.text != "--"]
         if command.looped or len(operands) != 1 or operands[0].text.startswith("-"):
             return "directory"
@@ -190,5 +190,5 @@ class _Judge:
         self._place = moved
         return ""
 
-    def _runs(self, command: Command) -> str:
+    def _runs(self, command: SimpleCommand) -> str:
         return "" if self._ruled[-1] else complaint(command.words, self._place)

@@ -23,7 +23,7 @@ from covey.permissions.safe_options import (
 )
 from covey.permissions.safe_paths import SECRET, Place
 from covey.permissions.safe_scripts import awk, jq, sed
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell_words import Word, WordKind
 from covey.permissions.shell_wrappers import end_of_exec
 
 
@@ -128,7 +128,7 @@ def complaint(words: Words, place: Place) -> str:
     if any(ord(char) < 0x20 and char not in "\t\n" for word in words for char in word.text):
         return ARGUMENT
     if keyword := _KEYWORDS.get(words[0].text):
-        # In quotes, or behind `timeout`, it is no keyword, but a program.
+        # In quotes, or after `timeout`, it is no keyword, but a program.
         return keyword(words[1:], place) if words[0].bare else NOT_LISTED
     if judge := _JUDGES.get(name):
         return judge(words[1:], place)
@@ -138,7 +138,7 @@ def complaint(words: Words, place: Place) -> str:
 
 
 def _echo(words: Words, place: Place) -> str:
-    """Prints what it is told; a variable may be a password, and a pattern tells names of files elsewhere."""
+    """Prints its arguments; a variable may be a password, and a pattern reveals names of files elsewhere."""
     return outside(words, place) or unknown(words)
 
 
@@ -200,7 +200,7 @@ _TEST_OPERATORS = words_of("-e -f -d -r -w -x -s -L -h -n -z = == != -eq -ne -lt
 def _test(words: Words, place: Place) -> str:
     """Some tests look up a variable whose name may hold a command: those are not among the operators."""
     for word in words:
-        if not word.known and word.kind is not Kind.NUMBER and not word.is_one_path:
+        if not word.known and word.kind is not WordKind.NUMBER and not word.is_one_path:
             return VARIABLE
         if word.text.startswith("-") and word.text not in _TEST_OPERATORS and not re.fullmatch(r"-[0-9]+", word.text):
             return OPTION
@@ -243,7 +243,7 @@ def _for(words: Words, place: Place) -> str:
 
 
 def _case(words: Words, place: Place) -> str:
-    """Which way it goes tells what was compared."""
+    """Which branch runs reveals what was compared."""
     return unknown(words)
 
 
@@ -257,7 +257,7 @@ def _unless(options: str) -> Callable[[Words, Place], str]:
 
 def _strings(words: Words, place: Place) -> str:
     """To binutils `@file` is a file of further arguments, and what is in it comes back in an error."""
-    if any(word.text[:1] == "@" or (word.kind is Kind.GLOB and not word.head) for word in words):
+    if any(word.text[:1] == "@" or (word.kind is WordKind.GLOB and not word.head) for word in words):
         return ARGUMENT
     return by_spec(words, ANY, place)
 
@@ -310,12 +310,12 @@ def _find(words: Words, place: Place) -> str:
 
 def _is_named_pattern(word: Word) -> bool:
     """It becomes names of files, none of which is an option."""
-    return word.kind is Kind.GLOB and word.head[:1] not in ("", "-")
+    return word.kind is WordKind.GLOB and word.head[:1] not in ("", "-")
 
 
 def _stays_in_exec(word: Word) -> bool:
     """It cannot become the `;` or the `+` that ends the command, after which other actions may stand."""
-    return word.known or (word.kind is Kind.GLOB and word.head[:1] not in ("", "-", ";", "+"))
+    return word.known or (word.kind is WordKind.GLOB and word.head[:1] not in ("", "-", ";", "+"))
 
 
 _JUDGES: dict[str, Callable[[Words, Place], str]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covey.permissions.safe_paths import OUTSIDE, Place
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell_words import Word, WordKind
 
 Words = Sequence[Word]
 
@@ -30,7 +30,7 @@ class Spec:
     clusters: bool = True
     """Whether letters may share a word with one that takes the next word."""
     long: str = ""
-    """Options in words that never take the next word: they have no value, or only behind `=`."""
+    """Options in words that never take the next word: they have no value, or only after `=`."""
     long_valued: str = ""
     """Those with a value, which may be the next word."""
     skip: int = 0
@@ -54,12 +54,12 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
     while at < len(words):
         word = words[at]
         at += 1
-        if word.kind not in (Kind.LITERAL, Kind.GLOB):
+        if word.kind not in (WordKind.LITERAL, WordKind.GLOB):
             return VARIABLE
         if word.known and word.text == "--":
             operands += words[at:]
             break
-        if word.kind is Kind.GLOB and word.head[:1] in ("", "-") and not _LONG_WITH_VALUE.match(word.head):
+        if word.kind is WordKind.GLOB and word.head[:1] in ("", "-") and not _LONG_WITH_VALUE.match(word.head):
             return ARGUMENT  # the name of a file may be an option
         if word.text[:1] != "-" or word.text == "-":
             operands.append(word)
@@ -73,7 +73,7 @@ def by_spec(words: Words, spec: Spec, place: Place) -> str:
             if not words[at].known:
                 return VARIABLE  # it may become several words
             if word.text.startswith("--") and words[at].text.startswith("-"):
-                return OPTION  # too easily an option to somebody, and a value to somebody else
+                return OPTION  # one program may take it as an option, another as a value
             if word.text.startswith("--") or operands:
                 values.append(words[at])
         at += takes
@@ -118,7 +118,7 @@ def problem(words: Words, place: Place) -> str:
 
 
 def _any_options(words: Words, place: Place) -> str:
-    """Every option is harmless, but any word may be a path, also behind an option."""
+    """Every option is harmless, but any word may be a path, also after an option."""
     for word in words:
         if found := place.problem(word):
             return found
@@ -138,9 +138,9 @@ _LONGEST_CLUSTER = 20
 
 
 def outside(words: Words, place: Place) -> str:
-    """A pattern tells the names of files elsewhere, whatever is done with them."""
-    return next((OUTSIDE for word in words if word.kind is Kind.GLOB and place.problem(word) == OUTSIDE), "")
+    """A pattern reveals the names of files elsewhere, whatever is done with them."""
+    return next((OUTSIDE for word in words if word.kind is WordKind.GLOB and place.problem(word) == OUTSIDE), "")
 
 
 def unknown(words: Words) -> str:
-    return VARIABLE if any(word.kind > Kind.OUTPUT for word in words) else ""
+    return VARIABLE if any(word.kind > WordKind.OUTPUT for word in words) else ""

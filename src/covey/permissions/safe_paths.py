@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from covey.permissions.shell_words import Kind, Word
+from covey.permissions.shell_words import Word, WordKind
 
 OUTSIDE = "outside"
 SECRET = "secret"  # noqa: S105 # the name of a reason
@@ -52,14 +52,14 @@ class Place:
 
     def problem(self, word: Word) -> str:
         """Why this path should not be used without asking; empty if nothing speaks against it."""
-        if word.kind not in (Kind.LITERAL, Kind.NUMBER, Kind.GLOB):
+        if word.kind not in (WordKind.LITERAL, WordKind.NUMBER, WordKind.GLOB):
             return UNKNOWN_PATH
         if word.text in _DEVICES:
             return ""
         found = [self._from(directory, word.text) for directory in self.directories]
         if any(parts is None for parts in found):
             return OUTSIDE
-        globs = word.kind is Kind.GLOB
+        globs = word.kind is WordKind.GLOB
         return SECRET if any(is_secret(part, globs=globs) for parts in found for part in parts or ()) else ""
 
     def moved(self, word: Word) -> Place | None:

@@ -6,7 +6,7 @@ import re
 
 from covey.permissions.safe_options import ARGUMENT, OPTION, VARIABLE, Spec, Words, by_spec, problem
 from covey.permissions.safe_paths import Place
-from covey.permissions.shell_words import Kind
+from covey.permissions.shell_words import WordKind
 
 _SED = re.compile(
     r"(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/)(?:,(?:[0-9]+|\$|\+[0-9]+|/(?:[^/\\\n]|\\[^\n])*/))?!?)?[pdq=]"
@@ -21,7 +21,7 @@ def sed(words: Words, place: Place) -> str:
         rest.pop(0)
     if not rest or not rest[0].known:
         return VARIABLE
-    if any(word.text.startswith("-") or (word.kind is Kind.GLOB and not word.head) for word in rest):
+    if any(word.text.startswith("-") or (word.kind is WordKind.GLOB and not word.head) for word in rest):
         return OPTION
     if not all(_SED.fullmatch(part.strip()) for part in rest[0].text.split(";") if part.strip()):
         return ARGUMENT
@@ -44,9 +44,9 @@ def awk(words: Words, place: Place) -> str:
         if rest[0].text == "-F" and (not rest[1:] or not rest.pop(1).known):
             return VARIABLE
         rest.pop(0)
-    if not rest or not all(word.known or word.kind is Kind.GLOB for word in rest):
+    if not rest or not all(word.known or word.kind is WordKind.GLOB for word in rest):
         return VARIABLE
-    if any(word.text.startswith("-") or (word.kind is Kind.GLOB and not word.head) for word in rest):
+    if any(word.text.startswith("-") or (word.kind is WordKind.GLOB and not word.head) for word in rest):
         return OPTION
     if not rest[0].known or _AWK_UNSAFE.search(rest[0].text):
         return ARGUMENT

@@ -10,19 +10,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from covey.permissions.shell_commands import Command, Line, Redirect, Unparsed
+from covey.permissions.shell_commands import Line, Redirect, SimpleCommand, Unparsed
 from covey.permissions.shell_grammar import Grammar
-from covey.permissions.shell_words import UNKNOWN, CannotRead, Kind, Word
+from covey.permissions.shell_words import UNKNOWN, CannotRead, Word, WordKind
 from covey.permissions.shell_wrappers import Inner, unwrap
 
-__all__ = ["Command", "Line", "Redirect", "Unparsed", "parse"]
+__all__ = ["Line", "Redirect", "SimpleCommand", "Unparsed", "parse"]
 
 MAX_LENGTH = 32_768
 """Characters. Longer ones are programs: somebody should look at them."""
 MAX_COMMANDS = 300
 """More than that is a program, too."""
 _LEVELS_PER_TEXT = 5
-"""A text within a text, as for `sh -c`, is read once more, so it counts for more than a bracket does."""
+"""A text within a text, as for `sh -c`, is parsed again, so it counts for more than a bracket does."""
 _LONG_TEXT = 2_000
 """And a long one for one level more, for each so many characters: else it would be read too often."""
 
@@ -58,7 +58,7 @@ class _Parser(Grammar):
             raise CannotRead(f"{found[0]!r}")
         super().whole()
 
-    def note(self, command: Command) -> None:
+    def note(self, command: SimpleCommand) -> None:
         targets = (redirect.target for redirect in command.redirects)
         self.hand_over((*command.words, *(value for _, value in command.assigns), *targets))
         self._append(replace(command, fed=self._fed or _has_input(command), looped=self._looped))
@@ -98,7 +98,7 @@ class _Parser(Grammar):
             self._append(replace(command, parent=command.parent + offset if command.parent >= 0 else parent))
         self.oddities |= inner.oddities
 
-    def _append(self, command: Command) -> None:
+    def _append(self, command: SimpleCommand) -> None:
         if len(self.commands) >= MAX_COMMANDS:
             raise CannotRead("too many commands")
         self.commands.append(command)
@@ -120,7 +120,7 @@ class _Parser(Grammar):
         self.depth -= 1
 
     def _printed_before(self, index: int) -> str | None:
-        """What the command before a pipe prints, if it says so."""
+        """What the command before a pipe prints, if its words show it."""
         before = (command for command in reversed(self.commands[:index]) if not command.is_compound)
         return _output_text(next(before, _NOTHING))
 
@@ -128,20 +128,20 @@ class _Parser(Grammar):
         try:
             self._adopt(self._inside(inner.text), index)
         except CannotRead:
-            self._append(replace(self.commands[index], words=(Word(inner.text, Kind.UNKNOWN),), parent=index))
+            self._append(replace(self.commands[index], words=(Word(inner.text, WordKind.UNKNOWN),), parent=index))
 
 
-_NOTHING = Command(())
+_NOTHING = SimpleCommand(())
 
 
-def _has_input(command: Command) -> bool:
+def _has_input(command: SimpleCommand) -> bool:
     return any(redirect.feeds for redirect in command.redirects)
 
 
-def _input_text(command: Command) -> str | None:
+def _input_text(command: SimpleCommand) -> str | None:
     """What a here-document or a here-string feeds to the command."""
     return next((redirect.target.text for redirect in command.redirects if redirect.op.startswith("<<")), None)
 
 
-def _output_text(command: Command) -> str | None:
+def _output_text(command: SimpleCommand) -> str | None:
     return " ".join(word.text for word in command.words[1:]) if command.name in ("echo", "printf") else None

@@ -37,7 +37,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SimpleCommand:
     """One simple command, or only redirections (of a group), or only assignments.
 
     Or what a compound command expands and sets by itself: then its first word is the keyword.
@@ -49,7 +49,7 @@ class Command:
     parent: int = -1
     """The index of the command that runs this one, as `env` and `sh -c` do; -1: the shell itself."""
     fed: bool = False
-    """It reads from a pipe, a file or a here-document, so what it does need not be told by its words."""
+    """It reads from a pipe, a file or a here-document, so its words need not say what it does."""
     looped: bool = False
     """It may run more than once, or later: inside of a loop or a function."""
 
@@ -67,7 +67,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     oddities: frozenset[str] = frozenset()
     """What makes the list less than the whole story: `function`, `background`, `coproc`."""
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from covey.permissions.shell_commands import Command, Redirect
+from covey.permissions.shell_commands import Redirect, SimpleCommand
 from covey.permissions.shell_redirects import Redirections
-from covey.permissions.shell_words import CannotRead, Kind, Word, literal
+from covey.permissions.shell_words import CannotRead, Word, WordKind, literal
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _SUBSCRIPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[.*\]\+?=", re.DOTALL)
@@ -35,7 +35,7 @@ class Grammar(Redirections):
     # ── lists and pipelines ──
 
     def _list(self) -> str:
-        """Commands up to the closing bracket or keyword of whoever called, which is passed and returned."""
+        """Commands up to the closing bracket or keyword of the caller, which is passed and returned."""
         self.deeper()
         while not (closer := self._closer()):
             if self.at >= len(self.text):
@@ -100,7 +100,7 @@ class Grammar(Redirections):
         begin = len(self.commands)
         found = _KEYWORD.match(self.text, self.at)
         if self.looking_at("(("):
-            self.note(Command((literal("(("), Word(self.take_sum(), Kind.UNKNOWN))))
+            self.note(SimpleCommand((literal("(("), Word(self.take_sum(), WordKind.UNKNOWN))))
             self._redirections(begin)
         elif self.looking_at("("):
             self.at += 1
@@ -169,7 +169,7 @@ class Grammar(Redirections):
             words += [literal("in"), *self._words_until_separator()]
         elif self.looking_at(";"):
             self.at += 1
-        self.note(Command(tuple(words)))
+        self.note(SimpleCommand(tuple(words)))
         looped, self._looped = self._looped, True
         if (opener := self._next_keyword("do", "{")) == "do":
             self.expect("done")
@@ -206,12 +206,12 @@ class Grammar(Redirections):
         self.skip_lines()
         if not self.take(re.compile(r"in(?=\s)")):
             raise CannotRead("a case without 'in'")
-        self.note(Command((literal("case"), subject, literal("in"))))
+        self.note(SimpleCommand((literal("case"), subject, literal("in"))))
         while True:
             self.skip_lines()
             if self.take(re.compile(r"esac(?=[\s;&|<>()]|\Z)")):
                 return
-            self.note(Command((literal("case"), *self._patterns())))
+            self.note(SimpleCommand((literal("case"), *self._patterns())))
             if self.expect(";;", ";&", ";;&", "esac") == "esac":
                 return
 
@@ -237,7 +237,7 @@ class Grammar(Redirections):
 
     def _function_body(self, name: Word) -> None:
         self.oddities.add("function")
-        self.note(Command((literal("function"), name)))
+        self.note(SimpleCommand((literal("function"), name)))
         looped, self._looped = self._looped, True
         self.skip_lines()
         self.command()
@@ -259,7 +259,7 @@ class Grammar(Redirections):
                 words.append(self._word())
                 if words[-1].text != "]]" and self.text[self.at : self.at + 1] in ("(", "|", ";", "&"):
                     raise CannotRead("an unusual condition")
-        self.note(Command(tuple(words)))
+        self.note(SimpleCommand(tuple(words)))
 
     # ── simple commands ──
 
@@ -285,7 +285,7 @@ class Grammar(Redirections):
             words.append(self._argument(first=not words))
         if not (words or assigns or redirects):
             raise CannotRead("an operator without a command")
-        self.note(Command(tuple(words), tuple(assigns), tuple(redirects)))
+        self.note(SimpleCommand(tuple(words), tuple(assigns), tuple(redirects)))
 
     def _argument(self, *, first: bool) -> Word:
         word = self._word()

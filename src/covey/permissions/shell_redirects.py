@@ -1,11 +1,11 @@
-"""What stands between and behind the words of a command: blanks, comments, redirections and here-documents."""
+"""What stands between and after the words of a command: blanks, comments, redirections and here-documents."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from covey.permissions.shell_commands import Command, Redirect
+from covey.permissions.shell_commands import Redirect, SimpleCommand
 from covey.permissions.shell_words import UNKNOWN, CannotRead, Scanner, Word, literal
 
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
@@ -18,7 +18,7 @@ class Redirections(Scanner):
 
     def __init__(self, text: str, depth: int = 0) -> None:
         super().__init__(text, depth)
-        self.commands: list[Command] = []
+        self.commands: list[SimpleCommand] = []
         self.oddities: set[str] = set()
         self._bodies: list[tuple[Redirect, str, bool]] = []
         """Here-documents that were announced: where they go, what ends them, and whether they are taken literally."""
@@ -27,7 +27,7 @@ class Redirections(Scanner):
         self._fed = False
         self._looped = False
 
-    def note(self, command: Command) -> None:
+    def note(self, command: SimpleCommand) -> None:
         """A command was read."""
         raise NotImplementedError
 
@@ -40,13 +40,13 @@ class Redirections(Scanner):
         return word
 
     def _redirections(self, begin: int) -> None:
-        """Those behind a compound command, whose commands have been noted from `begin` on."""
+        """Those after a compound command, whose commands have been noted from `begin` on."""
         redirects: list[Redirect] = []
         self.skip_blanks()
         while self._redirection(redirects):
             self.skip_blanks()
         if redirects:
-            self.note(Command((), (), tuple(redirects)))
+            self.note(SimpleCommand((), (), tuple(redirects)))
         if any(redirect.feeds for redirect in redirects):
             self.commands[begin:] = [replace(command, fed=True) for command in self.commands[begin:]]
 

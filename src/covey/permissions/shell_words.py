@@ -1,4 +1,4 @@
-"""Words of a shell command line: quotes are taken off, and what only a running shell could tell is marked as such.
+"""Words of a shell command line: quotes are taken off, and what only a running shell can know is marked as such.
 
 The scanner follows bash. Wherever it is not certain that bash would read the text in the same way (and other shells
 differ), it raises `CannotRead` instead of guessing: what cannot be read is asked about. It reads each character once.
@@ -19,7 +19,7 @@ class CannotRead(Exception):
     """The text is not certain to mean to a shell what it would mean to us."""
 
 
-class Kind(IntEnum):
+class WordKind(IntEnum):
     """How much of a word is known. A word is of the highest kind among its pieces."""
 
     LITERAL = 0
@@ -38,7 +38,7 @@ class Kind(IntEnum):
 class Word:
     text: str
     """Without quotes; a piece that is not known is left as it was written."""
-    kind: Kind = Kind.LITERAL
+    kind: WordKind = WordKind.LITERAL
     bare: bool = True
     """Written without any quotes: only such a word is a keyword."""
     head: str = ""
@@ -48,19 +48,19 @@ class Word:
 
     @property
     def known(self) -> bool:
-        return self.kind is Kind.LITERAL
+        return self.kind is WordKind.LITERAL
 
     @property
     def is_one_path(self) -> bool:
         """A file that `find` found: which one is not known, but it stays one word. A pattern may become several."""
-        return self.kind is Kind.GLOB and self.head == self.text
+        return self.kind is WordKind.GLOB and self.head == self.text
 
 
 def literal(text: str) -> Word:
     return Word(text, head=text)
 
 
-UNKNOWN = Word("", Kind.UNKNOWN)
+UNKNOWN = Word("", WordKind.UNKNOWN)
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Growing:
     """A word in progress."""
 
     pieces: list[str] = field(default_factory=list)
-    kind: Kind = Kind.LITERAL
+    kind: WordKind = WordKind.LITERAL
     bare: bool = True
     head: int = -1
     """How many pieces there were before the first one that is not literal."""
@@ -77,8 +77,8 @@ class _Growing:
     bracket: bool = False
     """What may be the subscript of an array is open. In it, a shell reads blanks, too, as part of the word."""
 
-    def add(self, text: str, kind: Kind = Kind.LITERAL, *, bare: bool = False) -> None:
-        if kind is not Kind.LITERAL and self.head < 0:
+    def add(self, text: str, kind: WordKind = WordKind.LITERAL, *, bare: bool = False) -> None:
+        if kind is not WordKind.LITERAL and self.head < 0:
             self.head = len(self.pieces)
         self.pieces.append(text)
         self.kind = max(self.kind, kind)
@@ -140,7 +140,7 @@ class Scanner:
         return found[0]
 
     def hand_over(self, words: Iterable[Word]) -> None:
-        """These words are part of a command now: whoever judges it sees them."""
+        """These words are part of a command now: the judge of that command sees them."""
         self._unjudged.difference_update(word.at for word in words)
 
     def expect_all_judged(self) -> None:
@@ -178,11 +178,11 @@ class Scanner:
         if char in "*?[":
             if char == "[" and growing.bare and growing.head < 0 and _MAYBE_SUBSCRIPT.match("".join(growing.pieces)):
                 growing.bracket = True
-            growing.add(char, Kind.GLOB, bare=True)
+            growing.add(char, WordKind.GLOB, bare=True)
         elif char == "~" and (not growing.pieces or before in ("=", ":")):
-            growing.add(char, Kind.UNKNOWN)
+            growing.add(char, WordKind.UNKNOWN)
         elif char == "}" and growing.braces == "{,":
-            growing.add(char, Kind.UNKNOWN)
+            growing.add(char, WordKind.UNKNOWN)
             growing.head = 0
         elif char in "{}~]":
             growing.braces = growing.braces or "{" * (char == "{")
@@ -199,7 +199,7 @@ class Scanner:
             self._double(growing)
         elif char == "`":
             self._backquotes(in_quotes=False)
-            growing.add(self.text[start : self.at], Kind.OUTPUT)
+            growing.add(self.text[start : self.at], WordKind.OUTPUT)
         elif char == "\\":
             self.at += 2
             if self.looking_at_line_end(start):
@@ -259,7 +259,7 @@ class Scanner:
         start = self.at
         if self.looking_at("`"):
             self._backquotes(in_quotes='"' in escapes)
-            growing.add(self.text[start : self.at], Kind.OUTPUT)
+            growing.add(self.text[start : self.at], WordKind.OUTPUT)
         elif self.looking_at("$"):
             self.dollar(growing, in_quotes=True)
         elif self.looking_at_line_end(start):
@@ -314,7 +314,7 @@ class Scanner:
         if found is None:
             raise CannotRead("an open backquote")
         self._no_line_end(found[1])
-        if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is told by no manual
+        if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is in no manual
             raise CannotRead("a line that goes on between backquotes")
         self.at = found.end()
         self.commands_of(re.sub(r"\\([\\`$\"])" if in_quotes else r"\\([\\`$])", r"\1", found[1]))
@@ -331,23 +331,23 @@ class Scanner:
             self.at += 1
             if not (inside := self.take(_SUM)):
                 raise CannotRead("arithmetic that may run commands")
-            kind = Kind.UNKNOWN if re.search(r"[A-Za-z_$]", inside) else Kind.NUMBER
+            kind = WordKind.UNKNOWN if re.search(r"[A-Za-z_$]", inside) else WordKind.NUMBER
         elif self.looking_at("$("):
             self.at += 2
             self.commands_until(")")
-            kind = Kind.OUTPUT
+            kind = WordKind.OUTPUT
         elif self.looking_at("${"):
             self.at += 2
             self._parameter(in_quotes=in_quotes)
-            kind = Kind.UNKNOWN
+            kind = WordKind.UNKNOWN
         elif self.looking_at("$["):
             raise CannotRead("old arithmetic")
         elif self.text[start + 1 : start + 2] in tuple("?#$"):
             self.at += 2
-            kind = Kind.NUMBER
+            kind = WordKind.NUMBER
         else:
             self.at += 1
-            kind = Kind.UNKNOWN if self.take(_NAME) else Kind.LITERAL
+            kind = WordKind.UNKNOWN if self.take(_NAME) else WordKind.LITERAL
         self.depth -= 1
         growing.add(self.text[start : self.at], kind)
 
@@ -380,7 +380,7 @@ class Scanner:
         start = self.at
         self.at += 2
         self.commands_until(")")
-        growing.add(self.text[start : self.at], Kind.UNKNOWN)
+        growing.add(self.text[start : self.at], WordKind.UNKNOWN)
 
     def take_sum(self) -> str:
         """Arithmetic as a command, `((…))`."""

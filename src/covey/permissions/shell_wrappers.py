@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from covey.permissions.shell_words import UNKNOWN, Kind, Word
+from covey.permissions.shell_words import UNKNOWN, Word, WordKind
 
 Words = tuple[Word, ...]
 
@@ -194,7 +194,7 @@ def _shell(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
 
 
 def _after_option(words: Words, *options: str) -> Iterator[Inner]:
-    """Shell text behind one of these options, as the next word or in the same one."""
+    """Shell text after one of these options, as the next word or in the same one."""
     for at, word in enumerate(words[1:], 1):
         if word.text[:1] != "-":
             continue
@@ -220,19 +220,19 @@ def _filled_in(word: Word) -> Word:
 
     That path does not lead out of where `find` looks, and neither does one below it; the text around it may.
     """
-    if word.kind is Kind.GLOB and ".." in word.text.split("/"):
-        return replace(word, kind=Kind.UNKNOWN)  # a directory may be named {}
+    if word.kind is WordKind.GLOB and ".." in word.text.split("/"):
+        return replace(word, kind=WordKind.UNKNOWN)  # a directory may be named {}
     if "{}" not in word.text or not word.known:
         return word
     is_path = word.text == "{}" or (
         word.text.startswith("{}/") and not re.search(r"\{\}.*\{\}|/\.\.(?:/|$)", word.text)
     )
-    return replace(word, kind=Kind.GLOB if is_path else Kind.UNKNOWN)
+    return replace(word, kind=WordKind.GLOB if is_path else WordKind.UNKNOWN)
 
 
 def _may_be_option(word: Word) -> bool:
     """As `$x-exec` may be; `*.py` cannot."""
-    return word.head[:1] == "-" if word.kind is Kind.GLOB else not word.known and "-" in word.text
+    return word.head[:1] == "-" if word.kind is WordKind.GLOB else not word.known and "-" in word.text
 
 
 def end_of_exec(words: Sequence[Word], start: int) -> int:

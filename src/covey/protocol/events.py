@@ -94,7 +94,7 @@ class QuestionBatchNotification(Wire, frozen=True):
 
 
 class File(Wire, frozen=True):
-    """A file that a turn has changed, or an undo has restored; how is told by the event. Its content is on the disk."""
+    """A file that a turn has changed, or an undo has restored: see the event's `change`. Its content is on the disk."""
 
     id: str
     session_id: str

@@ -1,7 +1,7 @@
 """A message that grows: message + delta → message. One fold for the server, its store and every client. Pure.
 
 A delta says at which code point of its part it begins. Text that is known already is passed over, so an event may come
-twice; text that begins behind the known end does not fit, because something before it is missing.
+twice; text that begins after the known end does not fit, because something before it is missing.
 
 What a delta costs depends on its own length, never on that of the message: text is kept in pieces, and put together
 when somebody asks for the whole message.

@@ -167,7 +167,7 @@ def decode_messages(data: bytes) -> tuple[Message, ...]:
 
 
 def _with_known_parts(message: Any) -> Any:
-    """What is not a message at all stays as it is: whoever reads it next says what is wrong with it."""
+    """What is not a message at all stays as it is: its decoder says what is wrong with it."""
     match message:
         case {"parts": [*parts]}:
             return {**message, "parts": [_known(part) for part in parts]}

@@ -148,7 +148,7 @@ class Grant(Wire, frozen=True):
     permission: PermissionId
     action: PermissionAction
     reason: str = ""
-    """With `deny`: told to the model."""
+    """With `deny`: passed on to the model."""
 
 
 class QuestionResponse(Wire, frozen=True):

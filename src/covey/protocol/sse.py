@@ -46,7 +46,7 @@ class Frame(NamedTuple):
     data: str
 
 
-class Decoder:
+class FrameDecoder:
     """Turns the bytes of a stream into frames; keeps the pieces of what is not yet a whole line."""
 
     def __init__(self) -> None:

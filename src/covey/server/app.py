@@ -17,7 +17,7 @@ from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound
 from covey.server import metrics, openapi
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
-from covey.server.event_stream import EventStream, Stream
+from covey.server.event_stream import EventStreamApp, Stream
 from covey.server.routes import permissions, questions, runs, service, sessions, undo, workspaces
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class App:
         self._counts = counts
         self._router = Router(
             [
-                Route("/v1/workspaces/{id}/events", EventStream(), methods=["GET"]),
+                Route("/v1/workspaces/{id}/events", EventStreamApp(), methods=["GET"]),
                 *(Route(e.path, e, methods=[e.method]) for e in ENDPOINTS),
                 Route("/metrics", self._metrics, methods=["GET"]),
                 Route("/openapi.json", _OpenApi(), methods=["GET"]),
@@ -80,7 +80,7 @@ class App:
             await respond_error(send, CoveyError("an error of ours; the server's log has the details"))
 
     def _allow(self, scope: Scope) -> tuple[bytes, bytes]:
-        """What a 405 has to tell: the methods of this path. HEAD goes without saying."""
+        """What a 405 has to name: the methods of this path. HEAD is left out."""
         routes = [route for route in self._router.routes if route.matches(scope)[0] is not Match.NONE]
         methods = {method for route in routes if isinstance(route, Route) for method in route.methods or ()}
         return b"allow", ", ".join(sorted(methods - {"HEAD"})).encode()

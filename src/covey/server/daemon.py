@@ -40,7 +40,7 @@ FLUSH_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     address: Address
     data_dir: Path
     config_file: Path | None
@@ -51,7 +51,7 @@ class Options:
 OpenStore = Callable[[Path], Store]
 
 
-def serve(options: Options, open_store: OpenStore = SqliteStore) -> None:
+def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -80,7 +80,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-async def _serve(options: Options, listener: socket.socket, token: str, open_store: OpenStore) -> None:
+async def _serve(options: ServeOptions, listener: socket.socket, token: str, open_store: OpenStore) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup asks for that
@@ -123,7 +123,7 @@ def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
     if stopping.is_set() and number is not signal.SIGHUP:  # a terminal that goes away says so more than once
         # Whatever was promised is on disk already: the next start goes on from there.
         os._exit(128 + number)
-    log.info("stopping on %s; once more to leave at once", number.name)
+    log.info("stopping on %s; a second signal ends it at once", number.name)
     stopping.set()
 
 
@@ -137,7 +137,7 @@ def _say_listening(address: Address) -> None:
 def _owned(data_dir: Path) -> Iterator[Callable[[Address], None]]:
     """Own the data directory while we run. The lock dies with the process, so a stale one cannot keep anybody out.
 
-    Gives a function that writes down where we listen, for whoever finds the directory taken.
+    Yields a function that records where we listen, for a second server that finds the directory taken.
     """
     with open_lock(server_lock(data_dir)) as descriptor:
 
@@ -178,7 +178,7 @@ def _boot_id() -> str:
     return ""
 
 
-def _token(options: Options) -> str:
+def _token(options: ServeOptions) -> str:
     """The token for TCP: from the file that was named, the environment, or one that is made and kept."""
     if options.token_file:
         try:

@@ -18,18 +18,18 @@ from covey.engine.commands.stream import Reader
 from covey.engine.workspace import Workspace
 from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.sse import KEEP_ALIVE, preamble
-from covey.server.line import Line, line_of
+from covey.server.direct_writer import DirectWriter, direct_writer_of
 
 log = logging.getLogger(__name__)
 
 RETRY_MS = 1000
-"""What a client is told to wait before it connects again."""
+"""How long a client is asked to wait before it connects again."""
 HEARTBEAT_S = 15.0
 STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
 
 
-class EventStream:
+class EventStreamApp:
     """The ASGI application behind the route."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +89,7 @@ class Stream:
         """When the last bytes were handed over, or are being handed over since."""
         self.sending = False
         self.aborted = False
-        self._line: Line | None = None
+        self._direct: DirectWriter | None = None
         self._beat_at = self.sent_at
         self._beat_due = False
 
@@ -101,8 +101,8 @@ class Stream:
         self.aborted = True
         self.close()
         if self.sending and self._task:
-            if self._line:
-                self._line.drop()
+            if self._direct:
+                self._direct.drop()
             self._task.cancel()
 
     def beat(self, now: float) -> None:
@@ -121,7 +121,7 @@ class Stream:
             (b"x-accel-buffering", b"no"),
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self._line = line_of(self._send)
+        self._direct = direct_writer_of(self._send)
         await self._write(preamble(RETRY_MS))
         if last_id:
             async with aclosing(self._reader.missed(last_id)) as missed:
@@ -143,16 +143,16 @@ class Stream:
             elif self._reader.is_over:
                 return
             else:
-                await live.wait(self._push if self._line else None)
+                await live.wait(self._push if self._direct else None)
 
     def _push(self) -> bool:
         """Hand over what there is without waking the task; False if only the task can go on."""
-        line, live = self._line, self._live
-        if line is None or self._beat_due or live.closed or not line.is_free:
+        direct, live = self._direct, self._live
+        if direct is None or self._beat_due or live.closed or not direct.is_free:
             return False
         if data := live.take():
             self.sent_at = self._loop.time()
-            line.write(data)
+            direct.write(data)
         return live.is_up_to_date
 
     async def _write(self, data: bytes) -> None:

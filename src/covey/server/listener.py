@@ -15,7 +15,7 @@ from covey.protocol.paths import Address, make_private
 BACKLOG = 1024
 """Connections that may wait while the loop is busy: a hundred terminals may come back at once."""
 PROBE_S = 1.0
-"""How long a socket that was found is asked whether somebody is behind it."""
+"""How long to wait for an answer from a socket that was found."""
 
 
 class CannotServe(Exception):

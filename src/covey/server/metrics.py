@@ -1,4 +1,4 @@
-"""GET /metrics: counts and gauges as Prometheus text, read off the live objects when somebody asks."""
+"""GET /metrics: counts and gauges as Prometheus text, read off the live objects on request."""
 
 from __future__ import annotations
 

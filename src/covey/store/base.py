@@ -1,7 +1,7 @@
 """What a store must do. SQLite is the default; the conformance suite in tests/store is what another one has to pass.
 
-A `Change` is written whole or not at all: rows, and the events that tell of them, in one transaction. Events get the
-next numbers of their workspace at that moment, so the log has no gaps and never tells of what was not written.
+A `Change` is written whole or not at all: rows, and the events about them, in one transaction. Events get the
+next numbers of their workspace at that moment, so the log has no gaps and never mentions what was not written.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class RunRow(msgspec.Struct, frozen=True):
 
     run: Run
     digest: str
-    """Tells whether a second post of the same run id has the same content (R14)."""
+    """Whether a second post of the same run id has the same content (R14)."""
     attachments: tuple[Attachment, ...] = ()
 
 
 class UndoFile(msgspec.Struct, frozen=True):
-    """A file that an undo restores. Contents are told by their digest, None where there is no file."""
+    """A file that an undo restores. Contents are known by their digest, None where there is no file."""
 
     path: bytes
     """As the system has it: a name need not be UTF-8."""
@@ -260,15 +260,15 @@ class Store(Protocol):
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
         """In order, with the text that was saved of those in progress. `limit` 0: all.
 
-        Those behind the message `after`, if it is given: NotFound if there is no such message.
+        Those after the message `after`, if it is given: NotFound if there is no such message.
         """
         ...
 
     def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
         """What decides how a model sees the session from this message on: all messages, if it is not there.
 
-        The message and all behind it; and before them the answers since the last prompt, for how the turn of the
-        message ended may be told by one of those.
+        The message and all after it; and before them the answers since the last prompt, for how the turn of the
+        message ended may be known from one of those.
         """
         ...
 

@@ -4,7 +4,7 @@ One thread writes; whatever was handed in while it was busy becomes one group wi
 progress is not written token by token: it goes straight to the feed, but never past a change that was said before it.
 
 When the disk is full or locked, a change that belongs to a run under way waits and is tried again, with everything
-behind it in order; a change that somebody is waiting for an answer to fails, so that they get a clear answer now.
+after it in order; a change that somebody is waiting for an answer to fails, so that they get a clear answer now.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Journal:
         return await self._loop.run_in_executor(self._readers, lambda: call(*args, **kwargs))
 
     async def write(self, change: Change) -> None:
-        """Write a change that no workspace tells of."""
+        """Write a change that no workspace publishes."""
         await WorkspaceJournal(self, change.workspace_id, _Silent(), 0).write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
@@ -163,7 +163,7 @@ class Journal:
             self._land(list(zip(group, results, strict=True)))
 
     def _refused(self, pending: _Pending, error: StoreFailed) -> None:
-        """A patient change waits, and so does every patient one behind it; whoever wants an answer gets it now."""
+        """A patient change waits, and so does every patient one after it; other callers get their answer now."""
         if pending.patient and (error.passing or self._stalled):
             if not self._is_refused:  # said once, not at each attempt: a log must not fill the disk either
                 self._is_refused = True
@@ -182,8 +182,8 @@ class Journal:
             pending, result = self._landed.popleft()
             try:
                 pending.owner.landed(pending, result)
-            except Exception:  # a bug of ours must not keep the changes behind it from being told
-                log.exception("a change was written but could not be told")
+            except Exception:  # a bug of ours must not keep later changes from being published
+                log.exception("a change was written but could not be published")
 
     def _maintain(self, call: Callable[[], None]) -> None:
         try:
@@ -234,14 +234,14 @@ class WorkspaceJournal:
         return pending.done
 
     def grow(self, delta: MessageDelta) -> None:
-        """Publish growth of a message, behind everything that was said before it."""
+        """Publish growth of a message, after everything that was written before it."""
         if self._outbox:
             self._outbox.append(delta)
         else:
             self._publisher.grow(delta)
 
     def landed(self, pending: _Pending, result: int | Exception) -> None:
-        """The writing thread is done with a change: publish it, and the growth that waited behind it."""
+        """The writing thread is done with a change: publish it, and the growth that waited for it."""
         if self._outbox and self._outbox[0] is pending:
             self._outbox.popleft()
         else:
@@ -273,4 +273,4 @@ class WorkspaceJournal:
             log.error("a change was refused for good: %s", error)
         if not pending.done.done():
             pending.done.set_exception(error)
-            pending.done.exception()  # whoever awaits it still gets it; nobody has to
+            pending.done.exception()  # a caller that awaits it still gets it; nobody has to

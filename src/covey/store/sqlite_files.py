@@ -1,6 +1,6 @@
 """Versions of files and undos in SQLite. A content is kept once, by its digest, as long as a version needs it.
 
-`size` of a version is what its contents count towards the bound of its session; 0 once they were let go.
+`size` of a version is what its contents count towards the bound of its session; 0 once they were dropped.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 ASGI has one way to send, and it needs a task to wake up: most of what a delta costs when many clients watch. While a
 stream only waits, its bytes can be written from where they appear, framed once for all clients that get the same ones
-(measured: half the CPU for each client). Whoever reads slowly goes the ordinary way, where sending waits for them.
+(measured: half the CPU for each client). A slow reader is served the ordinary way, where sending waits for it.
 
-This knows uvicorn's inside, and nothing else does; with any other server `line_of` gives None.
+Only this module depends on the internals of uvicorn; with any other server `direct_writer_of` returns None.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
-class Line:
-    """The connection under one response that has begun."""
+class DirectWriter:
+    """Writes straight to the connection of one response that has begun."""
 
     __slots__ = ("_cycle",)
 
@@ -31,10 +31,10 @@ class Line:
         return not (cycle.flow.write_paused or cycle.disconnected or cycle.transport.is_closing())
 
     def write(self, data: bytes) -> None:
-        known, chunk = Line._framed
+        known, chunk = DirectWriter._framed
         if known is not data:
             chunk = b"%x\r\n%b\r\n" % (len(data), data)
-            Line._framed = (data, chunk)
+            DirectWriter._framed = (data, chunk)
         self._cycle.transport.write(chunk)
 
     def drop(self) -> None:
@@ -42,9 +42,9 @@ class Line:
         self._cycle.transport.abort()
 
 
-def line_of(send: Send) -> Line | None:
-    """The line behind a response that was begun with `send`."""
+def direct_writer_of(send: Send) -> DirectWriter | None:
+    """The direct writer for a response that was begun with `send`; None if this server has no such way."""
     cycle = getattr(send, "__self__", None)
     if isinstance(cycle, RequestResponseCycle) and cycle.chunked_encoding:
-        return Line(cycle)
+        return DirectWriter(cycle)
     return None

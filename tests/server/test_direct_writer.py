@@ -13,8 +13,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
-from covey.protocol.sse import Decoder
-from covey.server.line import line_of
+from covey.protocol.sse import FrameDecoder
+from covey.server.direct_writer import direct_writer_of
 from tests.server.site import CLIENT, Site, scope, serving
 from tests.support.engine import Gate, within
 
@@ -73,7 +73,7 @@ class Cycle(RequestResponseCycle):
 
     @property
     def events(self) -> list[str]:
-        return [frame.data for frame in Decoder().feed(self.sent)]
+        return [frame.data for frame in FrameDecoder().feed(self.sent)]
 
 
 async def watch(site: Site, workspace: Workspace, client_id: str = CLIENT) -> tuple[Cycle, asyncio.Task[None]]:
@@ -85,16 +85,16 @@ async def watch(site: Site, workspace: Workspace, client_id: str = CLIENT) -> tu
     return cycle, task
 
 
-async def test_only_a_response_of_uvicorn_in_chunks_has_a_line() -> None:
+async def test_only_a_response_of_uvicorn_in_chunks_has_a_direct_writer() -> None:
     cycle = Cycle()
-    assert line_of(cycle.send) is not None
+    assert direct_writer_of(cycle.send) is not None
     cycle.chunked_encoding = False
-    assert line_of(cycle.send) is None
+    assert direct_writer_of(cycle.send) is None
 
     async def send(message: Any) -> None:
         pass
 
-    assert line_of(send) is None
+    assert direct_writer_of(send) is None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,4 +1,4 @@
-"""What tests of the journal say, and who remembers what was told of it."""
+"""What tests of the journal write, and a publisher that remembers what was published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.store.test_store_conformance import session
 from tests.support.disk import BOUND_S
 
 
-class Told:
+class Published:
     """A publisher that remembers: ids of sessions for events, texts for growth."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Told:
 
 
 def say(book: WorkspaceJournal, name: str, *, patient: bool = True, durable: bool = True) -> asyncio.Future[None]:
-    """One change that tells of session `name`."""
+    """One change about session `name`."""
     return book.write((), (created(session(name)),), patient=patient, durable=durable)
 
 

@@ -1,8 +1,8 @@
 """What a workspace should hold instead: a record that breaks promises → one near it that keeps them. Touches no file.
 
-The log is believed where it is sound, since it is what clients were told; a row is believed where it knows more than
+The log is believed where it is sound, since it is what clients have seen; a row is believed where it knows more than
 the log. Then every ended run gets its whole turn. If the log still contradicts the rows, it is forgotten: with a new
-epoch clients load everything again, and nobody is told a second story.
+epoch clients load everything again, and nobody gets two versions of the past.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from covey.protocol.runs import RunComplete
 INTERRUPTED = "The store was damaged while this run was open."
 
 
-def mend(record: Record, now: float) -> Record:
+def repaired_record(record: Record, now: float) -> Record:
     """The record as it should be. `epoch` is another one if the log had to be forgotten."""
-    mending = _Mending(_refiled(record), now)
-    mending.believe_log_and_rows()
-    mending.find_sessions()
-    mending.end_what_cannot_go_on()
-    mending.complete_turns()
-    return mending.mended()
+    correction = _Correction(_refiled(record), now)
+    correction.believe_log_and_rows()
+    correction.find_sessions()
+    correction.end_what_cannot_go_on()
+    correction.complete_turns()
+    return correction.record()
 
 
-class _Mending:
+class _Correction:
     """`found` stays as it is; `draft` becomes what is written. Values in it are replaced, never changed in place."""
 
     def __init__(self, found: Record, now: float) -> None:
@@ -66,7 +66,7 @@ class _Mending:
     # ── the log and the rows ──
 
     def believe_log_and_rows(self) -> None:
-        """Of each run, message and session the value that knows more; if both know as much, the one that was told."""
+        """Of each run, message and session the value that knows more; if both know as much, the logged one."""
         found, story, draft = self._found, self._story, self._draft
         for session_id, session in story.sessions.items():
             known = found.sessions.get(session_id, session)
@@ -85,18 +85,18 @@ class _Mending:
                 draft.messages[message_id] = without_run(message) if is_foreign(message, draft.runs) else message
 
     def _number_runs(self) -> None:
-        """No two runs have the same seq; where two claim one, the one that was told to have it keeps it."""
-        runs, told = self._draft.runs, self._story.runs
+        """No two runs have the same seq; where two claim one, the run that has it in the log keeps it."""
+        runs, logged = self._draft.runs, self._story.runs
         last = max((run["seq"] for run in runs.values()), default=0)
         used = set()
-        for run_id, run in sorted(runs.items(), key=lambda item: (item[1]["seq"], item[0] not in told, item[0])):
+        for run_id, run in sorted(runs.items(), key=lambda item: (item[1]["seq"], item[0] not in logged, item[0])):
             if run["seq"] in used:
                 last += 1
                 runs[run_id] = {**run, "seq": last}
             used.add(runs[run_id]["seq"])
 
     def _in_order(self) -> list[str]:
-        """All messages; where their order is in doubt, in the order in which they were told to begin."""
+        """All messages; where their order is in doubt, in the order in which they begin in the log."""
         found, story = self._found, self._story
         missing = [message_id for message_id in story.messages if message_id not in found.messages]
         if not missing and not wrong_orders(found, story):
@@ -104,12 +104,12 @@ class _Mending:
         begun = dict.fromkeys(i for i in story.begun if i in found.messages or i in story.messages)
         if story.is_trimmed:  # the others began before the log does
             return [i for i in (*found.messages, *missing) if i not in begun] + list(begun)
-        told = iter(begun)
+        logged = iter(begun)
         places = [*found.messages, *missing]
-        return [next(told) if message_id in begun else message_id for message_id in places]
+        return [next(logged) if message_id in begun else message_id for message_id in places]
 
     def find_sessions(self) -> None:
-        """Whatever has lost its session gets one that says so."""
+        """Whatever has lost its session gets a new one, with a title that says so."""
         draft = self._draft
         homeless = [message for message in draft.messages.values() if message["session_id"] not in draft.sessions]
         wanted = {message["session_id"]: message["created_at"] for message in reversed(homeless)}
@@ -187,7 +187,7 @@ class _Mending:
             self._draft.runs[run["run_id"]] = {**run, "message_id": answers[-1]}
 
     def _place(self, run: Any, turn: list[Any]) -> None:
-        """Put the messages of a turn back: known ones where they stood, new ones right behind the one before them."""
+        """Put the messages of a turn back: known ones where they stood, new ones right after the one before them."""
         known, order = self._draft.messages, self._order[run["session_id"]]
         first = next((message["id"] for message in turn if message["id"] in known), None)
         older = [place for place, message_id in enumerate(order, 1) if self._is_older(known[message_id], run)]
@@ -206,7 +206,7 @@ class _Mending:
 
     # ── the end ──
 
-    def mended(self) -> Record:
+    def record(self) -> Record:
         found, draft = self._found, self._draft
         counts = Counter(message["session_id"] for message in draft.messages.values())
         for session_id, session in draft.sessions.items():
@@ -223,7 +223,7 @@ class _Mending:
         if judge(draft):
             draft.epoch = max(found.epoch + 1, int(self._now))
             draft.flaws = []
-            # A log that begins at 1 claims to tell everything; this one knows that it does not.
+            # A log that begins at 1 claims to be complete, which this one is not.
             draft.events = _numbered([self._forgotten(), *last_words], 2)
         return draft
 
@@ -232,13 +232,13 @@ class _Mending:
         return LogEvent(0, "config_changed", "updated", plain(ConfigChanged(workspace_id=self._found.workspace_id)))
 
     def _last_words(self) -> list[LogEvent]:
-        """Of each run that was ended now, or whose end was never told: what says so. Folded runs follow their host."""
+        """Events for each run that was ended now, or whose end was never published. Folded runs follow their host."""
         draft, story = self._draft, self._story
-        untold = {i for i in story.mentioned if "ended_at" in draft.runs.get(i, ())} | set(self._ended)
-        untold -= story.terminals.keys()
+        unpublished = {i for i in story.mentioned if "ended_at" in draft.runs.get(i, ())} | set(self._ended)
+        unpublished -= story.terminals.keys()
         events: list[LogEvent] = []
         for run_id, host in sorted(draft.runs.items(), key=lambda item: item[1]["seq"]):
-            if run_id in untold and not host.get("folded_into"):
+            if run_id in unpublished and not host.get("folded_into"):
                 events += self._end(run_id, host)
                 for folded in self._ended:
                     if draft.runs[folded].get("folded_into") == run_id:
@@ -258,10 +258,10 @@ class _Mending:
             interrupted=host["state"] == "interrupted",
             folded_into=run.get("folded_into"),
         )
-        told = LogEvent(0, "run_complete", "created", plain(terminal))
-        if terminal_against_run(told.payload, run, host):
+        logged = LogEvent(0, "run_complete", "created", plain(terminal))
+        if terminal_against_run(logged.payload, run, host):
             return []
-        return [LogEvent(0, "run", "updated", run), told] if run_id in self._ended else [told]
+        return [LogEvent(0, "run", "updated", run), logged] if run_id in self._ended else [logged]
 
 
 def _refiled(record: Record) -> Record:
@@ -280,10 +280,10 @@ def _under_own_ids(values: dict[str, Any], name: str) -> dict[str, Any]:
     return refiled
 
 
-def _better(row: Any, told: Any) -> Any:
-    if row is None or told is None:
-        return row or told
-    return row if is_ahead(row, told) else told
+def _better(row: Any, logged: Any) -> Any:
+    if row is None or logged is None:
+        return row or logged
+    return row if is_ahead(row, logged) else logged
 
 
 def _lost_session(session_id: str, since: int) -> Session:
