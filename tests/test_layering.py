@@ -110,8 +110,9 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source", "found"),
     [
-        ("protocol/a.py", "from covey.lifecycle.runs import Lane", ["lifecycle"]),
-        ("protocol/a.py", "from covey import __version__", []),
+        ("protocol/a.py", "from covey.lifecycle.runs import Lane", ["lifecycle"])(
+            "protocol/a.py", "from covey import __version__", []
+        ),
         ("lifecycle/a.py", "from covey import protocol, store", ["store"]),
         ("client/a.py", "import covey.engine.turn as turn, covey.protocol.sse", ["engine"]),
         ("client/a.py", "def late():\n    if True:\n        from covey.server.app import app", ["server"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.lifecycle.runs import StopTurn
+from covey.lifecycle.decisions import StopTurn
 from covey.protocol.runs import CancelReceipt, Run
 from covey.store.base import Change, UpdateRun
 from tests.engine.test_dispatcher_details import (

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decisions,
     DuplicateRun,
     End,
     Fold,
-    Lane,
     LaneClosing,
     OpenRun,
     Outcome,
@@ -26,6 +24,7 @@ from covey.lifecycle.runs import (
     Start,
     TooLate,
 )
+from covey.lifecycle.runs import CancelRuling, Lane
 from tests.support.server import Answer
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.runs import Lane, OpenRun, Outcome, Phase
+from covey.lifecycle.decisions import OpenRun, Outcome, Phase
+from covey.lifecycle.runs import Lane
 
 
 def accepted(*run_ids: str) -> Lane:

@@ -17,18 +17,16 @@ shell.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     DuplicateRun,
-    EarlyCancels,
     End,
-    Lane,
     LaneBusy,
     LaneClosing,
     LaneFull,
@@ -38,8 +36,9 @@ from covey.lifecycle.runs import (
     Phase,
     StopTurn,
     TooLate,
-    waits_as,
 )
+from covey.lifecycle.early_cancels import EarlyCancels
+from covey.lifecycle.runs import CancelRuling, Lane, waits_as
 from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
 
 
@@ -69,6 +68,12 @@ class Bounds(NamedTuple):
     """1: the conversation may be held by an undo."""
     queue: int = 99
     """How many runs may wait."""
+    moves: int = 0
+    """1: queued runs may be moved."""
+    parks: int = 0
+    """1: queued runs may be parked."""
+    interrupts: int = 0
+    """1: runs may interrupt the active one."""
 
 
 class Input(NamedTuple):
@@ -101,7 +106,22 @@ def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
         yield Input("release" if world.lane.held else "hold")
     if (active := world.disk.active) and active == world.live.active:
         yield Input("step", active.run_id)
+    yield from _queue_inputs(world, bounds)
     yield from progress(world)
+
+
+def _queue_inputs(world: World, bounds: Bounds) -> Iterator[Input]:
+    """What people may do with queued runs. They are moved one place at a time: that leads to every order."""
+    for run in world.live.runs if bounds.parks else ():
+        yield Input("park", run.run_id)
+    if not bounds.moves:
+        return
+    for run in world.live.runs:
+        yield Input("move first", run.run_id)
+    queued = [run.run_id for run in world.lane.queued]
+    for one, other in itertools.pairwise(queued):
+        yield Input("move before", other, one)
+        yield Input("move after", one, other)
 
 
 def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
@@ -111,6 +131,7 @@ def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
     if world.posted < bounds.prompts:
         fresh = [*fresh, f"r{world.posted + 1}"]
     kinds = ["fold", "own_turn", *["options"] * bounds.options, *["delegate"] * bounds.delegates]
+    kinds += ["interrupt"] * bounds.interrupts
     for run_id in fresh:
         for how in (*kinds, *(f"{kind}, cancelled early" for kind in kinds)):
             yield Input("post", run_id, how)
@@ -129,12 +150,15 @@ def progress(world: World) -> Iterator[Input]:
     if active := world.lane.active:
         yield Input("finish", active.run_id, Outcome.COMPLETED)
         yield Input("finish", active.run_id, Outcome.FAILED)
+    for run in world.lane.queued:
+        if run.parked:  # nobody edits for ever
+            yield Input("unpark", run.run_id)
 
 
-def remaining(world: World) -> tuple[int, int, int]:
+def remaining(world: World) -> tuple[int, int, int, int]:
     """What is still to be done. Falls with each input of `progress`, so a fair world cannot go on for ever."""
     entering = sum(run.phase is Phase.ACCEPTED and not run.entered for run in world.lane.runs)
-    return len(world.live.runs), entering, len(world.pending)
+    return len(world.live.runs), entering, sum(run.parked for run in world.lane.runs), len(world.pending)
 
 
 def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
@@ -154,7 +178,17 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             world = world._replace(live=live._replace(runs=runs), pending=world.pending[1:])
             return world._replace(lane=lane.retract(run_id))
         case Input("enter", run_id):
-            return _decided(world, *lane.enter(run_id))
+            run = live.open(run_id)
+            stopped = live.active if run.interrupts and not run.cancelled else None
+            return _cancelled(world, lane.enter(run_id), [stopped] if stopped else [])
+        case Input("park" | "move first", run_id):
+            return _queue_changed(world, given, live.open(run_id))
+        case Input("move before", run_id, beside):
+            return _decided(world, *lane.move(run_id, before=beside))
+        case Input("move after", run_id, beside):
+            return _decided(world, *lane.move(run_id, after=beside))
+        case Input("unpark", run_id):
+            return _decided(world, *lane.unpark(run_id))
         case Input("step", run_id):
             return _decided(world, *lane.begin_step(run_id))
         case Input("finish", run_id, outcome):
@@ -166,7 +200,9 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             return _cancelled(world, lane.cancel(), live.runs)
         case Input("cancel session up to", run_id):
             mark = live.open(run_id).seq
-            return _cancelled(world, lane.cancel(mark), [run for run in live.runs if run.seq <= mark])
+            covered = [run for run in live.runs if run.seq <= mark]
+            hosts = {"", *(run.run_id for run in covered)}  # what was folded can only end with its host
+            return _cancelled(world, lane.cancel(mark), [run for run in covered if run.host in hosts])
         case Input("cancel run", run_id):
             run = live.open(run_id)
             return _cancelled(world, lane.cancel_run(run_id), [] if run.phase is Phase.FOLDED else [run])
@@ -213,9 +249,17 @@ def _post(world: World, given: Input, queue: int) -> World:
     overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
     early = overtaken.covers(given.run_id, now=59.0)
     seq = world.lane.last_seq + 1
-    mode = waits_as(None, is_named=kind == "own_turn", has_options=has_options)
+    asked = "interrupt" if kind == "interrupt" else None
+    mode = waits_as(asked, is_named=kind == "own_turn", has_options=has_options)
     run = OpenRun(
-        given.run_id, seq, mode == "fold", cancelled=early, hosts=not has_options, delegate=kind == "delegate"
+        given.run_id,
+        seq,
+        mode == "fold",
+        cancelled=early,
+        hosts=not has_options,
+        delegate=kind == "delegate",
+        interrupts=mode == "interrupt",
+        place=seq,
     )
     waiting = sum(other.phase in (Phase.ACCEPTED, Phase.QUEUED) for other in world.live.runs)
     try:
@@ -236,6 +280,20 @@ def _post(world: World, given: Input, queue: int) -> World:
     check(given.what == "post" and not refused, f"{given.run_id} was accepted and must not be")
     world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new))
     return _decided(world, lane, [Accepted(run)])
+
+
+def _queue_changed(world: World, given: Input, run: OpenRun) -> World:
+    """What waits in the queue may be parked and moved, and nothing else may."""
+    try:
+        ruling = world.lane.park(run.run_id) if given.what == "park" else world.lane.move(run.run_id)
+    except TooLate:
+        check(run.phase is not Phase.QUEUED, f"{run} waits in the queue, and it was too late for {given}")
+        return world
+    check(run.phase is Phase.QUEUED, f"{given} of {run}")
+    world = _decided(world, *ruling)
+    first = world.lane.queued[0]
+    check(given.what == "park" or first.run_id == run.run_id, f"{run} was moved first, and {first} is")
+    return world
 
 
 def _remove(world: World, run: OpenRun) -> World:
@@ -335,7 +393,7 @@ def _after(world: World, given: Input, bounds: Bounds) -> World:
     agree(after)
     while after.crashes == bounds.crashes and after.pending and not isinstance(after.pending[0], Accepted):
         after = step(after, Input("write"))
-    if given.what in ("write", "enter", "finish"):
+    if given.what in ("write", "enter", "finish", "unpark"):
         check(remaining(after) < remaining(world), "a lane that nobody disturbs can go on for ever")
     return after
 

@@ -18,12 +18,10 @@ from covey.engine.messages import user_message
 from covey.engine.open_runs import Entry, OpenRuns
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turn import Turn, TurnParts
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decision,
     End,
     Fold,
-    Lane,
     LaneBusy,
     LaneClosing,
     LaneFull,
@@ -37,6 +35,7 @@ from covey.lifecycle.runs import (
     StopTurn,
     TooLate,
 )
+from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message

@@ -20,7 +20,7 @@ from covey.engine import last_words
 from covey.engine.messages import user_message
 from covey.engine.recorder import Batch
 from covey.engine.turn import TurnParts
-from covey.lifecycle.runs import Outcome
+from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import (

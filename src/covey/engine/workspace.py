@@ -27,7 +27,7 @@ from covey.engine.turn import Turn, TurnParts
 from covey.engine.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
-from covey.lifecycle.runs import EarlyCancels
+from covey.lifecycle.early_cancels import EarlyCancels
 from covey.permissions.judge import Rules, Wish, session_rule
 from covey.protocol.errors import BadRequest, Conflict, NotFound, QueueFull
 from covey.protocol.events import Event, Presence, created, deleted, updated

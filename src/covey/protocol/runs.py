@@ -7,7 +7,7 @@ from typing import Literal
 from covey.protocol.messages import Wire
 
 RunState = Literal["accepted", "queued", "active", "folded", "completed", "failed", "cancelled", "interrupted"]
-Mode = Literal["fold", "own_turn"]
+Mode = Literal["fold", "own_turn", "interrupt"]
 CancelledBy = Literal["session_cancel", "run_cancel", "queue_clear", "queue_remove", "session_delete", "shutdown"]
 
 
