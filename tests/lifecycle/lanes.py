@@ -45,7 +45,7 @@ class Told:
         return self._ruled(self.lane.move(run_id, before=before, after=after))
 
     def park(self, run_id: str) -> Decisions:
-        return self._ruled(self.lane.park(run_id))
+        return self._ruled(self.lane.park(run_id, "kim"))
 
     def unpark(self, run_id: str) -> Decisions:
         return self._ruled(self.lane.unpark(run_id))

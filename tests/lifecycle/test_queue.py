@@ -115,7 +115,7 @@ def test_r15_the_order_of_the_queue_survives_a_crash() -> None:
 
 def test_r7_a_parked_run_is_passed_over_and_never_folded() -> None:
     lane = busy("a", "b", folds=True)
-    assert lane.park("a") == (Park("a"),)
+    assert lane.park("a") == (Park("a", "kim"),)
     assert lane.park("a") == ()
     assert lane.step("active") == (Fold("b", "active"),)
     assert lane.finish("active")[-1] == End("b", Outcome.COMPLETED, Phase.FOLDED, folded_into="active")

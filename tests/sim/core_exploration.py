@@ -285,7 +285,7 @@ def _post(world: World, given: Input, queue: int) -> World:
 def _queue_changed(world: World, given: Input, run: OpenRun) -> World:
     """What waits in the queue may be parked and moved, and nothing else may."""
     try:
-        ruling = world.lane.park(run.run_id) if given.what == "park" else world.lane.move(run.run_id)
+        ruling = world.lane.park(run.run_id, "kim") if given.what == "park" else world.lane.move(run.run_id)
     except TooLate:
         check(run.phase is not Phase.QUEUED, f"{run} waits in the queue, and it was too late for {given}")
         return world

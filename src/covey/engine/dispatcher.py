@@ -7,7 +7,7 @@ stopped. Memory is ahead of the disk by at most what the journal has not written
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import structs
@@ -26,14 +26,19 @@ from covey.lifecycle.decisions import (
     LaneClosing,
     LaneFull,
     LaneHeld,
+    NotQueued,
     OpenRun,
     Outcome,
+    Park,
     Phase,
     Queue,
+    QueueChange,
     RecordCancelled,
+    Reorder,
     Start,
     StopTurn,
     TooLate,
+    Unpark,
 )
 from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.errors import Conflict, QueueFull
@@ -63,7 +68,8 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.lane.runs)
+        """A run is under way, or about to be: not if all that is left is parked."""
+        return self.lane.is_busy
 
     @property
     def is_idle(self) -> bool:
@@ -139,8 +145,7 @@ class Dispatcher:
         batch = Batch()
         if entry.row.run != posted:  # a cancel has reached it meanwhile
             batch.update_run(entry.row.run)
-        self.lane, decisions = self.lane.enter(run_id)
-        self._carry_out(decisions, batch)
+        self._apply_cancel(self.lane.enter(run_id), "interrupt", batch)
 
     async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
@@ -159,19 +164,30 @@ class Dispatcher:
             raise _too_late(run_id) from None
         return await self._cancelled(ruling, "queue_remove")
 
-    async def edit(self, run_id: str, prompt: str) -> Run:
-        """Change the text of a prompt that still waits."""
+    async def edit(self, run_id: str, change: QueueChange) -> Run:
+        """Change the text or the place of a prompt that still waits, park it or unpark it: all of it, or nothing."""
         if (entry := self._open.find(run_id)) and entry.recorded:
             await asyncio.wait({entry.recorded})
         try:
-            self.lane.check_editable(run_id)
+            lane, decisions = self.lane.change_queue(run_id, change)
         except TooLate:
             raise _too_late(run_id) from None
-        run = self._open.change(run_id, prompt=prompt)
+        except NotQueued as other:
+            raise Conflict(f"run {str(other)!r} does not wait in the queue of this session", "too_late") from None
         batch = Batch()
-        batch.update_run(run)
-        await confirmed(self._parts.recorder.write(batch))
-        return run
+        if change.prompt is not None:
+            batch.update_run(self._open.change(run_id, prompt=change.prompt))
+        self.lane = lane
+        run = self._open.run(run_id)
+        await confirmed(self._carry_out(decisions, batch))
+        return self.run(run_id) or run
+
+    def unpark(self, run_id: str) -> None:
+        """Nobody edits the run any more: its client has left, or took too long. Too late does no harm."""
+        run = self.lane.find(run_id)
+        if run and run.parked:
+            self.lane, decisions = self.lane.unpark(run_id)
+            self._carry_out(decisions)
 
     def turn_of(self, run_id: str) -> Turn | None:
         return self._turn if self._turn and self._turn.run_id == run_id else None
@@ -223,13 +239,13 @@ class Dispatcher:
         return CancelReceipt(covered=covered, mark=ruling.lane.mark)
 
     def _apply_cancel(
-        self, ruling: CancelRuling, by: CancelledBy, leftover: Sequence[Message] = ()
+        self, ruling: CancelRuling, by: CancelledBy, batch: Batch | None = None, leftover: Sequence[Message] = ()
     ) -> asyncio.Future[None]:
         """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was.
 
         `leftover`: after a crash, the messages of the run that was active.
         """
-        batch = Batch()
+        batch = batch or Batch()
         if ruling.lane.mark != self.lane.mark:
             batch.writes.append(SetMark(self._session_id, ruling.lane.mark))
         self.lane = ruling.lane
@@ -254,8 +270,15 @@ class Dispatcher:
         host: RunComplete | None = None
         for decision in decisions:
             match decision:
-                case Queue(run_id):
-                    batch.update_run(self._open.change(run_id, state="queued"))
+                case Queue(run_id, places):
+                    run = self._open.change(run_id, state="queued")
+                    self._place({run_id: run.seq, **dict(places)}, batch)
+                case Reorder(places):
+                    self._place(dict(places), batch)
+                case Park(run_id, by):
+                    batch.update_run(self._open.change(run_id, parked_by=by))
+                case Unpark(run_id):
+                    batch.update_run(self._open.change(run_id, parked_by=None))
                 case Start(run_id):
                     self._begin(run_id, batch)
                 case RecordCancelled(run_id):
@@ -268,7 +291,8 @@ class Dispatcher:
                     last = last_words.end_folded(self._open.run(run_id), host, self._parts.world)
                     ends.append(self._end(run_id, last, batch))
                 case End(run_id):
-                    last = last_words.drop(self._open.run(run_id), self._parts.world)
+                    waited = self._open.change(run_id, place=None, parked_by=None)
+                    last = last_words.drop(waited, self._parts.world)
                     ends.append(self._end(run_id, last, batch))
                 case StopTurn() | Fold():
                     pass  # acted upon below; folding is written by whoever begins the step
@@ -284,9 +308,13 @@ class Dispatcher:
         done.add_done_callback(lambda _: self._on_quiet())
         return done
 
+    def _place(self, places: Mapping[str, int], batch: Batch) -> None:
+        for run_id, place in places.items():
+            batch.update_run(self._open.change(run_id, place=place))
+
     def _begin(self, run_id: str, batch: Batch) -> None:
         """The run is active and its prompt is in the conversation: both, or after a crash neither."""
-        run = self._open.change(run_id, state="active", started_at=self._parts.world.now())
+        run = self._open.change(run_id, state="active", place=None, started_at=self._parts.world.now())
         self._turn = Turn(run, self._parts, self.fold_into)
         batch.update_run(run)
         self._open_turn(run_id, batch)
@@ -320,7 +348,7 @@ class Dispatcher:
         folded = []
         for decision in decisions:
             assert isinstance(decision, Fold)
-            batch.update_run(self._open.change(decision.run_id, state="folded", folded_into=decision.into))
+            batch.update_run(self._open.change(decision.run_id, state="folded", place=None, folded_into=decision.into))
             folded.append(self._open_turn(decision.run_id, batch))
         return folded
 
@@ -344,12 +372,13 @@ class Dispatcher:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        self.lane = Lane(tuple(_open_run(row) for row in rows), last_seq=last_seq, mark=mark)
-        self._apply_cancel(self.lane.recover(), "shutdown", messages)
+        runs = sorted((_open_run(row) for row in rows), key=lambda run: run.place)
+        self.lane = Lane(tuple(runs), last_seq=last_seq, mark=mark)
+        self._apply_cancel(self.lane.recover(), "shutdown", leftover=messages)
         for row in rows:
-            if row.run.state == "accepted":
-                self.lane, decisions = self.lane.enter(row.run.run_id)
-                self._carry_out(decisions)
+            run = self.lane.find(row.run.run_id)
+            if run and run.phase is Phase.ACCEPTED:
+                self._apply_cancel(self.lane.enter(run.run_id), "interrupt")
 
 
 def _open_run(row: RunRow) -> OpenRun:
@@ -366,6 +395,9 @@ def _open_run(row: RunRow) -> OpenRun:
         host=run.folded_into or "",
         hosts=run.wished == RunOptions(),
         delegate=run.wished.delegate,
+        interrupts=run.mode == "interrupt",
+        parked=run.parked_by is not None,
+        place=run.place or run.seq,
     )
 
 

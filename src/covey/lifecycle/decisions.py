@@ -80,9 +80,22 @@ class OpenRun:
     interrupts: bool = False
     """It cancels the active run when it enters, and is the next to run."""
     parked: bool = False
-    """Somebody edits it: while it is in the queue it is passed over."""
+    """Somebody edits it: it stays in the queue and is passed over."""
     place: int = 0
     """Where it stands in the queue: the lowest is next. The places of queued runs are some order of their seqs."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """What somebody wants to be different about a queued prompt. What is not given stays as it is."""
+
+    prompt: str | None = None
+    is_moved: bool = False
+    before: str = ""
+    after: str = ""
+    """Moved before or after another queued run; with neither, it becomes the first."""
+    parked_by: str | None = None
+    """Parked by this client; '' unparks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +116,10 @@ class Reorder:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """The queued run is passed over from now on."""
+    """The queued run is passed over from now on: this client edits it."""
 
     run_id: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)

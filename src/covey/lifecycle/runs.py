@@ -45,6 +45,7 @@ from covey.lifecycle.decisions import (
     Phase,
     Places,
     Queue,
+    QueueChange,
     RecordCancelled,
     Reorder,
     Start,
@@ -151,6 +152,15 @@ class Lane:
 
     # ── the queue ──
 
+    def change_queue(self, run_id: str, change: QueueChange) -> Ruling:
+        """All of a change, or none of it. It is unparked last: then it may start, with all that was changed."""
+        self.check_editable(run_id)
+        lane, moved = self.move(run_id, before=change.before, after=change.after) if change.is_moved else (self, ())
+        parked: Decisions = ()
+        if change.parked_by is not None:
+            lane, parked = lane.park(run_id, change.parked_by) if change.parked_by else lane.unpark(run_id)
+        return Ruling(lane, moved + parked)
+
     def move(self, run_id: str, *, before: str = "", after: str = "") -> Ruling:
         """Put a queued run before or after another one, or first. Marks still go by seq (R7)."""
         run = self._queued_run(run_id)
@@ -163,10 +173,10 @@ class Lane:
         lane, places = self._reordered([*others[:at], run, *others[at:]])
         return Ruling(lane, (Reorder(places),) if places else ())
 
-    def park(self, run_id: str) -> Ruling:
+    def park(self, run_id: str, by: str) -> Ruling:
         """Somebody edits a queued run: pass it over until it is unparked (R7)."""
         run = self._queued_run(run_id)
-        return Ruling(self, ()) if run.parked else Ruling(self._with(replace(run, parked=True)), (Park(run_id),))
+        return Ruling(self, ()) if run.parked else Ruling(self._with(replace(run, parked=True)), (Park(run_id, by),))
 
     def unpark(self, run_id: str) -> Ruling:
         """The run waits like any other again; in an idle lane it starts."""

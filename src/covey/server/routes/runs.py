@@ -7,6 +7,7 @@ from typing import get_args
 
 from covey.engine.dispatcher import Dispatcher
 from covey.engine.workspace import Workspace
+from covey.lifecycle.decisions import QueueChange
 from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
@@ -62,10 +63,24 @@ async def clear_queue(call: Call, _body: None) -> CancelReceipt:
 
 async def edit_prompt(call: Call, body: EditPrompt) -> Run:
     workspace = await call.workspace()
-    if not body.prompt.strip():
-        raise BadRequest("the prompt is empty", "empty_prompt")
+    change = _queue_change(body, "somebody")
     dispatcher = await _lane_of_run(call, workspace)
-    return await dispatcher.edit(call.path["run_id"], body.prompt)
+    return await dispatcher.edit(call.path["run_id"], change)
+
+
+def _queue_change(body: EditPrompt, who: str) -> QueueChange:
+    """What a request wants to change; BadRequest if it says nothing, or two things that exclude each other."""
+    if body.prompt is not None and not body.prompt.strip():
+        raise BadRequest("the prompt is empty", "empty_prompt")
+    places = [place for place in (body.before, body.after, body.first) if place]
+    if len(places) > 1:
+        raise BadRequest("give only one of before, after and first: a prompt has one place")
+    if body.park and body.unpark:
+        raise BadRequest("give only one of park and unpark")
+    parked_by = who if body.park else "" if body.unpark or body.park is False else None
+    if body.prompt is None and not places and parked_by is None:
+        raise BadRequest("nothing to change: give prompt, before, after, first, park or unpark")
+    return QueueChange(body.prompt, bool(places), body.before, body.after, parked_by)
 
 
 async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
