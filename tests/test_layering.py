@@ -45,7 +45,7 @@ PURE = {"__future__", "collections", "covey", "dataclasses", "enum", "fnmatch", 
 
 
 def layer_of(path: str) -> str:
-    """`engine` for engine/turn.py; a module of the package itself is a layer of its own."""
+    """`engine` for engine/turns/turn.py; a module of the package itself is a layer of its own."""
     return path.partition("/")[0].removesuffix(".py")
 
 
@@ -82,12 +82,74 @@ def forbidden(source: str, path: str) -> list[str]:
     return sorted(layer for layer in layers - allowed if layer in ALLOWED or layer == "*")
 
 
+ROOMS: dict[str, set[str]] = {
+    "": set(),
+    "asks": {""},
+    "turns": {"", "asks"},
+    "lanes": {"", "turns"},
+    "undo": {"", "turns", "lanes"},
+    "commands": {"", "asks", "turns", "lanes", "undo"},
+}
+"""Which rooms of the engine each one may use. "": the modules at the top that every room may use."""
+DOORS = ("engine/workspace.py", "engine/workspaces.py")
+"""They use every room; no room uses them."""
+
+
+def room_of(path: str) -> str:
+    """`turns` for engine/turns/turn.py, "" for engine/world.py, and each door is a room of its own."""
+    return path if path in DOORS else "/".join(path.split("/")[1:-1])
+
+
+def wrong_rooms(source: str, path: str) -> list[str]:
+    """The rooms of the engine that this file of it imports and may not."""
+    own = room_of(path)
+    allowed = {own, *ROOMS.get(own, {*ROOMS, *DOORS})}
+    modules = [name.split(".")[2:] for name in imported(source, path) if name.startswith("covey.engine.")]
+    return sorted({room for names in modules if (room := _room(names)) not in allowed})
+
+
+def _room(names: list[str]) -> str:
+    door = f"engine/{names[0]}.py"
+    return door if door in DOORS else names[0] if names[0] in ROOMS else ""
+
+
 FILES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_each_file_imports_only_what_its_layer_may(path: str) -> None:
     assert forbidden((PACKAGE / path).read_text("utf-8"), path) == []
+
+
+ENGINE = [path for path in FILES if layer_of(path) == "engine"]
+
+
+@pytest.mark.parametrize("path", ENGINE)
+def test_each_room_of_the_engine_uses_only_those_before_it(path: str) -> None:
+    assert wrong_rooms((PACKAGE / path).read_text("utf-8"), path) == []
+
+
+def test_every_room_of_the_engine_is_known_and_no_two_use_each_other() -> None:
+    assert {room_of(path) for path in ENGINE} == {*ROOMS, *DOORS}
+    names = list(ROOMS)
+    assert all(names.index(used) < names.index(room) for room, uses in ROOMS.items() for used in uses)
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("engine/turns/a.py", "from covey.engine.lanes.dispatcher import Dispatcher", ["lanes"]),
+        ("engine/turns/a.py", "from covey.engine import lanes, world", ["lanes"]),
+        ("engine/turns/a.py", "if TYPE_CHECKING:\n    from ..commands import intake", ["commands"]),
+        ("engine/turns/a.py", "from covey.engine.asks.pending import Pending\nfrom . import speaker", []),
+        ("engine/recorder.py", "from covey.engine.asks.pending import Pending", ["asks"]),
+        ("engine/undo/a.py", "from covey.engine.workspace import Workspace", ["engine/workspace.py"]),
+        ("engine/workspaces.py", "from covey.engine.workspace import Workspace", []),
+        ("engine/lanes/a.py", "from covey.engine.world import World\nfrom covey.store.base import Store", []),
+    ],
+)
+def test_an_edge_between_rooms_that_leads_back_is_found(path: str, source: str, found: list[str]) -> None:
+    assert wrong_rooms(source, path) == found
 
 
 def test_every_layer_is_known() -> None:
@@ -110,11 +172,10 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source", "found"),
     [
-        ("protocol/a.py", "from covey.lifecycle.runs import Lane", ["lifecycle"])(
-            "protocol/a.py", "from covey import __version__", []
-        ),
+        ("protocol/a.py", "from covey.lifecycle.runs import Lane", ["lifecycle"]),
+        ("protocol/a.py", "from covey import __version__", []),
         ("lifecycle/a.py", "from covey import protocol, store", ["store"]),
-        ("client/a.py", "import covey.engine.turn as turn, covey.protocol.sse", ["engine"]),
+        ("client/a.py", "import covey.engine.turns.turn as turn, covey.protocol.sse", ["engine"]),
         ("client/a.py", "def late():\n    if True:\n        from covey.server.app import app", ["server"]),
         (
             "client/a.py",
@@ -134,11 +195,11 @@ def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
         ("cli/run.py", "from covey.server.app import app", ["server"]),
         ("store/deep/a.py", "from ...engine import turn\nfrom ..base import Store", ["engine"]),
         ("server/app.py", "from covey.store.journal import Journal", ["store"]),
-        ("engine/turn.py", "from covey.server import app", ["server"]),
-        ("engine/turn.py", "from covey.context.prompt import system_prompt", []),
+        ("engine/turns/turn.py", "from covey.server import app", ["server"]),
+        ("engine/turns/turn.py", "from covey.context.prompt import system_prompt", []),
         ("context/git.py", "from covey.tools.processes import kill_tagged", ["tools"]),
         ("surprise.py", "from covey.protocol import sse", ["protocol"]),
-        ("engine/turn.py", "import coveyor.server, engine", []),
+        ("engine/turns/turn.py", "import coveyor.server, engine", []),
     ],
 )
 def test_a_forbidden_edge_is_found_however_it_is_written(path: str, source: str, found: list[str]) -> None:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from covey.client.transcript import Transcript
-from covey.engine import answer_writer
 from covey.engine.recorder import Batch
+from covey.engine.turns import answer_writer
 from covey.lifecycle import history
 from covey.lifecycle.reply import (
     MAX_CALLS,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from covey.engine import answer_writer
-from covey.engine.answer_writer import AnswerWriter
 from covey.engine.recorder import Batch
+from covey.engine.turns import answer_writer
+from covey.engine.turns.answer_writer import AnswerWriter
 from covey.engine.world import World
 from covey.lifecycle.reply import TextDelta, ToolCallBegun, ToolInputDelta
 from covey.protocol.events import MessageDelta

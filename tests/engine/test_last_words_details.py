@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from covey.engine import last_words
-from covey.engine.last_words import INTERRUPTED, LastWords, close_turn, cut_off, drop, end_folded
 from covey.engine.recorder import Batch
+from covey.engine.turns import last_words
+from covey.engine.turns.last_words import INTERRUPTED, LastWords, close_turn, cut_off, drop, end_folded
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.decisions import Outcome

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from covey.engine import lane_writer
+from covey.engine.lanes import lane_writer
 from covey.engine.recorder import Batch
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Run, Usage

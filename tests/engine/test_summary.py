@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from covey.config.schema import Config, LimitSettings, ModelSettings
-from covey.engine import summary
+from covey.engine.turns import summary
 from covey.lifecycle.reply import Stopped, UsageReported
 from covey.models.base import ModelFailed
 from covey.protocol.messages import Message

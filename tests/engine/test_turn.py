@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from covey.config.schema import ConfigError
-from covey.engine import answer_writer
-from covey.engine import turn as turn_module
-from covey.engine.dispatcher import Dispatcher
-from covey.engine.last_words import LastWords
+from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.recorder import Batch
-from covey.engine.speaker import Speaker
+from covey.engine.turns import answer_writer
+from covey.engine.turns import turn as turn_module
+from covey.engine.turns.last_words import LastWords
+from covey.engine.turns.speaker import Speaker
 from covey.lifecycle import history
 from covey.lifecycle.reply import ReasoningDelta, Stopped, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, Retry

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.engine import restore, undo
-from covey.engine.file_versions import record_files
 from covey.engine.recorder import Batch
+from covey.engine.turns.file_versions import record_files
+from covey.engine.undo import restore, undo
 from covey.lifecycle.undo import CHANGED, DELETED, IN_BETWEEN, NOT_KEPT
 from covey.protocol.errors import Conflict, CoveyError, NotFound
 from covey.protocol.events import File

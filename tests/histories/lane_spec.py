@@ -52,6 +52,8 @@ class World:
     """One state that the server may be in."""
 
     lane: Lane = field(default_factory=Lane)
+    newest_seq: int = 0
+    """The newest that is known to have been given out."""
     turn: Turn | None = None
     ended: frozenset[tuple[str, str, str]] = frozenset()
     """Of each run that has ended: its id, its last state, and the run whose turn it was folded into."""
@@ -159,7 +161,7 @@ class Spec:
     def _moves(self, world: World) -> Iterator[World]:
         lane = world.lane
         if waiting := next((run for run in lane.runs if run.phase == "accepted" and not run.entered), None):
-            yield world.after(*lane.enter(waiting.run_id))
+            yield world.after(*lane.enter(waiting.run_id)[:2])
         active = lane.active
         if active is None:
             return
@@ -211,14 +213,14 @@ def post(given_id: str, prompt: Prompt, *, same: bool = True) -> Step:
         if world.state_of(run_id):
             refused = answer.status == 409 and answer.body["code"] == "run_id_reused"
             return [world] if (answer.status == 202 if same else refused) else []
-        if answer.status != 202 or answer.body["seq"] <= world.lane.last_seq:
+        if answer.status != 202 or answer.body["seq"] <= world.newest_seq:
             return []
         try:
             folds, early = prompt.mode == "fold", run_id in world.early
             lane = world.lane.accept(OpenRun(run_id, answer.body["seq"], folds, cancelled=early))
         except (LaneClosing, DuplicateRun):
             return []
-        return [replace(world, lane=lane)]
+        return [replace(world, lane=lane, newest_seq=answer.body["seq"])]
 
     return in_session(step)
 
@@ -236,9 +238,10 @@ def _covers(world: World, answer: Answer, ruling: CancelRuling) -> Iterable[Worl
 
 
 def _cancel(world: World, answer: Answer) -> Iterable[World]:
-    """The mark is the newest seq that was given out in the lane, also for a prompt that was refused in the end."""
+    """The mark is the newest seq that was given out, also for a prompt that was refused in the end."""
     mark = answer.body["mark"]
-    return _covers(world, answer, replace(world.lane, last_seq=mark).cancel()) if mark >= world.lane.last_seq else []
+    world = replace(world, newest_seq=max(mark, world.newest_seq))
+    return _covers(world, answer, world.lane.cancel(mark)) if mark == world.newest_seq else []
 
 
 cancel = in_session(_cancel)
@@ -280,7 +283,7 @@ def change(run_id: str, *, drops: bool) -> Step:
 def delete(world: World, answer: Answer) -> Iterable[World]:
     if answer.status != 200:
         return []
-    ruling = world.lane.close()
+    ruling = world.lane.close(world.newest_seq)
     return [replace(world.after(ruling.lane, ruling.decisions), deleted=True)]
 
 

@@ -13,6 +13,7 @@ class Told:
 
     def __init__(self) -> None:
         self.lane = Lane()
+        self.newest_seq = 0
         self.covered: dict[str, str] = {}
         """What the last cancel covered, and in which phase it found it."""
 
@@ -32,11 +33,12 @@ class Told:
         limit: int | None = None,
     ) -> None:
         for run_id in run_ids:
-            seq = self.lane.last_seq + 1
+            seq = self.newest_seq + 1
             run = OpenRun(
                 run_id, seq, folds, cancelled=cancelled, hosts=hosts, delegate=delegate, interrupts=interrupts
             )
             self.lane = self.lane.accept(run, limit)
+            self.newest_seq = run.seq
 
     def enter(self, run_id: str) -> Decisions:
         return self._cancelled(self.lane.enter(run_id))
@@ -80,8 +82,8 @@ class Told:
     def finish(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> Decisions:
         return self._ruled(self.lane.finish(run_id, outcome))
 
-    def cancel(self, mark: int | None = None) -> Decisions:
-        return self._cancelled(self.lane.cancel(mark))
+    def cancel(self, newest: int | None = None) -> Decisions:
+        return self._cancelled(self.lane.cancel(self.newest_seq if newest is None else newest))
 
     def cancel_run(self, run_id: str) -> Decisions:
         return self._cancelled(self.lane.cancel_run(run_id))
@@ -93,12 +95,12 @@ class Told:
         return self._cancelled(self.lane.remove(run_id))
 
     def close(self) -> Decisions:
-        return self._cancelled(self.lane.close())
+        return self._cancelled(self.lane.close(self.newest_seq))
 
     def crash(self) -> Decisions:
         """Everything was on disk; memory is gone. That an accepted run had entered is not recorded."""
         runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
-        return self._cancelled(Lane(runs, last_seq=self.lane.last_seq, mark=self.lane.mark).recover())
+        return self._cancelled(Lane(runs, mark=self.lane.mark).recover())
 
     def _ruled(self, ruling: Ruling) -> Decisions:
         self.lane = ruling.lane

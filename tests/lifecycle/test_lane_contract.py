@@ -50,8 +50,15 @@ def test_only_the_active_run_makes_steps_and_finishes() -> None:
 
 
 def test_a_seq_is_given_out_once() -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="seq 1 given out after 1"):
         accepted("a").accept(OpenRun("b", 1, folds=False))
+
+
+def test_no_seq_is_given_out_that_a_cancel_has_covered() -> None:
+    cancelled = accepted("a").retract("a").cancel(3).lane
+    with pytest.raises(AssertionError, match="seq 3 given out after 3"):
+        cancelled.accept(OpenRun("b", 3, folds=False))
+    assert cancelled.accept(OpenRun("b", 4, folds=False)).find("b") == OpenRun("b", 4, folds=False, place=4)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_r7_only_a_queued_run_is_moved_or_parked(change: str) -> None:
 def test_r4_a_cancel_mark_goes_by_seq_and_not_by_place() -> None:
     lane = busy("a", "b")
     lane.move("b")
-    lane.cancel(mark=2)
+    lane.cancel(2)
     assert lane.covered == {"active": "active", "a": "queued"}
     assert lane.queue == ["b"]
 
@@ -98,7 +98,7 @@ def test_r4_a_cancel_leaves_what_was_folded_into_a_younger_turn_that_it_does_not
     lane.move("b")
     lane.finish("active")
     assert lane.step("b") == (Fold("a", "b"),)
-    assert lane.cancel(mark=2) == ()
+    assert lane.cancel(2) == ()
     assert lane.covered == {}
     lane.cancel()
     assert lane.covered == {"a": "folded", "b": "active"}

@@ -49,7 +49,7 @@ def test_r15_a_folded_run_whose_host_ended_just_before_the_crash_is_not_stranded
     told.post("next")
     told.step("host")
     if cancelled:
-        told.cancel(mark=2)
+        told.cancel(newest=2)
     told.lane = told.lane._without("host")
     assert told.crash() == (End("a", outcome, Phase.FOLDED, folded_into="host"), Start("next"))
 

@@ -129,7 +129,7 @@ def test_scenario_10_a_cancel_covers_the_queue_up_to_its_mark() -> None:
     told.post("active")
     told.post("one", "two")
     told.post("three")
-    assert told.cancel(mark=3) == (
+    assert told.cancel(newest=3) == (
         StopTurn("active"),
         End("one", CANCELLED, QUEUED),
         End("two", CANCELLED, QUEUED),

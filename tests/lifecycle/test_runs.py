@@ -32,7 +32,7 @@ def test_r1_accept_gives_out_rising_seqs_and_starts_nothing() -> None:
     assert told.lane.runs == (OpenRun("a", 1, folds=False, place=1), OpenRun("b", 2, folds=True, place=2))
     assert told.state == {"a": "accepted", "b": "accepted"}
     assert [run.seq for run in told.lane.runs] == [1, 2]
-    assert (told.lane.last_seq, len(told.lane.waiting), told.lane.active) == (2, 2, None)
+    assert (len(told.lane.waiting), told.lane.active) == (2, None)
 
 
 def test_r1_a_seq_is_never_given_out_twice() -> None:
@@ -127,7 +127,7 @@ def test_r4_a_prompt_accepted_after_the_cancel_is_never_touched_and_takes_nothin
 def test_r4_a_cancel_up_to_a_mark_leaves_what_is_above_it() -> None:
     told = Told()
     told.post("a", "b", "c")
-    assert told.cancel(mark=2) == (StopTurn("a"), End("b", Outcome.CANCELLED, Phase.QUEUED))
+    assert told.cancel(newest=2) == (StopTurn("a"), End("b", Outcome.CANCELLED, Phase.QUEUED))
     assert told.covered == {"a": "active", "b": "queued"}
     assert told.state == {"a": "active cancelled", "c": "queued"}
 
@@ -136,7 +136,7 @@ def test_r4_the_mark_only_rises() -> None:
     told = Told()
     told.post("a", "b")
     told.cancel()
-    told.cancel(mark=1)
+    told.cancel(newest=1)
     assert told.lane.mark == 2
 
 
@@ -338,7 +338,7 @@ def test_r13_a_closing_lane_refuses_prompts_and_cancels_every_open_run() -> None
         told.accept("late")
     assert told.enter("accepted") == ()
     assert told.finish("active") == (End("active", Outcome.CANCELLED, Phase.ACTIVE), RecordCancelled("accepted"))
-    assert told.lane == Lane(last_seq=3, mark=3, closing=True)
+    assert told.lane == Lane(mark=3, closing=True)
 
 
 def test_r14_an_open_run_id_is_not_accepted_again() -> None:

@@ -32,6 +32,7 @@ class Lives(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.lane = Lane()
+        self.newest_seq = 0
         self.expected: dict[str, str] = {}
         self.folds: dict[str, bool] = {}
         self.cancelled: set[str] = set()
@@ -52,7 +53,8 @@ class Lives(RuleBasedStateMachine):
         if self.lane.closing:
             return
         run_id = f"r{len(self.expected) + 1}"
-        self.lane = self.lane.accept(OpenRun(run_id, self.lane.last_seq + 2, folds, cancelled=overtaken))
+        self.newest_seq += 2
+        self.lane = self.lane.accept(OpenRun(run_id, self.newest_seq, folds, cancelled=overtaken))
         self.expected[run_id] = "accepted"
         self.folds[run_id] = folds
         if overtaken:
@@ -92,7 +94,9 @@ class Lives(RuleBasedStateMachine):
 
     @rule()
     def cancel(self) -> None:
-        self.cancels(self.lane.cancel(), self.having("accepted", "recording", "queued", "active", "folded"))
+        self.cancels(
+            self.lane.cancel(self.newest_seq), self.having("accepted", "recording", "queued", "active", "folded")
+        )
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data())
@@ -109,14 +113,16 @@ class Lives(RuleBasedStateMachine):
     def close_and_reopen(self) -> None:
         """A workspace that closed is opened anew when somebody comes back to it."""
         if not self.lane.closing:
-            self.cancels(self.lane.close(), self.having("accepted", "recording", "queued", "active", "folded"))
+            self.cancels(
+                self.lane.close(self.newest_seq), self.having("accepted", "recording", "queued", "active", "folded")
+            )
         elif not self.lane.runs:
-            self.lane = Lane(last_seq=self.lane.last_seq)
+            self.lane = Lane()
 
     @rule()
     def crash(self) -> None:
         runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
-        ruling = Lane(runs, last_seq=self.lane.last_seq).recover()
+        ruling = Lane(runs).recover()
         for run_id in self.having("recording"):
             self.expected[run_id] = "accepted"
         ends: Decisions = ()

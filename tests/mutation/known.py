@@ -16,7 +16,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "JOIN_AT = 1024  →  1025": "a constant, by one",
         "if self._recent or len(self._chunks) > 1:  →  GtE": "joining one chunk gives that chunk",
     },
-    "engine/answer_writer.py": {
+    "engine/turns/answer_writer.py": {
         "WHOLE_FREE = 64 * 1024  →  1025": "a constant, by a little",
         "WHOLE_SHARE = 3  →  4": "a constant, by one",
         "WHOLE_PER_S = 1024 * 1024  →  1025": "a constant, by a little",
@@ -197,7 +197,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "for seq, (event, encoded) in enumerate(zip(change.events, change.encoded, strict=True), result):"
         "  →  False": "both come from one sequence",
     },
-    "engine/dispatcher.py": {
+    "engine/lanes/dispatcher.py": {
         "if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:"
         "  →  always": "one more empty change to wait for",
         "if ruling.lane.mark != self.lane.mark:  →  always": "the same mark is written again",
@@ -223,14 +223,14 @@ KNOWN: dict[str, dict[str, str]] = {
         "  →  without self._turn.run_id == decision.run_id": "only the active run is told to stop",
         "host=run.folded_into or \"\",  →  without ''": "no run has the id None, as none has an empty one",
     },
-    "engine/lane_writer.py": {
+    "engine/lanes/lane_writer.py": {
         "ruling.done.exception()  # whoever awaits it still gets it; nobody has to  →  left out": (
             "asyncio would complain in the log that nobody has asked"
         ),
         "ruling.done.exception()  →  left out": "asyncio would complain in the log that nobody has asked",
         "for wait_s in chain(WAITS_S, repeat(WAITS_S[-1])):  →  2": "half a minute or five seconds between attempts",
     },
-    "engine/lanes.py": {
-        "self.newest_seq = 0  →  1": "what the store says replaces it before anybody posts",
+    "engine/lanes/lanes.py": {
+        "self._newest_seq = 0  →  1": "what the store says replaces it before anybody posts",
     },
 }

@@ -72,19 +72,22 @@ NETS: dict[str, tuple[Net, ...]] = {
     "permissions/shell_words.py": _SHELL,
     "permissions/shell_wrappers.py": _SHELL,
     "lifecycle/undo.py": ((QUICK, "tests.lifecycle.test_undo_rules", "tests.lifecycle.test_undo_details"),),
-    "engine/last_words.py": ((QUICK, "tests.engine.test_last_words_details"), _REFUSED, _ENGINE),
-    "engine/answer_writer.py": (
+    "engine/turns/last_words.py": ((QUICK, "tests.engine.test_last_words_details"), _REFUSED, _ENGINE),
+    "engine/turns/answer_writer.py": (
         (*_PYTEST, "tests/engine/test_answer_writer.py", "tests/engine/test_answer_bounds.py"),
     ),
-    "engine/dispatcher.py": (
+    "engine/lanes/dispatcher.py": (
         ("tests.sim.hunt", "shell"),
         ("tests.sim.hunt", "crash"),
         (*_PYTEST, "tests/engine/test_dispatcher_details.py", "tests/engine/test_dispatcher_cancels.py"),
         _ENGINE,
     ),
-    "engine/lane_writer.py": (_REFUSED, _ENGINE),
-    "engine/open_runs.py": (("tests.sim.hunt", "shell"), _ENGINE),
-    "engine/lanes.py": ((*_PYTEST, "tests/engine/test_lanes.py", "tests/engine/test_dispatcher_details.py"), _ENGINE),
+    "engine/lanes/lane_writer.py": (_REFUSED, _ENGINE),
+    "engine/lanes/open_runs.py": (("tests.sim.hunt", "shell"), _ENGINE),
+    "engine/lanes/lanes.py": (
+        (*_PYTEST, "tests/engine/test_lanes.py", "tests/engine/test_dispatcher_details.py"),
+        _ENGINE,
+    ),
     "store/journal.py": (
         (*_PYTEST, "tests/store/test_journal.py", "tests/store/test_journal_details.py"),
         ("tests.sim.hunt", "shell"),

@@ -17,12 +17,10 @@ shell.
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from covey.lifecycle.decisions import (
     DuplicateRun,
@@ -39,126 +37,9 @@ from covey.lifecycle.decisions import (
 )
 from covey.lifecycle.early_cancels import EarlyCancels
 from covey.lifecycle.runs import CancelRuling, Lane, waits_as
-from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
-
-
-class World(NamedTuple):
-    """One moment. `live` is `disk` with everything that is `pending`: what the shell's memory must agree with."""
-
-    lane: Lane = Lane()
-    disk: Records = Records()
-    live: Records = Records()
-    pending: tuple[Entry, ...] = ()
-    posted: int = 0
-    resends: int = 0
-    crashes: int = 0
-
-
-class Bounds(NamedTuple):
-    prompts: int = 3
-    crashes: int = 1
-    resends: int = 1
-    backlog: int = 3
-    """How many entries may wait to be written while further inputs arrive."""
-    options: int = 0
-    """1: runs may have options of their own."""
-    delegates: int = 0
-    """1: runs may work for another run."""
-    undos: int = 0
-    """1: the conversation may be held by an undo."""
-    queue: int = 99
-    """How many runs may wait."""
-    moves: int = 0
-    """1: queued runs may be moved."""
-    parks: int = 0
-    """1: queued runs may be parked."""
-    interrupts: int = 0
-    """1: runs may interrupt the active one."""
-
-
-class Input(NamedTuple):
-    """Something that may happen now."""
-
-    what: str
-    run_id: str = ""
-    how: str = ""
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, self))
-
-
-def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
-    """Everything that may happen now."""
-    if world.crashes < bounds.crashes:
-        yield Input("crash and restart")
-    if world.pending and isinstance(world.pending[0], Accepted):
-        yield Input("refuse to write", world.pending[0].run.run_id)
-    if len(world.pending) >= bounds.backlog:
-        yield Input("write")
-        return
-    yield from _prompts(world, bounds)
-    for run in world.live.runs:
-        yield Input("cancel run", run.run_id)
-        yield Input("cancel session up to", run.run_id)
-        yield Input("remove", run.run_id)
-    yield from (Input("cancel session"), Input("clear queue"), Input("close"))
-    if bounds.undos:
-        yield Input("release" if world.lane.held else "hold")
-    if (active := world.disk.active) and active == world.live.active:
-        yield Input("step", active.run_id)
-    yield from _queue_inputs(world, bounds)
-    yield from progress(world)
-
-
-def _queue_inputs(world: World, bounds: Bounds) -> Iterator[Input]:
-    """What people may do with queued runs. They are moved one place at a time: that leads to every order."""
-    for run in world.live.runs if bounds.parks else ():
-        yield Input("park", run.run_id)
-    if not bounds.moves:
-        return
-    for run in world.live.runs:
-        yield Input("move first", run.run_id)
-    queued = [run.run_id for run in world.lane.queued]
-    for one, other in itertools.pairwise(queued):
-        yield Input("move before", other, one)
-        yield Input("move after", one, other)
-
-
-def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
-    known = [f"r{number}" for number in range(1, world.posted + 1)]
-    unknown = [run_id for run_id in known if run_id not in world.live.ended and not world.live.find(run_id)]
-    fresh = unknown if world.resends < bounds.resends else []
-    if world.posted < bounds.prompts:
-        fresh = [*fresh, f"r{world.posted + 1}"]
-    kinds = ["fold", "own_turn", *["options"] * bounds.options, *["delegate"] * bounds.delegates]
-    kinds += ["interrupt"] * bounds.interrupts
-    for run_id in fresh:
-        for how in (*kinds, *(f"{kind}, cancelled early" for kind in kinds)):
-            yield Input("post", run_id, how)
-    for run in world.live.runs:
-        yield Input("post again", run.run_id)
-
-
-def progress(world: World) -> Iterator[Input]:
-    """What a fair world does sooner or later, even if nobody asks for anything any more."""
-    if world.pending:
-        yield Input("write")
-    accepted = (run for run in world.lane.runs if run.phase is Phase.ACCEPTED and not run.entered)
-    oldest = next(accepted, None)
-    if oldest and world.disk.find(oldest.run_id):
-        yield Input("enter", oldest.run_id)
-    if active := world.lane.active:
-        yield Input("finish", active.run_id, Outcome.COMPLETED)
-        yield Input("finish", active.run_id, Outcome.FAILED)
-    for run in world.lane.queued:
-        if run.parked:  # nobody edits for ever
-            yield Input("unpark", run.run_id)
-
-
-def remaining(world: World) -> tuple[int, int, int, int]:
-    """What is still to be done. Falls with each input of `progress`, so a fair world cannot go on for ever."""
-    entering = sum(run.phase is Phase.ACCEPTED and not run.entered for run in world.lane.runs)
-    return len(world.live.runs), entering, sum(run.parked for run in world.lane.runs), len(world.pending)
+from covey.protocol.runs import Mode
+from tests.sim.core_inputs import Bounds, Input, World, inputs, progress, remaining
+from tests.sim.core_promises import Accepted, Covered, Entry, Violation, check, written
 
 
 def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
@@ -197,7 +78,7 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             check(not interrupted, "only a restart interrupts")
             return _decided(world, lane, decisions)
         case Input("cancel session"):
-            return _cancelled(world, lane.cancel(), live.runs)
+            return _cancelled(world, lane.cancel(world.newest_seq), live.runs)
         case Input("cancel session up to", run_id):
             mark = live.open(run_id).seq
             covered = [run for run in live.runs if run.seq <= mark]
@@ -211,7 +92,7 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
         case Input("remove", run_id):
             return _remove(world, live.open(run_id))
         case Input("close"):
-            world = _cancelled(world, lane.close(), live.runs)
+            world = _cancelled(world, lane.close(world.newest_seq), live.runs)
             check(world.lane.closing, "a closing lane says so")
             return world
         case Input("crash and restart"):
@@ -222,11 +103,11 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
 def _restarted(world: World) -> World:
     """Memory is gone, and with it whoever held the conversation: an undo is gone on with before anything else."""
     before = world.disk
-    lane, decisions, covered = Lane(runs=before.runs, last_seq=before.last_seq).recover()
+    lane, decisions, covered = Lane(runs=before.runs).recover()
     waiting = (run for run in before.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED) and not run.cancelled)
     abandoned = [run.run_id for run in waiting if run.delegate]
     check([run.run_id for run in covered] == abandoned, f"the restart cancelled {covered} and not {abandoned}")
-    world = world._replace(live=before, pending=(), crashes=world.crashes + 1)
+    world = world._replace(live=before, pending=(), crashes=world.crashes + 1, newest_seq=before.last_seq)
     return _decided(world, lane, [*([Covered(frozenset(abandoned))] if abandoned else []), *decisions])
 
 
@@ -248,8 +129,8 @@ def _post(world: World, given: Input, queue: int) -> World:
     has_options = kind in ("options", "delegate")
     overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
     early = overtaken.covers(given.run_id, now=59.0)
-    seq = world.lane.last_seq + 1
-    asked = "interrupt" if kind == "interrupt" else None
+    seq = world.newest_seq + 1
+    asked: Mode | None = "interrupt" if kind == "interrupt" else None
     mode = waits_as(asked, is_named=kind == "own_turn", has_options=has_options)
     run = OpenRun(
         given.run_id,
@@ -278,7 +159,7 @@ def _post(world: World, given: Input, queue: int) -> World:
         return world
     refused = world.lane.closing or world.lane.held or waiting >= queue
     check(given.what == "post" and not refused, f"{given.run_id} was accepted and must not be")
-    world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new))
+    world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new), newest_seq=seq)
     return _decided(world, lane, [Accepted(run)])
 
 

@@ -7,24 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decisions,
     End,
     Fold,
-    Lane,
     OpenRun,
     Outcome,
     Phase,
     Queue,
     RecordCancelled,
     Reorder,
-    Ruling,
     Start,
     StopTurn,
     Unpark,
 )
-from tests.sim.core_exploration import Bounds, Exploration, explore
+from covey.lifecycle.runs import CancelRuling, Lane, Ruling
+from tests.sim.core_exploration import Exploration, explore
+from tests.sim.core_inputs import Bounds
 
 # The real methods, for defects that are nearly right.
 accept = Lane.accept
@@ -89,13 +88,12 @@ def test_the_search_is_complete_and_repeatable() -> None:
 # ── defects ──
 
 
-def mark_off_by_one(self: Lane, mark: int | None = None) -> CancelRuling:
-    mark = self.last_seq if mark is None else mark
-    return replace(self, mark=mark)._cancel(lambda run: run.seq < mark)
+def mark_off_by_one(self: Lane, newest: int) -> CancelRuling:
+    return replace(self, mark=newest)._cancel(lambda run: run.seq < newest)
 
 
-def cancel_touches_a_later_prompt(self: Lane, mark: int | None = None) -> CancelRuling:
-    return replace(self, mark=self.last_seq)._cancel(lambda run: True)
+def cancel_touches_a_later_prompt(self: Lane, newest: int) -> CancelRuling:
+    return replace(self, mark=newest)._cancel(lambda run: True)
 
 
 def cancel_lost_before_entry(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
@@ -155,7 +153,7 @@ def folds_into_a_stopping_turn(self: Lane, run_id: str) -> Ruling:
 
 
 def idle_cancel_poisons_the_next(self: Lane, run: OpenRun, limit: int | None = None) -> Lane:
-    poisoned = run.cancelled or (not self.runs and 0 < self.mark == self.last_seq)
+    poisoned = run.cancelled or (not self.runs and 0 < self.mark == run.seq - 1)
     return accept(self, replace(run, cancelled=poisoned), limit)
 
 
@@ -167,8 +165,8 @@ def starts_the_newest(self: Lane) -> Ruling:
 
 
 def pops_and_loses(self: Lane) -> Ruling:
-    lane, decisions = next_run(self)
-    return Ruling(lane._without(decisions[0].run_id) if decisions else lane, ())
+    lane, _ = next_run(self)
+    return Ruling(lane._without(lane.active.run_id) if lane.active else lane, ())
 
 
 def starts_beside_the_active(self: Lane, run_id: str) -> CancelRuling:

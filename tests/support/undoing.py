@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from covey.engine.file_versions import record_files
 from covey.engine.recorder import Batch, Recorder
-from covey.engine.undo import Undos
+from covey.engine.turns.file_versions import record_files
+from covey.engine.undo.undo import Undos
 from covey.protocol.messages import Message
 from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns
 from covey.tools.base import FileVersion, ToolOutput

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event, MessageDelta, created, updated
 from covey.protocol.messages import Message, Session

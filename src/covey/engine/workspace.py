@@ -11,20 +11,21 @@ from pathlib import Path
 import msgspec
 
 from covey.config.schema import Config, ConfigError
-from covey.engine import intake, summary
 from covey.engine.agent import Agent
-from covey.engine.dispatcher import Dispatcher, check_same_content
-from covey.engine.host import EngineHost
-from covey.engine.lanes import Lanes
-from covey.engine.permissions import PermissionDesk
-from covey.engine.questions import QuestionDesk
+from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.asks.questions import QuestionDesk
+from covey.engine.commands import intake
+from covey.engine.commands.run_waiters import RunWaiters
+from covey.engine.lanes.dispatcher import Dispatcher, check_same_content
+from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder, confirmed
-from covey.engine.run_waiters import RunWaiters
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, load_config
-from covey.engine.tool_calls import ToolCalls
-from covey.engine.turn import Turn, TurnParts
-from covey.engine.undo import Undos
+from covey.engine.turns import summary
+from covey.engine.turns.host import EngineHost
+from covey.engine.turns.tool_calls import ToolCalls
+from covey.engine.turns.turn import Turn, TurnParts
+from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.lifecycle.early_cancels import EarlyCancels
@@ -206,8 +207,7 @@ class Workspace:
         self._check_open()  # meanwhile it may have begun to close, or the session be gone
         self.sessions.get(request.session_id)
         dispatcher = self.lanes.open(request.session_id)
-        self.lanes.newest_seq += 1
-        row = intake.accepted(request, options, mentioned, self.lanes.newest_seq, self._world)
+        row = intake.accepted(request, options, mentioned, self.lanes.next_seq(), self._world)
         if self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run)
@@ -350,19 +350,18 @@ class Workspace:
         """Take up what was open when the server stopped (R15)."""
         await self.undos.recover()
         store, read = self.shared.store, self.shared.journal.read
-        self.lanes.newest_seq = await read(store.last_run_seq, self.id)
+        marks = {session.session.id: session.mark for session in await read(store.sessions, self.id)}
+        self.lanes.recover(await read(store.last_run_seq, self.id), marks)
         early = await read(store.early_cancels, self.id)
         self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
         rows = await read(store.open_runs, self.id)
-        marks = {session.session.id: session.mark for session in await read(store.sessions, self.id)}
         for session_id in dict.fromkeys(row.run.session_id for row in rows):
             mine = [row for row in rows if row.run.session_id == session_id]
             active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
             if active:
                 await asyncio.to_thread(self.shared.end_processes, self.tool_calls.process_tag(active))
             leftover = await self._parts.read_run(session_id, active) if active else []
-            dispatcher = self.lanes.open(session_id)
-            dispatcher.recover(mine, marks.get(session_id, 0), self.lanes.newest_seq, leftover)
+            self.lanes.open(session_id).recover(mine, leftover)
 
 
 async def open_workspace(

@@ -73,10 +73,9 @@ class CancelRuling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The open runs of one session in the order of their places, and the cancel mark."""
+    """The open runs of one session in the order of their places, and the cancel mark. Seqs are given out elsewhere."""
 
     runs: tuple[OpenRun, ...] = ()
-    last_seq: int = 0
     mark: int = 0
     closing: bool = False
     held: bool = False
@@ -121,8 +120,9 @@ class Lane:
             raise LaneHeld(run.run_id)
         if limit is not None and len(self.waiting) >= limit:
             raise LaneFull(run.run_id)
-        assert run.seq > self.last_seq, f"seq {run.seq} given out after {self.last_seq}"
-        return replace(self, runs=(*self.runs, replace(run, place=run.seq)), last_seq=run.seq)
+        before = max([self.mark, *(other.seq for other in self.runs)])
+        assert run.seq > before, f"seq {run.seq} given out after {before}"
+        return replace(self, runs=(*self.runs, replace(run, place=run.seq)))
 
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
@@ -213,14 +213,13 @@ class Lane:
 
     # ── cancelling ──
 
-    def cancel(self, mark: int | None = None) -> CancelRuling:
-        """Cancel the session's open runs up to `mark`: by default, all that were accepted until now (R4).
+    def cancel(self, newest: int) -> CancelRuling:
+        """Cancel the session's open runs up to `newest`, the newest seq that was given out until now (R4).
 
         What was folded into a turn can only end with it. Its host may be younger, if somebody has moved one of them.
         """
-        mark = self.last_seq if mark is None else mark
-        lane = replace(self, mark=max(self.mark, mark))
-        covered = {run.run_id for run in self.runs if run.seq <= mark}
+        lane = replace(self, mark=max(self.mark, newest))
+        covered = {run.run_id for run in self.runs if run.seq <= newest}
         return lane._cancel(lambda run: run.run_id in covered and run.host in ("", *covered))
 
     def cancel_run(self, run_id: str) -> CancelRuling:
@@ -242,9 +241,9 @@ class Lane:
         if run is None or run.cancelled or run.phase not in (Phase.ACCEPTED, Phase.QUEUED):
             raise TooLate(run_id)
 
-    def close(self) -> CancelRuling:
+    def close(self, newest: int) -> CancelRuling:
         """The workspace is closing: refuse new runs and cancel every open one (R13)."""
-        return replace(self, closing=True).cancel()
+        return replace(self, closing=True).cancel(newest)
 
     # ── what is not a run ──
 

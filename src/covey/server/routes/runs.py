@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from covey.engine.dispatcher import Dispatcher
+from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.workspace import Workspace
 from covey.lifecycle.decisions import QueueChange
 from covey.protocol.errors import BadRequest, NotFound

@@ -9,10 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from covey.engine.questions import QuestionDesk
+from covey.engine.asks.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder
-from covey.engine.run_waiters import RunWaiters
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.protocol.errors import CoveyError
@@ -34,10 +33,19 @@ class Working(Protocol):
     def wished(self) -> RunOptions: ...
 
 
+class Terminals(Protocol):
+    """Gives the terminal events of runs that are yet to be posted."""
+
+    def terminal(self, run_id: str) -> asyncio.Future[RunComplete]: ...
+
+    def forget(self, run_id: str) -> None: ...
+
+
 class AgentWorkspace(Protocol):
     """The workspace, as far as an agent needs it that works in a session of its own."""
 
-    waiters: RunWaiters
+    @property
+    def waiters(self) -> Terminals: ...
 
     async def create_child(self, parent_session_id: str, title: str) -> Session: ...
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from msgspec import structs
 
-from covey.engine.dispatcher import Dispatcher
-from covey.engine.file_versions import change_kind, file_event, printable
-from covey.engine.lanes import Lanes
+from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder, confirmed
-from covey.engine.restore import CannotRestore, Staged, look
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared
+from covey.engine.turns.file_versions import change_kind, file_event, printable
+from covey.engine.undo.restore import CannotRestore, Staged, look
 from covey.lifecycle import undo as rules
 from covey.lifecycle.undo import FileStep, Obstacle, Plan, Restore
 from covey.protocol.errors import Conflict, NotFound, Unavailable

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from covey.engine.agent import Agent
-from covey.engine.host import EngineHost
-from covey.engine.permissions import PermissionDesk
+from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.turns.host import EngineHost
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.machine.names import run_tag

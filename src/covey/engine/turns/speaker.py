@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from covey.engine.agent import Agent, ReadyModel
-from covey.engine.answer_writer import AnswerWriter
 from covey.engine.recorder import Batch, Recorder
+from covey.engine.turns.answer_writer import AnswerWriter
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import structs
 
-from covey.engine.messages import empty_answer, tool_message
 from covey.engine.recorder import Batch
+from covey.engine.turns.messages import empty_answer, tool_message
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.decisions import Outcome
@@ -36,7 +36,7 @@ from covey.protocol.messages import (
 from covey.protocol.runs import Run, RunComplete, Usage
 
 if TYPE_CHECKING:
-    from covey.engine.turn import Turn, TurnParts
+    from covey.engine.turns.turn import Turn, TurnParts
 
 log = logging.getLogger(__name__)
 

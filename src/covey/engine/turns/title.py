@@ -11,9 +11,9 @@ from typing import assert_never
 
 from covey.context.prompt import title_prompt
 from covey.engine.agent import Agent, ReadyModel
-from covey.engine.messages import user_message
 from covey.engine.recorder import Batch, Recorder
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
+from covey.engine.turns.messages import user_message
 from covey.engine.world import World
 from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest

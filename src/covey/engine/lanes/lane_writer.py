@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import assert_never
 
-from covey.engine import last_words
-from covey.engine.messages import user_message
 from covey.engine.recorder import Batch
-from covey.engine.turn import TurnParts
+from covey.engine.turns import last_words
+from covey.engine.turns.messages import user_message
+from covey.engine.turns.turn import TurnParts
 from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete

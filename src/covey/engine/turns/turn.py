@@ -15,15 +15,15 @@ from msgspec import structs
 
 from covey.config.schema import ConfigError, LimitSettings
 from covey.engine.agent import Agent
-from covey.engine.file_versions import record_files
-from covey.engine.last_words import LastWords
-from covey.engine.messages import tool_message
 from covey.engine.recorder import Batch, Recorder
-from covey.engine.sessions import SessionBook
-from covey.engine.speaker import Speaker
-from covey.engine.summary import only_words, summary_request, with_requests
-from covey.engine.title import titled
-from covey.engine.tool_calls import ToolCalls
+from covey.engine.session_book import SessionBook
+from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.last_words import LastWords
+from covey.engine.turns.messages import tool_message
+from covey.engine.turns.speaker import Speaker
+from covey.engine.turns.summary import only_words, summary_request, with_requests
+from covey.engine.turns.title import titled
+from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from covey.engine.dispatcher import Dispatcher
-from covey.engine.turn import Turn, TurnParts
-from covey.lifecycle.runs import Lane
+from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.turns.turn import Turn, TurnParts
 from covey.protocol.runs import CancelledBy, Run
 
 
 class Lanes:
-    """Knows which sessions are busy, and which of them has a run."""
+    """Knows which sessions are busy, and which of them has a run. Gives out the seqs of the workspace."""
 
     def __init__(self, parts: TurnParts, on_quiet: Callable[[], None]) -> None:
-        self.newest_seq = 0
-        """The newest seq that was given out in the workspace."""
         self._parts = parts
         self._on_quiet = on_quiet
+        self._newest_seq = 0
         self._busy: dict[str, Dispatcher] = {}
-        self._idle: dict[str, Lane] = {}
-        """The lanes of sessions that were busy: what is left of them is the newest seq and the cancel mark."""
+        self._marks: dict[str, int] = {}
+        """The cancel marks of sessions that are idle: all that is left of their lanes."""
+
+    def recover(self, newest_seq: int, marks: Mapping[str, int]) -> None:
+        """Go on after what the store knows. A cancel may have noted a newer seq, whose prompt was refused."""
+        self._newest_seq = max([newest_seq, *marks.values()])
+        self._marks = dict(marks)
+
+    def next_seq(self) -> int:
+        """The seq of a prompt that is accepted now, or refused at once: higher than all before it (R1)."""
+        self._newest_seq += 1
+        return self._newest_seq
 
     @property
     def is_busy(self) -> bool:
@@ -39,13 +47,13 @@ class Lanes:
         return dispatcher
 
     def _new(self, session_id: str) -> Dispatcher:
-        lane = self._idle.get(session_id, Lane())
-        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), lane)
+        mark = self._marks.get(session_id, 0)
+        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), mark, lambda: self._newest_seq)
 
     def _quiet(self, session_id: str) -> None:
         dispatcher = self._busy.get(session_id)
         if dispatcher and dispatcher.is_idle:
-            self._idle[session_id] = self._busy.pop(session_id).lane
+            self._marks[session_id] = self._busy.pop(session_id).lane.mark
             self._on_quiet()
 
     def hold(self, session_id: str) -> Dispatcher:
@@ -57,7 +65,7 @@ class Lanes:
 
     def forget(self, session_id: str) -> None:
         """The session is gone."""
-        self._idle.pop(session_id, None)
+        self._marks.pop(session_id, None)
 
     def of_run(self, run_id: str) -> Dispatcher | None:
         """Where a run is open."""

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from covey.engine.pending import Pending
+from covey.engine.asks.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
-from covey.engine.sessions import SessionBook
+from covey.engine.session_book import SessionBook
 from covey.permissions.judge import Rules, Verdict, Wish, judge, sentence
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from covey.engine.pending import Pending
+from covey.engine.asks.pending import Pending
 from covey.engine.world import World
 from covey.protocol.errors import BadRequest
 from covey.protocol.events import (

@@ -12,12 +12,12 @@ from typing import assert_never
 
 from msgspec import structs
 
-from covey.engine import last_words
-from covey.engine.lane_writer import LaneWriter, UnwrittenEnd
-from covey.engine.messages import user_message
-from covey.engine.open_runs import Entry, OpenRuns
+from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
+from covey.engine.lanes.open_runs import Entry, OpenRuns, open_run
 from covey.engine.recorder import Batch, confirmed
-from covey.engine.turn import Turn, TurnParts
+from covey.engine.turns import last_words
+from covey.engine.turns.messages import user_message
+from covey.engine.turns.turn import Turn, TurnParts
 from covey.lifecycle.decisions import (
     Decision,
     End,
@@ -44,7 +44,7 @@ from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
-from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete, RunOptions
+from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import InsertRun, RunRow, SetMark
 
 QUEUE_RETRY_S = 5.0
@@ -54,10 +54,14 @@ QUEUE_RETRY_S = 5.0
 class Dispatcher:
     """The runs of one session."""
 
-    def __init__(self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], lane: Lane) -> None:
-        self.lane = lane
+    def __init__(
+        self, session_id: str, parts: TurnParts, on_quiet: Callable[[], None], mark: int, newest_seq: Callable[[], int]
+    ) -> None:
+        self.lane = Lane(mark=mark)
         self._session_id = session_id
         self._parts = parts
+        self._newest_seq = newest_seq
+        """The newest seq that was given out, in whichever session: what a cancel covers ends there."""
         self._on_quiet = on_quiet
         self._open = OpenRuns()
         self._turn: Turn | None = None
@@ -106,7 +110,7 @@ class Dispatcher:
         if known := self._open.find(run.run_id):
             return await self._same(known, row.digest, mode)
         try:
-            self.lane = self.lane.accept(_open_run(row), limit)
+            self.lane = self.lane.accept(open_run(row), limit)
         except LaneFull:
             message = f"{limit} prompts wait in this session already; try again when one has run"
             raise QueueFull(message, retry_after=QUEUE_RETRY_S) from None
@@ -149,7 +153,7 @@ class Dispatcher:
 
     async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
-        return await self._cancelled(self.lane.cancel(), by)
+        return await self._cancelled(self.lane.cancel(self._newest_seq()), by)
 
     async def cancel_run(self, run_id: str) -> CancelReceipt:
         return await self._cancelled(self.lane.cancel_run(run_id), "run_cancel")
@@ -215,7 +219,7 @@ class Dispatcher:
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
-        self._apply_cancel(self.lane.close(), by)
+        self._apply_cancel(self.lane.close(self._newest_seq()), by)
         self._writer.close()
 
     async def drained(self) -> None:
@@ -368,37 +372,16 @@ class Dispatcher:
 
     # ── after a crash ──
 
-    def recover(self, rows: Iterable[RunRow], mark: int, last_seq: int, messages: Sequence[Message]) -> None:
+    def recover(self, rows: Iterable[RunRow], messages: Sequence[Message]) -> None:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        runs = sorted((_open_run(row) for row in rows), key=lambda run: run.place)
-        self.lane = Lane(tuple(runs), last_seq=last_seq, mark=mark)
+        self.lane = Lane(self._open.in_order(), mark=self.lane.mark)
         self._apply_cancel(self.lane.recover(), "shutdown", leftover=messages)
         for row in rows:
             run = self.lane.find(row.run.run_id)
             if run and run.phase is Phase.ACCEPTED:
                 self._apply_cancel(self.lane.enter(run.run_id), "interrupt")
-
-
-def _open_run(row: RunRow) -> OpenRun:
-    """A run as far as the rules care about it: one that was just posted, or that the store says is open."""
-    run = row.run
-    phase = Phase(run.state)
-    return OpenRun(
-        run.run_id,
-        run.seq,
-        run.mode == "fold",
-        phase,
-        cancelled=run.is_being_cancelled,
-        entered=phase is not Phase.ACCEPTED,
-        host=run.folded_into or "",
-        hosts=run.wished == RunOptions(),
-        delegate=run.wished.delegate,
-        interrupts=run.mode == "interrupt",
-        parked=run.parked_by is not None,
-        place=run.place or run.seq,
-    )
 
 
 def check_same_content(known: RunRow, digest: str, mode: Mode | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from covey.context.prompt import summary_prompt
-from covey.engine.messages import user_message
+from covey.engine.turns.messages import user_message
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.protocol.messages import BinaryPart, FinishPart, Message, Part, Text, TextPart

@@ -1,0 +1,1 @@
+"""What carries out the rulings of `lifecycle.runs`: one dispatcher for each busy session."""

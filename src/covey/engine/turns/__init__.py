@@ -1,0 +1,1 @@
+"""What one turn does: its steps, model calls, tool calls, and how it is closed."""

@@ -1,0 +1,1 @@
+"""Taking turns back with the files that they changed, and forking sessions."""
