@@ -86,5 +86,5 @@ def open_run(row: RunRow) -> OpenRun:
         delegate=run.wished.delegate,
         interrupts=run.mode == "interrupt",
         parked=run.parked_by is not None,
-        place=run.place or run.seq,
+        place=run.place if run.place is not None and phase is Phase.QUEUED else run.seq,
     )
