@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.lifecycle.decisions import QueueChange
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import Message
@@ -292,11 +293,11 @@ async def test_a_queued_prompt_can_be_changed_and_dropped_until_it_runs(tmp_path
         await gate.reached()
         lane = engine.workspace._parts.lanes.open(engine.session_id)
         assert lane.queued_prompts() == ["b", "c"]
-        assert (await lane.edit("b", "better")).prompt == "better"
+        assert (await lane.edit("b", QueueChange("better"))).prompt == "better"
         assert covered(await lane.remove("c")) == {"c": "queued"}
         for run_id in ("a", "c", "unknown"):
             with pytest.raises(Conflict) as late:
-                await lane.edit(run_id, "x")
+                await lane.edit(run_id, QueueChange("x"))
             assert late.value.code == "too_late"
             with pytest.raises(Conflict):
                 await lane.remove(run_id)

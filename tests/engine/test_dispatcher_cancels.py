@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.lifecycle.runs import StopTurn
+from covey.lifecycle.decisions import QueueChange, StopTurn
 from covey.protocol.runs import CancelReceipt, Run
 from covey.store.base import Change, UpdateRun
 from tests.engine.test_dispatcher_details import (
@@ -52,7 +52,7 @@ async def test_an_edit_is_on_disk_before_it_is_confirmed(tmp_path: Path) -> None
         await active(engine, gate := Gate())
         await queued(engine, "b")
         engine.disk.hold()
-        editing = await engine.soon(lane_of(engine).edit("b", "better"))
+        editing = await engine.soon(lane_of(engine).edit("b", QueueChange("better")))
         engine.disk.release()
         assert (await within(editing)).prompt == "better"
         assert stored(engine.disk, "b").prompt == "better"
@@ -66,7 +66,7 @@ async def test_an_edit_of_a_prompt_that_is_being_accepted_comes_after_it(tmp_pat
         await active(engine, gate := Gate())
         engine.disk.hold()
         posting = await being_accepted(engine, "b", "b")
-        editing = await engine.soon(lane_of(engine).edit("b", "better"))
+        editing = await engine.soon(lane_of(engine).edit("b", QueueChange("better")))
         assert lane_of(engine).open_runs()[-1].prompt == "b"
         engine.disk.release()
         assert (await within(posting)).run_id == "b"

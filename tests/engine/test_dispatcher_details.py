@@ -14,6 +14,7 @@ from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.recorder import Batch
 from covey.engine.turns import last_words
 from covey.engine.turns.last_words import LastWords
+from covey.lifecycle.decisions import QueueChange
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.errors import Conflict
 from covey.protocol.events import AgentEvent
@@ -223,7 +224,11 @@ async def test_nothing_is_written_about_a_run_before_it_is_certain_that_the_id_i
         posting = await being_accepted(engine, "new", "x")
         lane = lane_of(engine)
         asking: asyncio.Task[object] = await engine.soon(
-            lane.edit("x", "stolen") if what == "edit" else lane.cancel() if what == "cancel" else lane.cancel_run("x")
+            lane.edit("x", QueueChange("stolen"))
+            if what == "edit"
+            else lane.cancel()
+            if what == "cancel"
+            else lane.cancel_run("x")
         )
         engine.disk.release()
         with pytest.raises(Conflict) as refused:

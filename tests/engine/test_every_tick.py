@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from covey.lifecycle.decisions import QueueChange
 from tests.sim.loop import run_schedule
 from tests.sim.shell import Shell
 
@@ -123,7 +124,7 @@ def test_who_asked_for_something_else_may_leave_at_any_step(what: str) -> None:
             "cancel": lane.cancel,
             "cancel_run": partial(workspace.runs.cancel, "a"),
             "clear": lane.clear_queue,
-            "edit": partial(lane.edit, "b", "better"),
+            "edit": partial(lane.edit, "b", QueueChange("better")),
             "remove": partial(lane.remove, "b"),
         }
         left = await leave_after(requests[what](), count)

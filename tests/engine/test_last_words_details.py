@@ -11,7 +11,7 @@ from covey.engine.recorder import Batch
 from covey.engine.turns.last_words import INTERRUPTED, LastWords, close_turn, cut_off, drop, end_folded
 from covey.engine.world import World
 from covey.lifecycle import history
-from covey.lifecycle.runs import Outcome
+from covey.lifecycle.decisions import Outcome
 from covey.protocol.endings import CallEnd
 from covey.protocol.events import AgentEvent, created, updated
 from covey.protocol.messages import (

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decisions,
     DuplicateRun,
     End,
     Fold,
-    Lane,
     LaneClosing,
     OpenRun,
     Outcome,
@@ -26,6 +24,7 @@ from covey.lifecycle.runs import (
     Start,
     TooLate,
 )
+from covey.lifecycle.runs import CancelRuling, Lane
 from tests.support.server import Answer
 
 
@@ -162,7 +161,7 @@ class Spec:
     def _moves(self, world: World) -> Iterator[World]:
         lane = world.lane
         if waiting := next((run for run in lane.runs if run.phase == "accepted" and not run.entered), None):
-            yield world.after(*lane.enter(waiting.run_id))
+            yield world.after(*lane.enter(waiting.run_id)[:2])
         active = lane.active
         if active is None:
             return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from covey.lifecycle.runs import CancelRuling, Decisions, Lane, OpenRun, Outcome, Phase, Ruling
+from covey.lifecycle.decisions import Decisions, OpenRun, Outcome, Phase
+from covey.lifecycle.runs import CancelRuling, Lane, Ruling
 
 
 class LaneDriver:
@@ -28,25 +29,50 @@ class LaneDriver:
         cancelled: bool = False,
         hosts: bool = True,
         delegate: bool = False,
+        interrupts: bool = False,
         limit: int | None = None,
     ) -> None:
         for run_id in run_ids:
-            run = OpenRun(run_id, self.newest_seq + 1, folds, cancelled=cancelled, hosts=hosts, delegate=delegate)
+            seq = self.newest_seq + 1
+            run = OpenRun(
+                run_id, seq, folds, cancelled=cancelled, hosts=hosts, delegate=delegate, interrupts=interrupts
+            )
             self.lane = self.lane.accept(run, limit)
             self.newest_seq = run.seq
 
     def enter(self, run_id: str) -> Decisions:
-        return self._ruled(self.lane.enter(run_id))
+        return self._cancelled(self.lane.enter(run_id))
+
+    def move(self, run_id: str, *, before: str = "", after: str = "") -> Decisions:
+        return self._ruled(self.lane.move(run_id, before=before, after=after))
+
+    def park(self, run_id: str) -> Decisions:
+        return self._ruled(self.lane.park(run_id, "kim"))
+
+    def unpark(self, run_id: str) -> Decisions:
+        return self._ruled(self.lane.unpark(run_id))
+
+    @property
+    def queue(self) -> list[str]:
+        """The queued runs, the next one first."""
+        return [run.run_id for run in self.lane.queued]
 
     def is_cancelled(self, run_id: str) -> bool:
         """Whether a cancel covers this open run."""
         return self.lane.find(run_id) in [run for run in self.lane.runs if run.cancelled]
 
-    def post(self, *run_ids: str, folds: bool = False, hosts: bool = True, delegate: bool = False) -> Decisions:
+    def post(
+        self,
+        *run_ids: str,
+        folds: bool = False,
+        hosts: bool = True,
+        delegate: bool = False,
+        interrupts: bool = False,
+    ) -> Decisions:
         """Accept and enter at once, one after the other."""
         decisions: Decisions = ()
         for run_id in run_ids:
-            self.accept(run_id, folds=folds, hosts=hosts, delegate=delegate)
+            self.accept(run_id, folds=folds, hosts=hosts, delegate=delegate, interrupts=interrupts)
             decisions += self.enter(run_id)
         return decisions
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec import structs
 
 from covey.lifecycle import history
+from covey.lifecycle.decisions import Outcome
 from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
-from covey.lifecycle.runs import Outcome
 from covey.protocol.endings import CallEnd
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Reasoning, ReasoningPart, Role
 from tests.lifecycle.test_history import call, in_short, message, result, text

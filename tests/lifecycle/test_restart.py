@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from covey.lifecycle.runs import End, Outcome, Phase, Queue, RecordCancelled, Start
+from covey.lifecycle.decisions import End, Outcome, Phase, Queue, RecordCancelled, Start
 from tests.lifecycle.lanes import LaneDriver
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.runs import (
+from covey.lifecycle.decisions import (
     End,
     LaneBusy,
     LaneClosing,
@@ -14,8 +14,8 @@ from covey.lifecycle.runs import (
     Phase,
     RecordCancelled,
     Start,
-    waits_as,
 )
+from covey.lifecycle.runs import waits_as
 from covey.protocol.runs import Mode
 from tests.lifecycle.lanes import LaneDriver
 
@@ -38,6 +38,8 @@ def test_r7_nobody_joins_a_turn_that_has_options_of_its_own() -> None:
         ("own_turn", False, False, "own_turn"),
         (None, False, True, "own_turn"),
         ("fold", False, True, "own_turn"),
+        ("interrupt", False, False, "interrupt"),
+        ("interrupt", True, True, "interrupt"),
     ],
 )
 def test_r7_how_a_prompt_waits(asked: Mode | None, is_named: bool, has_options: bool, mode: Mode) -> None:

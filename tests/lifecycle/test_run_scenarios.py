@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from covey.lifecycle.runs import (
+from covey.lifecycle.decisions import (
     DuplicateRun,
     End,
     Fold,

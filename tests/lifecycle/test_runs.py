@@ -6,12 +6,10 @@ from typing import get_args
 
 import pytest
 
-from covey.lifecycle.runs import (
+from covey.lifecycle.decisions import (
     DuplicateRun,
-    EarlyCancels,
     End,
     Fold,
-    Lane,
     LaneClosing,
     OpenRun,
     Outcome,
@@ -22,6 +20,8 @@ from covey.lifecycle.runs import (
     StopTurn,
     TooLate,
 )
+from covey.lifecycle.early_cancels import EarlyCancels
+from covey.lifecycle.runs import Lane
 from covey.protocol.runs import RunState
 from tests.lifecycle.lanes import LaneDriver
 
@@ -29,7 +29,7 @@ from tests.lifecycle.lanes import LaneDriver
 def test_r1_accept_gives_out_rising_seqs_and_starts_nothing() -> None:
     driver = LaneDriver()
     driver.lane = driver.lane.accept(OpenRun("a", 1, folds=False)).accept(OpenRun("b", 2, folds=True))
-    assert driver.lane.runs == (OpenRun("a", 1, folds=False), OpenRun("b", 2, folds=True))
+    assert driver.lane.runs == (OpenRun("a", 1, folds=False, place=1), OpenRun("b", 2, folds=True, place=2))
     assert driver.state == {"a": "accepted", "b": "accepted"}
     assert [run.seq for run in driver.lane.runs] == [1, 2]
     assert (len(driver.lane.waiting), driver.lane.active) == (2, None)

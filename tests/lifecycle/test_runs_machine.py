@@ -11,12 +11,10 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decisions,
     End,
     Fold,
-    Lane,
     OpenRun,
     Outcome,
     Phase,
@@ -25,6 +23,7 @@ from covey.lifecycle.runs import (
     Start,
     StopTurn,
 )
+from covey.lifecycle.runs import CancelRuling, Lane
 
 
 class Lives(RuleBasedStateMachine):

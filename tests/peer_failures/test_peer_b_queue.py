@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from covey.engine.agent import ReadyModel
+from covey.lifecycle.decisions import QueueChange
 from covey.models.base import ModelFailed
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.runs import Run
@@ -130,7 +131,8 @@ def test_b8_an_edit_that_meets_the_start_is_what_runs_or_is_refused() -> None:
         await shell.post(session, "tool", run_id="a")
         await shell.post(session, "old", run_id="b")
         try:
-            expected = (await later(step, shell.workspace._parts.lanes.open(session).edit("b", "new"))).prompt
+            lane = shell.workspace._parts.lanes.open(session)
+            expected = (await later(step, lane.edit("b", QueueChange("new")))).prompt
         except Conflict as refused:
             expected = "old" if refused.code == "too_late" else refused.code
         await shell.settle()

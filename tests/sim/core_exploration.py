@@ -19,16 +19,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     DuplicateRun,
-    EarlyCancels,
     End,
-    Lane,
     LaneBusy,
     LaneClosing,
     LaneFull,
@@ -38,104 +34,12 @@ from covey.lifecycle.runs import (
     Phase,
     StopTurn,
     TooLate,
-    waits_as,
 )
-from tests.sim.core_promises import Accepted, Covered, Entry, Records, Violation, check, written
-
-
-class World(NamedTuple):
-    """One moment. `live` is `disk` with everything that is `pending`: what the shell's memory must agree with."""
-
-    lane: Lane = Lane()
-    newest_seq: int = 0
-    disk: Records = Records()
-    live: Records = Records()
-    pending: tuple[Entry, ...] = ()
-    posted: int = 0
-    resends: int = 0
-    crashes: int = 0
-
-
-class Bounds(NamedTuple):
-    prompts: int = 3
-    crashes: int = 1
-    resends: int = 1
-    backlog: int = 3
-    """How many entries may wait to be written while further inputs arrive."""
-    options: int = 0
-    """1: runs may have options of their own."""
-    delegates: int = 0
-    """1: runs may work for another run."""
-    undos: int = 0
-    """1: the conversation may be held by an undo."""
-    queue: int = 99
-    """How many runs may wait."""
-
-
-class Input(NamedTuple):
-    """Something that may happen now."""
-
-    what: str
-    run_id: str = ""
-    how: str = ""
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, self))
-
-
-def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
-    """Everything that may happen now."""
-    if world.crashes < bounds.crashes:
-        yield Input("crash and restart")
-    if world.pending and isinstance(world.pending[0], Accepted):
-        yield Input("refuse to write", world.pending[0].run.run_id)
-    if len(world.pending) >= bounds.backlog:
-        yield Input("write")
-        return
-    yield from _prompts(world, bounds)
-    for run in world.live.runs:
-        yield Input("cancel run", run.run_id)
-        yield Input("cancel session up to", run.run_id)
-        yield Input("remove", run.run_id)
-    yield from (Input("cancel session"), Input("clear queue"), Input("close"))
-    if bounds.undos:
-        yield Input("release" if world.lane.held else "hold")
-    if (active := world.disk.active) and active == world.live.active:
-        yield Input("step", active.run_id)
-    yield from progress(world)
-
-
-def _prompts(world: World, bounds: Bounds) -> Iterator[Input]:
-    known = [f"r{number}" for number in range(1, world.posted + 1)]
-    unknown = [run_id for run_id in known if run_id not in world.live.ended and not world.live.find(run_id)]
-    fresh = unknown if world.resends < bounds.resends else []
-    if world.posted < bounds.prompts:
-        fresh = [*fresh, f"r{world.posted + 1}"]
-    kinds = ["fold", "own_turn", *["options"] * bounds.options, *["delegate"] * bounds.delegates]
-    for run_id in fresh:
-        for how in (*kinds, *(f"{kind}, cancelled early" for kind in kinds)):
-            yield Input("post", run_id, how)
-    for run in world.live.runs:
-        yield Input("post again", run.run_id)
-
-
-def progress(world: World) -> Iterator[Input]:
-    """What a fair world does sooner or later, even if nobody asks for anything any more."""
-    if world.pending:
-        yield Input("write")
-    accepted = (run for run in world.lane.runs if run.phase is Phase.ACCEPTED and not run.entered)
-    oldest = next(accepted, None)
-    if oldest and world.disk.find(oldest.run_id):
-        yield Input("enter", oldest.run_id)
-    if active := world.lane.active:
-        yield Input("finish", active.run_id, Outcome.COMPLETED)
-        yield Input("finish", active.run_id, Outcome.FAILED)
-
-
-def remaining(world: World) -> tuple[int, int, int]:
-    """What is still to be done. Falls with each input of `progress`, so a fair world cannot go on for ever."""
-    entering = sum(run.phase is Phase.ACCEPTED and not run.entered for run in world.lane.runs)
-    return len(world.live.runs), entering, len(world.pending)
+from covey.lifecycle.early_cancels import EarlyCancels
+from covey.lifecycle.runs import CancelRuling, Lane, waits_as
+from covey.protocol.runs import Mode
+from tests.sim.core_inputs import Bounds, Input, World, inputs, progress, remaining
+from tests.sim.core_promises import Accepted, Covered, Entry, Violation, check, written
 
 
 def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
@@ -155,7 +59,17 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             world = world._replace(live=live._replace(runs=runs), pending=world.pending[1:])
             return world._replace(lane=lane.retract(run_id))
         case Input("enter", run_id):
-            return _decided(world, *lane.enter(run_id))
+            run = live.open(run_id)
+            stopped = live.active if run.interrupts and not run.cancelled else None
+            return _cancelled(world, lane.enter(run_id), [stopped] if stopped else [])
+        case Input("park" | "move first", run_id):
+            return _queue_changed(world, given, live.open(run_id))
+        case Input("move before", run_id, beside):
+            return _decided(world, *lane.move(run_id, before=beside))
+        case Input("move after", run_id, beside):
+            return _decided(world, *lane.move(run_id, after=beside))
+        case Input("unpark", run_id):
+            return _decided(world, *lane.unpark(run_id))
         case Input("step", run_id):
             return _decided(world, *lane.begin_step(run_id))
         case Input("finish", run_id, outcome):
@@ -167,7 +81,9 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             return _cancelled(world, lane.cancel(world.newest_seq), live.runs)
         case Input("cancel session up to", run_id):
             mark = live.open(run_id).seq
-            return _cancelled(world, lane.cancel(mark), [run for run in live.runs if run.seq <= mark])
+            covered = [run for run in live.runs if run.seq <= mark]
+            hosts = {"", *(run.run_id for run in covered)}  # what was folded can only end with its host
+            return _cancelled(world, lane.cancel(mark), [run for run in covered if run.host in hosts])
         case Input("cancel run", run_id):
             run = live.open(run_id)
             return _cancelled(world, lane.cancel_run(run_id), [] if run.phase is Phase.FOLDED else [run])
@@ -214,9 +130,17 @@ def _post(world: World, given: Input, queue: int) -> World:
     overtaken = EarlyCancels().remember(given.run_id, now=0.0, keep_s=60.0) if "early" in given.how else EarlyCancels()
     early = overtaken.covers(given.run_id, now=59.0)
     seq = world.newest_seq + 1
-    mode = waits_as(None, is_named=kind == "own_turn", has_options=has_options)
+    asked: Mode | None = "interrupt" if kind == "interrupt" else None
+    mode = waits_as(asked, is_named=kind == "own_turn", has_options=has_options)
     run = OpenRun(
-        given.run_id, seq, mode == "fold", cancelled=early, hosts=not has_options, delegate=kind == "delegate"
+        given.run_id,
+        seq,
+        mode == "fold",
+        cancelled=early,
+        hosts=not has_options,
+        delegate=kind == "delegate",
+        interrupts=mode == "interrupt",
+        place=seq,
     )
     waiting = sum(other.phase in (Phase.ACCEPTED, Phase.QUEUED) for other in world.live.runs)
     try:
@@ -237,6 +161,20 @@ def _post(world: World, given: Input, queue: int) -> World:
     check(given.what == "post" and not refused, f"{given.run_id} was accepted and must not be")
     world = world._replace(posted=world.posted + is_new, resends=world.resends + (not is_new), newest_seq=seq)
     return _decided(world, lane, [Accepted(run)])
+
+
+def _queue_changed(world: World, given: Input, run: OpenRun) -> World:
+    """What waits in the queue may be parked and moved, and nothing else may."""
+    try:
+        ruling = world.lane.park(run.run_id, "kim") if given.what == "park" else world.lane.move(run.run_id)
+    except TooLate:
+        check(run.phase is not Phase.QUEUED, f"{run} waits in the queue, and it was too late for {given}")
+        return world
+    check(run.phase is Phase.QUEUED, f"{given} of {run}")
+    world = _decided(world, *ruling)
+    first = world.lane.queued[0]
+    check(given.what == "park" or first.run_id == run.run_id, f"{run} was moved first, and {first} is")
+    return world
 
 
 def _remove(world: World, run: OpenRun) -> World:
@@ -336,7 +274,7 @@ def _after(world: World, given: Input, bounds: Bounds) -> World:
     agree(after)
     while after.crashes == bounds.crashes and after.pending and not isinstance(after.pending[0], Accepted):
         after = step(after, Input("write"))
-    if given.what in ("write", "enter", "finish"):
+    if given.what in ("write", "enter", "finish", "unpark"):
         check(remaining(after) < remaining(world), "a lane that nobody disturbs can go on for ever")
     return after
 

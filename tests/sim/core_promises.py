@@ -10,7 +10,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from covey.lifecycle.runs import End, Fold, OpenRun, Outcome, Phase, Queue, RecordCancelled, Start
+from covey.lifecycle.decisions import (
+    End,
+    Fold,
+    OpenRun,
+    Outcome,
+    Park,
+    Phase,
+    Places,
+    Queue,
+    RecordCancelled,
+    Reorder,
+    Start,
+    Unpark,
+)
 
 
 class Violation(Exception):
@@ -36,7 +49,7 @@ class Covered:
     run_ids: frozenset[str]
 
 
-Entry = Accepted | Covered | Queue | Start | Fold | RecordCancelled | End
+Entry = Accepted | Covered | Queue | Reorder | Park | Unpark | Start | Fold | RecordCancelled | End
 
 
 class Records(NamedTuple):
@@ -48,6 +61,9 @@ class Records(NamedTuple):
     last_started: int = 0
     turn_ended: tuple[str, Outcome] | None = None
     """A turn has ended into which runs were folded that have not: their ends come next, and nothing else."""
+
+    is_reordered: bool = False
+    """Somebody has moved, parked or interrupted a run: then they do not start in the order of their seqs."""
 
     def find(self, run_id: str) -> OpenRun | None:
         return next((run for run in self.runs if run.run_id == run_id), None)
@@ -64,6 +80,14 @@ class Records(NamedTuple):
 
     def changed(self, changed: OpenRun) -> Records:
         return self._replace(runs=tuple(changed if run.run_id == changed.run_id else run for run in self.runs))
+
+    def placed(self, places: Places) -> Records:
+        """The records with queued runs in another order: they trade their own places, and nobody else has one."""
+        new = dict(places)
+        check(all(self.open(run_id).phase is Phase.QUEUED for run_id in new), f"{places}: not all of them are queued")
+        runs = [replace(run, place=new.get(run.run_id, run.place)) for run in self.runs]
+        check(sorted(run.place for run in runs) == sorted(run.place for run in self.runs), f"{places} are not a trade")
+        return self._replace(runs=tuple(sorted(runs, key=lambda run: run.place)), is_reordered=True)
 
     def without(self, gone: OpenRun) -> Records:
         runs = tuple(run for run in self.runs if run.run_id != gone.run_id)
@@ -84,14 +108,26 @@ def written(records: Records, entry: Entry) -> Records:
         case Covered(run_ids):
             covered = (replace(run, cancelled=True) if run.run_id in run_ids else run for run in records.runs)
             return records._replace(runs=tuple(covered))
-        case Queue(run_id):
+        case Queue(run_id, places):
             run = records.open(run_id)
             check(run.phase is Phase.ACCEPTED and not run.cancelled, f"{run} is queued")
-            check(records.active is not None, f"{run_id} is queued behind nothing")
-            return records.changed(replace(run, phase=Phase.QUEUED, entered=True))
+            check(records.active is not None or run.interrupts, f"{run_id} is queued and waits for nothing")
+            records = records.changed(replace(run, phase=Phase.QUEUED, entered=True))
+            if run.interrupts:
+                records = records.placed(places)
+                first = next(other for other in records.runs if other.phase is Phase.QUEUED)
+                check(first.run_id == run_id, f"{run} interrupts, and {first} stands before it")
+            return records
+        case Reorder(places):
+            return records.placed(places)
+        case Park(run_id) | Unpark(run_id):
+            run = records.open(run_id)
+            parked = isinstance(entry, Park)
+            check(run.phase is Phase.QUEUED and run.parked is not parked, f"{run}: {entry}")
+            return records.changed(replace(run, parked=parked))._replace(is_reordered=True)
         case Fold(run_id, into):
             run, host_run = records.open(run_id), records.open(into)
-            check(run.phase is Phase.QUEUED and run.folds, f"{run} is folded")
+            check(run.phase is Phase.QUEUED and run.folds and not run.parked, f"{run} is folded")
             check(host_run.phase is Phase.ACTIVE and not host_run.cancelled, f"{run_id} is folded into {host_run}")
             check(host_run.hosts, f"{run_id} is folded into {host_run}, which has options of its own")
             return records.changed(replace(run, phase=Phase.FOLDED, host=into))
@@ -111,8 +147,11 @@ def _started(records: Records, start: Start) -> Records:
     check(run.phase in (Phase.ACCEPTED, Phase.QUEUED), f"{run} starts a second time")
     check(not run.cancelled, f"{run} starts although a cancel covers it")
     check(records.active is None, f"{run} starts beside {records.active}")
-    passed_over = [other for other in records.runs if other.phase is Phase.QUEUED and other.seq < run.seq]
-    check(run.seq > records.last_started and not passed_over, f"{run} starts out of order")
+    check(not run.parked, f"{run} starts although it is parked")
+    waiting = [other for other in records.runs if other.phase is Phase.QUEUED and not other.parked]
+    passed_over = [other for other in waiting if other.place < run.place]
+    in_order = run.seq > records.last_started or records.is_reordered
+    check(in_order and not passed_over, f"{run} starts out of order")
     return records.changed(replace(run, phase=Phase.ACTIVE, entered=True))._replace(last_started=run.seq)
 
 

@@ -13,8 +13,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.sim.core_exploration import Bounds
 from tests.sim.core_exploration import explore as explore_core
+from tests.sim.core_inputs import Bounds
 from tests.sim.loop import History, explore, run_seed, shorten
 from tests.sim.shell_scenarios import SCENARIOS, fresh
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.sim.core_exploration import Bounds
 from tests.sim.core_exploration import explore as explore_core
+from tests.sim.core_inputs import Bounds
 from tests.sim.loop import explore, run_schedule, run_to_crash
 from tests.sim.shell import Shell
 from tests.sim.shell_scenarios import SCENARIOS, after_crash, fresh

@@ -7,24 +7,28 @@ from dataclasses import replace
 
 import pytest
 
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decisions,
     End,
     Fold,
-    Lane,
     OpenRun,
     Outcome,
     Phase,
+    Queue,
     RecordCancelled,
-    Ruling,
+    Reorder,
     Start,
     StopTurn,
+    Unpark,
 )
-from tests.sim.core_exploration import Bounds, Exploration, explore
+from covey.lifecycle.runs import CancelRuling, Lane, Ruling
+from tests.sim.core_exploration import Exploration, explore
+from tests.sim.core_inputs import Bounds
 
 # The real methods, for defects that are nearly right.
 accept = Lane.accept
+enter = Lane.enter
+move = Lane.move
 cancel_all = Lane._cancel
 begin_step = Lane.begin_step
 finish = Lane.finish
@@ -57,6 +61,14 @@ def test_every_promise_holds_in_every_reachable_state(bounds: Bounds) -> None:
         Bounds(2, 1, 1, 1, delegates=1, queue=1),
         Bounds(2, 1, 0, 1, delegates=1, undos=1),
         Bounds(2, 1, 1, 1, undos=1, queue=1),
+        Bounds(2, 1, 0, 1, options=1, interrupts=1),
+        Bounds(2, 1, 0, 1, delegates=1, interrupts=1),
+        Bounds(2, 1, 0, 1, delegates=1, parks=1),
+        Bounds(2, 1, 0, 1, undos=1, parks=1),
+        Bounds(2, 1, 0, 1, queue=1, interrupts=1),
+        Bounds(2, 2, 0, 1, parks=1, interrupts=1),
+        Bounds(3, 0, 0, 1, moves=1, parks=1),
+        Bounds(3, 0, 0, 1, moves=1, interrupts=1),
     ],
     ids=str,
 )
@@ -153,19 +165,19 @@ def starts_the_newest(self: Lane) -> Ruling:
 
 
 def pops_and_loses(self: Lane) -> Ruling:
-    lane, decisions = next_run(self)
-    return Ruling(lane._without(decisions[0].run_id) if decisions else lane, ())
+    lane, _ = next_run(self)
+    return Ruling(lane._without(lane.active.run_id) if lane.active else lane, ())
 
 
-def starts_beside_the_active(self: Lane, run_id: str) -> Ruling:
-    return self._with(replace(self._open(run_id), entered=True))._next()
+def starts_beside_the_active(self: Lane, run_id: str) -> CancelRuling:
+    return CancelRuling(*self._with(replace(self._open(run_id), entered=True))._next(), ())
 
 
-def records_in_the_middle_of_a_turn(self: Lane, run_id: str) -> Ruling:
+def records_in_the_middle_of_a_turn(self: Lane, run_id: str) -> CancelRuling:
     run = self._open(run_id)
     if run.cancelled:
-        return Ruling(self._without(run_id), (RecordCancelled(run_id),))
-    return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run_id),))
+        return CancelRuling(self._without(run_id), (RecordCancelled(run_id),), ())
+    return CancelRuling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run_id),), ())
 
 
 def recovers_without_looking(self: Lane) -> CancelRuling:
@@ -206,6 +218,31 @@ def delegates_outlive_a_crash(self: Lane) -> CancelRuling:
     return recover(replace(self, runs=tuple(replace(run, delegate=False) for run in self.runs)))
 
 
+def folds_what_is_parked(self: Lane, run_id: str) -> Ruling:
+    return begin_step(replace(self, runs=tuple(replace(run, parked=False) for run in self.runs)), run_id)
+
+
+def unparks_and_forgets(self: Lane, run_id: str) -> Ruling:
+    return Ruling(self._with(replace(self._open(run_id), parked=False)), (Unpark(run_id),))
+
+
+def starts_what_is_parked(self: Lane) -> Ruling:
+    return next_run(replace(self, runs=tuple(replace(run, parked=False) for run in self.runs)))
+
+
+def moves_to_a_new_place(self: Lane, run_id: str, *, before: str = "", after: str = "") -> Ruling:
+    lane, _ = move(self, run_id, before=before, after=after)
+    return Ruling(lane._with(replace(lane._open(run_id), place=0)), (Reorder(((run_id, 0),)),))
+
+
+def interrupts_nobody(self: Lane, run_id: str) -> CancelRuling:
+    return enter(self._with(replace(self._open(run_id), interrupts=False)), run_id)
+
+
+def interrupts_and_stands_last(self: Lane, run_id: str) -> Ruling:
+    return Ruling(self._with(replace(self._open(run_id), entered=True, phase=Phase.QUEUED)), (Queue(run_id),))
+
+
 DEFECTS: list[tuple[str, Callable[..., object]]] = [
     ("cancel", mark_off_by_one),
     ("cancel", cancel_touches_a_later_prompt),
@@ -234,6 +271,12 @@ FURTHER_DEFECTS: list[tuple[str, Callable[..., object], Bounds]] = [
     ("hold", holds_beside_runs, Bounds(1, 0, 0, 1, undos=1)),
     ("begin_step", folds_into_a_turn_with_options, Bounds(2, 0, 0, 1, options=1)),
     ("recover", delegates_outlive_a_crash, Bounds(1, 1, 0, 1, delegates=1)),
+    ("begin_step", folds_what_is_parked, Bounds(2, 0, 0, 1, parks=1)),
+    ("unpark", unparks_and_forgets, Bounds(2, 0, 0, 1, parks=1)),
+    ("_next", starts_what_is_parked, Bounds(2, 0, 0, 1, parks=1)),
+    ("move", moves_to_a_new_place, Bounds(3, 0, 0, 1, moves=1)),
+    ("_queue", interrupts_and_stands_last, Bounds(3, 0, 0, 1, interrupts=1)),
+    ("enter", interrupts_nobody, Bounds(2, 0, 0, 1, interrupts=1)),
 ]
 
 
@@ -254,7 +297,7 @@ def test_a_deliberate_defect_is_caught(
 def test_a_deliberate_defect_of_a_further_fact_is_caught(
     monkeypatch: pytest.MonkeyPatch, method: str, defect: Callable[..., object], bounds: Bounds
 ) -> None:
-    assert not explore(bounds).violation
+    """Without the defect the exploration of each fact finds nothing, as shown above."""
     monkeypatch.setattr(Lane, method, defect)
     assert explore(bounds).violation
 

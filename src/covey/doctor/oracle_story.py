@@ -48,6 +48,10 @@ class Story:
         """By session: the run whose turn is open in the log."""
         self._started: dict[str, int] = {}
         """By session: the seq of the run that became active last."""
+        self._queues: dict[str, dict[str, int]] = {}
+        """By session: the runs that wait in its queue and are not parked, and their places."""
+        self._reordered: set[str] = set()
+        """Sessions in which somebody has moved, parked or interrupted a run: there the seqs are not the order."""
         self._last_host: str | None = None
         """The run whose terminal event was the last one; those folded into it must follow at once (R8)."""
         for event in record.events:
@@ -119,11 +123,30 @@ class Story:
             states.append(state)
             if state == "active":
                 self._begin_turn(event, session_id, run_id)
-                if run["seq"] <= self._started.get(session_id, 0):
-                    before = self._started[session_id]
-                    self._find("wrong_order", event, f"run {run_id} starts after the run with seq {before}")
-                self._started[session_id] = run["seq"]
+                self._check_place(event, run)
+        self._take_place(run)
         self.runs[run_id] = run
+
+    def _take_place(self, run: Any) -> None:
+        queue = self._queues.setdefault(run["session_id"], {})
+        place = run.get("place") or run["seq"]
+        if run["state"] == "queued" and not run.get("parked_by"):
+            queue[run["run_id"]] = place
+        else:
+            queue.pop(run["run_id"], None)
+        if run.get("parked_by") or place != run["seq"]:
+            self._reordered.add(run["session_id"])
+
+    def _check_place(self, event: LogEvent, run: Any) -> None:
+        """A run starts in the order of the queue (R7), which is that of the seqs unless somebody changed it."""
+        run_id, session_id, before = run["run_id"], run["session_id"], self._started.get(run["session_id"], 0)
+        queue = self._queues.get(session_id, {})
+        place = queue.get(run_id, run["seq"])
+        if passed_over := [other for other, its_place in queue.items() if its_place < place]:
+            self._find("wrong_order", event, f"run {run_id} starts before {passed_over[0]}, which stands before it")
+        elif run["seq"] <= before and session_id not in self._reordered:
+            self._find("wrong_order", event, f"run {run_id} starts after the run with seq {before}")
+        self._started[session_id] = run["seq"]
 
     def _begin_turn(self, event: LogEvent, session_id: str, run_id: str) -> None:
         other = self._turn.get(session_id, "")

@@ -7,139 +7,53 @@ late, but it may not decide.
     accept ──► ACCEPTED ──enter──┬─ a cancel covers it ──► RecordCancelled, once no turn is active
                                  ├─ a run is active ─────► QUEUED ──┬─ fold ──► FOLDED, ends with its host
                                  │                                  ├─ cancel, clear, remove ──► End(cancelled)
+                                 │                                  ├─ park ──► passed over, until unpark
                                  │                                  └─ the active run ended ──► Start
                                  └─ otherwise ───────────► ACTIVE ──finish──► End, then whatever is next
 
+A run that interrupts is queued first and cancels the active one, as one ruling.
+
 Why each promise holds:
 - one end per run: a run is in `Lane.runs` exactly once, and each way out of it is one `End` or `RecordCancelled`;
-- no run is stranded: something is queued only while a run is active, and each `finish` starts the next one;
+- no run is stranded: unless it is parked, a run is queued only while one is active, and each `finish` and `unpark`
+  starts the next one;
 - a cancel covers what was accepted and nothing later: two integers are compared, and the mark only rises, so it
   never has to be cleared and cannot be cleared too early;
-- order: runs enter in the order of their seq, and `finish` takes the lowest.
+- order: runs enter in the order of their seq, and `finish` takes the first in the queue: its order is that of the
+  seqs until somebody moves a run, which changes the places of queued runs among themselves and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import NamedTuple
 
+from covey.lifecycle.decisions import (
+    Decisions,
+    DuplicateRun,
+    End,
+    Fold,
+    LaneBusy,
+    LaneClosing,
+    LaneFull,
+    LaneHeld,
+    NotQueued,
+    OpenRun,
+    Outcome,
+    Park,
+    Phase,
+    Places,
+    Queue,
+    QueueChange,
+    RecordCancelled,
+    Reorder,
+    Start,
+    StopTurn,
+    TooLate,
+    Unpark,
+)
 from covey.protocol.runs import Mode
-
-
-class Phase(StrEnum):
-    """Where an open run is. A run that ended is no longer in its lane."""
-
-    ACCEPTED = "accepted"
-    QUEUED = "queued"
-    ACTIVE = "active"
-    FOLDED = "folded"
-
-
-class Outcome(StrEnum):
-    """How a run ended."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"
-
-
-class LaneClosing(Exception):
-    """The workspace is closing: nothing more is accepted."""
-
-
-class LaneFull(Exception):
-    """As many runs wait as may wait."""
-
-
-class LaneHeld(Exception):
-    """Something that is not a run, such as an undo, changes the conversation."""
-
-
-class LaneBusy(Exception):
-    """Runs are open, so the conversation cannot be held."""
-
-
-class DuplicateRun(Exception):
-    """This run id is open already."""
-
-
-class TooLate(Exception):
-    """The run is not waiting any more: it runs, was folded, or ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRun:
-    """One run that has not ended, as far as the rules care about it."""
-
-    run_id: str
-    seq: int
-    folds: bool
-    """It may join the turn of another run (R7)."""
-    phase: Phase = Phase.ACCEPTED
-    cancelled: bool = False
-    """A cancel covers it. Lasting: waking up whoever runs it is only a hint."""
-    entered: bool = False
-    """It has reached the lane. Only of interest while it is accepted and cancelled: then it waits to be recorded."""
-    host: str = ""
-    """The run whose turn it was folded into."""
-    hosts: bool = True
-    """Other runs may join its turn. Not if it has options of its own: those are not what the others asked for."""
-    delegate: bool = False
-    """It works for another run, which waits for its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The run waits behind the active one."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Begin this run's turn: a cancel reaches it from now on."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class StopTurn:
-    """Wake the active turn: it has been cancelled."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Add this run's prompt to the turn of `into`."""
-
-    run_id: str
-    into: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecordCancelled:
-    """Cancelled on entry: write its prompt, an answer finished `canceled`, and its end."""
-
-    run_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Write the terminal event of this run: the only decision that ends one, beside `RecordCancelled`."""
-
-    run_id: str
-    outcome: Outcome
-    found: Phase
-    """What it was until now: a queued run that ends leaves no messages, an active one does."""
-    folded_into: str = ""
-
-
-Decision = Queue | Start | StopTurn | Fold | RecordCancelled | End
-Decisions = tuple[Decision, ...]
 
 
 class Ruling(NamedTuple):
@@ -159,7 +73,7 @@ class CancelRuling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The open runs of one session in the order of their seq, and the cancel mark. Seqs are given out elsewhere."""
+    """The open runs of one session in the order of their places, and the cancel mark. Seqs are given out elsewhere."""
 
     runs: tuple[OpenRun, ...] = ()
     mark: int = 0
@@ -177,8 +91,13 @@ class Lane:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing goes on in the session."""
+        """Nothing goes on in the session, and nothing waits."""
         return not self.runs and not self.held
+
+    @property
+    def is_busy(self) -> bool:
+        """A run is under way, or about to be: not if all that is left is parked."""
+        return any(not run.parked for run in self.runs)
 
     @property
     def waiting(self) -> tuple[OpenRun, ...]:
@@ -203,25 +122,70 @@ class Lane:
             raise LaneFull(run.run_id)
         before = max([self.mark, *(other.seq for other in self.runs)])
         assert run.seq > before, f"seq {run.seq} given out after {before}"
-        return replace(self, runs=(*self.runs, run))
+        return replace(self, runs=(*self.runs, replace(run, place=run.seq)))
 
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
         assert not self._open(run_id).entered, f"retract of {run_id}"
         return self._without(run_id)
 
-    def enter(self, run_id: str) -> Ruling:
-        """The run is recorded and reaches the lane (R3). Runs enter in the order in which they were accepted."""
+    def enter(self, run_id: str) -> CancelRuling:
+        """The run is recorded and reaches the lane (R3). Runs enter in the order in which they were accepted.
+
+        It covers the active run if it interrupts it.
+        """
         run = self._open(run_id)
         assert not run.entered, f"enter of {run}"
         older = [r.run_id for r in self.runs if r.seq < run.seq and not r.entered]
         assert not older, f"{run_id} entered before {older}"
         lane = self._with(replace(run, entered=True))
         if run.cancelled:
-            return lane._record_cancelled() if self.active is None else Ruling(lane, ())
-        if self.active:
-            return Ruling(lane._with(replace(run, entered=True, phase=Phase.QUEUED)), (Queue(run_id),))
-        return lane._next()
+            recorded = lane._record_cancelled() if self.active is None else Ruling(lane, ())
+            return CancelRuling(*recorded, ())
+        if self.active is None:
+            return CancelRuling(*lane._next(), ())
+        lane, queued = lane._queue(run_id)
+        if not run.interrupts:
+            return CancelRuling(lane, queued, ())
+        lane, stopped, covered = lane.cancel_run(self.active.run_id)
+        return CancelRuling(lane, queued + stopped, covered)
+
+    # ── the queue ──
+
+    def change_queue(self, run_id: str, change: QueueChange) -> Ruling:
+        """All of a change, or none of it. It is unparked last: then it may start, with all that was changed."""
+        self.check_editable(run_id)
+        lane, moved = self.move(run_id, before=change.before, after=change.after) if change.is_moved else (self, ())
+        parked: Decisions = ()
+        if change.parked_by is not None:
+            lane, parked = lane.park(run_id, change.parked_by) if change.parked_by else lane.unpark(run_id)
+        return Ruling(lane, moved + parked)
+
+    def move(self, run_id: str, *, before: str = "", after: str = "") -> Ruling:
+        """Put a queued run before or after another one, or first. Marks still go by seq (R7)."""
+        run = self._queued_run(run_id)
+        others = [other for other in self.queued if other.run_id != run_id]
+        beside = before or after
+        if beside not in ("", *(other.run_id for other in others)):
+            raise NotQueued(beside)
+        at = next((index for index, other in enumerate(others) if other.run_id == beside), 0)
+        at += bool(after)
+        lane, places = self._reordered([*others[:at], run, *others[at:]])
+        return Ruling(lane, (Reorder(places),) if places else ())
+
+    def park(self, run_id: str, by: str) -> Ruling:
+        """Somebody edits a queued run: pass it over until it is unparked (R7)."""
+        run = self._queued_run(run_id)
+        return Ruling(self, ()) if run.parked else Ruling(self._with(replace(run, parked=True)), (Park(run_id, by),))
+
+    def unpark(self, run_id: str) -> Ruling:
+        """The run waits like any other again; in an idle lane it starts."""
+        run = self._queued_run(run_id)
+        if not run.parked:
+            return Ruling(self, ())
+        lane = self._with(replace(run, parked=False))
+        started = lane._next() if self.active is None else Ruling(lane, ())
+        return Ruling(started.lane, (Unpark(run_id), *started.decisions))
 
     # ── the turn ──
 
@@ -233,7 +197,7 @@ class Lane:
             return Ruling(self, ())
         lane, decisions = self, []
         for run in self.queued:
-            if run.folds:
+            if run.folds and not run.parked:
                 lane = lane._with(replace(run, phase=Phase.FOLDED, host=run_id))
                 decisions.append(Fold(run.run_id, run_id))
         return Ruling(lane, tuple(decisions))
@@ -250,9 +214,13 @@ class Lane:
     # ── cancelling ──
 
     def cancel(self, newest: int) -> CancelRuling:
-        """Cancel the session's open runs up to `newest`, the newest seq that was given out until now (R4)."""
+        """Cancel the session's open runs up to `newest`, the newest seq that was given out until now (R4).
+
+        What was folded into a turn can only end with it. Its host may be younger, if somebody has moved one of them.
+        """
         lane = replace(self, mark=max(self.mark, newest))
-        return lane._cancel(lambda run: run.seq <= newest)
+        covered = {run.run_id for run in self.runs if run.seq <= newest}
+        return lane._cancel(lambda run: run.run_id in covered and run.host in ("", *covered))
 
     def cancel_run(self, run_id: str) -> CancelRuling:
         """Cancel one run, not its neighbours. What was folded into a turn can only end with it."""
@@ -300,13 +268,14 @@ class Lane:
 
         The run that was active cannot go on: its tools have had effects. It ends as interrupted, or as cancelled if
         that was asked. The crash may also have parted a cancel from the ends of the queued runs it covers, or the end
-        of a turn from those of the runs folded into it: these ends are made up for. Runs that were queued wait again;
-        accepted ones enter again, by `enter`, as on their first day. Not so those that work for another run: nobody
-        waits for them any more, so this cancels them.
+        of a turn from those of the runs folded into it: these ends are made up for. Runs that were queued wait again,
+        in their order, and none is parked any more; accepted ones enter again, by `enter`, as on their first day. Not
+        so those that work for another run: nobody waits for them any more, so this cancels them. And one that was to
+        interrupt the active run only has to be the next: what it interrupted has ended.
         """
+        lane = self
         decisions: Decisions = ()
         abandoned = tuple(run for run in self.waiting if run.delegate and not run.cancelled)
-        lane = self
         for run in abandoned:
             lane = lane._with(replace(run, cancelled=True))
         orphans = [run for run in lane.runs if run.phase is Phase.FOLDED and lane.find(run.host) is None]
@@ -315,8 +284,10 @@ class Lane:
         for run in orphans + active + dropped:  # nothing may come between a host's end and those of its folded runs
             lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
             decisions += ended
+        lane, unparked = lane._unpark_all()
+        lane, queued = lane._queue_interrupting()
         lane, started = lane._next()
-        return CancelRuling(lane, decisions + started, abandoned)
+        return CancelRuling(lane, decisions + unparked + queued + started, abandoned)
 
     # ── inside ──
 
@@ -353,10 +324,53 @@ class Lane:
                 decisions.append(RecordCancelled(run.run_id))
         return Ruling(lane, tuple(decisions))
 
+    def _queue(self, run_id: str) -> Ruling:
+        """Put a run that has entered into the queue: last, or first if it interrupts."""
+        run = self._open(run_id)
+        lane = self._with(replace(run, entered=True, phase=Phase.QUEUED))
+        if not run.interrupts:
+            return Ruling(lane, (Queue(run_id),))
+        lane, places = lane._reordered([lane._open(run_id), *self.queued])
+        return Ruling(lane, (Queue(run_id, places),))
+
+    def _reordered(self, queue: Sequence[OpenRun]) -> tuple[Lane, Places]:
+        """Give the queued runs their own places in another order; and the places that have changed."""
+        places = sorted(run.place for run in queue)
+        moved = [replace(run, place=place) for run, place in zip(queue, places, strict=True) if run.place != place]
+        lane = self
+        for run in moved:
+            lane = lane._with(run)
+        lane = replace(lane, runs=tuple(sorted(lane.runs, key=lambda run: run.place)))
+        return lane, tuple((run.run_id, run.place) for run in moved)
+
+    def _queued_run(self, run_id: str) -> OpenRun:
+        run = self.find(run_id)
+        if run is None or run.phase is not Phase.QUEUED:
+            raise TooLate(run_id)
+        return run
+
+    def _unpark_all(self) -> Ruling:
+        lane, decisions = self, []
+        for run in self.runs:
+            if run.parked:
+                lane = lane._with(replace(run, parked=False))
+                decisions.append(Unpark(run.run_id))
+        return Ruling(lane, tuple(decisions))
+
+    def _queue_interrupting(self) -> Ruling:
+        """Queue the runs that were to interrupt one which a crash has ended, in the order in which they would enter."""
+        lane = self
+        decisions: Decisions = ()
+        for run in self.runs:
+            if run.interrupts and run.phase is Phase.ACCEPTED and not run.cancelled:
+                lane, queued = lane._queue(run.run_id)
+                decisions += queued
+        return Ruling(lane, decisions)
+
     def _next(self) -> Ruling:
-        """Start the oldest run that has entered, if any (R10): with no turn active, all that have entered wait."""
+        """Start the first run that has entered and is not parked, if any (R10)."""
         assert self.active is None
-        run = next((run for run in self.runs if run.entered), None)
+        run = next((run for run in self.runs if run.entered and not run.parked), None)
         if run is None:
             return Ruling(self, ())
         return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run.run_id),))
@@ -379,21 +393,6 @@ def waits_as(asked: Mode | None, *, is_named: bool, has_options: bool) -> Mode:
 
     One with options of its own never joins the turn of another: they could not hold there.
     """
-    if has_options:
+    if has_options and asked != "interrupt":
         return "own_turn"
     return asked or ("own_turn" if is_named else "fold")
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyCancels:
-    """Cancels for run ids that nobody has posted yet: kept for a while, so that a cancel may overtake its prompt."""
-
-    until: tuple[tuple[str, float], ...] = ()
-    limit: int = 1000
-
-    def remember(self, run_id: str, now: float, keep_s: float) -> EarlyCancels:
-        kept = tuple(item for item in self.until if item[1] > now and item[0] != run_id)
-        return replace(self, until=(*kept, (run_id, now + keep_s))[-self.limit :])
-
-    def covers(self, run_id: str, now: float) -> bool:
-        return any(known == run_id and until > now for known, until in self.until)

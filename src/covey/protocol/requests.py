@@ -122,7 +122,16 @@ class PostPrompt(Wire, frozen=True):
 
 
 class EditPrompt(Wire, frozen=True):
-    prompt: str
+    """Changes of one queued prompt: its text, its place, whether it is parked. What is not given stays as it is."""
+
+    prompt: str | None = None
+    before: str = ""
+    after: str = ""
+    """The id of a queued run to stand before, or after."""
+    first: bool = False
+    park: bool | None = None
+    """Pass it over while somebody edits it; false is the same as `unpark`."""
+    unpark: bool = False
 
 
 class AgentInfo(Wire, frozen=True):

@@ -7,8 +7,10 @@ from typing import Literal
 from covey.protocol.messages import Wire
 
 RunState = Literal["accepted", "queued", "active", "folded", "completed", "failed", "cancelled", "interrupted"]
-Mode = Literal["fold", "own_turn"]
-CancelledBy = Literal["session_cancel", "run_cancel", "queue_clear", "queue_remove", "session_delete", "shutdown"]
+Mode = Literal["fold", "own_turn", "interrupt"]
+CancelledBy = Literal[
+    "session_cancel", "run_cancel", "queue_clear", "queue_remove", "interrupt", "session_delete", "shutdown"
+]
 
 
 class Usage(Wire, frozen=True, omit_defaults=False):
@@ -67,6 +69,10 @@ class Run(Wire, frozen=True):
     cancelled_by: CancelledBy | None = None
     folded_into: str | None = None
     options: RunOptions | None = None
+    place: int | None = None
+    """While it is queued: where it stands. The lowest place of a session is next; the numbers have no other meaning."""
+    parked_by: str | None = None
+    """Who edits it: while it is parked it is passed over."""
 
     @property
     def effective_options(self) -> RunOptions:

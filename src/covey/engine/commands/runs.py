@@ -10,16 +10,17 @@ import msgspec
 from covey.config.schema import ConfigError
 from covey.engine.commands import intake
 from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.commands.queue_changes import queue_change
 from covey.engine.commands.run_waiters import RunWaiters
 from covey.engine.lanes.dispatcher import Dispatcher, check_same_content
 from covey.engine.recorder import Batch
 from covey.engine.turns import summary
 from covey.engine.turns.turn import Turn
-from covey.lifecycle.runs import EarlyCancels
+from covey.lifecycle.early_cancels import EarlyCancels
 from covey.protocol.errors import BadRequest, NotFound, QueueFull
 from covey.protocol.events import Event
 from covey.protocol.messages import Attachment
-from covey.protocol.requests import PostPrompt
+from covey.protocol.requests import EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
 from covey.store.base import PutEarlyCancel, RunExists
 
@@ -139,9 +140,10 @@ class Runs:
         """Drop what waits in a session, not what runs."""
         return await self._open_lane(session_id).clear_queue()
 
-    async def edit_queued(self, session_id: str, run_id: str, prompt: str) -> Run:
-        """Change the text of a prompt that still waits."""
-        return await (await self._lane_of(session_id, run_id)).edit(run_id, prompt)
+    async def edit_queued(self, session_id: str, run_id: str, request: EditPrompt) -> Run:
+        """Change the text or the place of a prompt that still waits, park it or unpark it."""
+        change = queue_change(request, "somebody")
+        return await (await self._lane_of(session_id, run_id)).edit(run_id, change)
 
     async def remove_queued(self, session_id: str, run_id: str) -> CancelReceipt:
         """Drop one prompt that still waits."""

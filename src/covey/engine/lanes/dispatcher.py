@@ -7,40 +7,44 @@ stopped. Memory is ahead of the disk by at most what the journal has not written
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import structs
 
 from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
-from covey.engine.lanes.open_runs import Entry, OpenRuns
+from covey.engine.lanes.open_runs import Entry, OpenRuns, open_run
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
 from covey.engine.turns.turn import Turn, TurnParts
-from covey.lifecycle.runs import (
-    CancelRuling,
+from covey.lifecycle.decisions import (
     Decision,
     End,
     Fold,
-    Lane,
     LaneBusy,
     LaneClosing,
     LaneFull,
     LaneHeld,
+    NotQueued,
     OpenRun,
     Outcome,
+    Park,
     Phase,
     Queue,
+    QueueChange,
     RecordCancelled,
+    Reorder,
     Start,
     StopTurn,
     TooLate,
+    Unpark,
 )
+from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
-from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete, RunOptions
+from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import InsertRun, RunRow, SetMark
 
 QUEUE_RETRY_S = 5.0
@@ -68,7 +72,8 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.lane.runs)
+        """A run is under way, or about to be: not if all that is left is parked."""
+        return self.lane.is_busy
 
     @property
     def is_idle(self) -> bool:
@@ -105,7 +110,7 @@ class Dispatcher:
         if known := self._open.find(run.run_id):
             return await self._same(known, row.digest, mode)
         try:
-            self.lane = self.lane.accept(_open_run(row), limit)
+            self.lane = self.lane.accept(open_run(row), limit)
         except LaneFull:
             message = f"{limit} prompts wait in this session already; try again when one has run"
             raise QueueFull(message, retry_after=QUEUE_RETRY_S) from None
@@ -144,8 +149,7 @@ class Dispatcher:
         batch = Batch()
         if entry.row.run != posted:  # a cancel has reached it meanwhile
             batch.update_run(entry.row.run)
-        self.lane, decisions = self.lane.enter(run_id)
-        self._carry_out(decisions, batch)
+        self._apply_cancel(self.lane.enter(run_id), "interrupt", batch)
 
     async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
@@ -164,19 +168,30 @@ class Dispatcher:
             raise _too_late(run_id) from None
         return await self._cancelled(ruling, "queue_remove")
 
-    async def edit(self, run_id: str, prompt: str) -> Run:
-        """Change the text of a prompt that still waits."""
+    async def edit(self, run_id: str, change: QueueChange) -> Run:
+        """Change the text or the place of a prompt that still waits, park it or unpark it: all of it, or nothing."""
         if (entry := self._open.find(run_id)) and entry.recorded:
             await asyncio.wait({entry.recorded})
         try:
-            self.lane.check_editable(run_id)
+            lane, decisions = self.lane.change_queue(run_id, change)
         except TooLate:
             raise _too_late(run_id) from None
-        run = self._open.change(run_id, prompt=prompt)
+        except NotQueued as other:
+            raise Conflict(f"run {str(other)!r} does not wait in the queue of this session", "too_late") from None
         batch = Batch()
-        batch.update_run(run)
-        await confirmed(self._parts.recorder.write(batch))
-        return run
+        if change.prompt is not None:
+            batch.update_run(self._open.change(run_id, prompt=change.prompt))
+        self.lane = lane
+        run = self._open.run(run_id)
+        await confirmed(self._carry_out(decisions, batch))
+        return self.run(run_id) or run
+
+    def unpark(self, run_id: str) -> None:
+        """Nobody edits the run any more: its client has left, or took too long. Too late does no harm."""
+        run = self.lane.find(run_id)
+        if run and run.parked:
+            self.lane, decisions = self.lane.unpark(run_id)
+            self._carry_out(decisions)
 
     def turn_of(self, run_id: str) -> Turn | None:
         return self._turn if self._turn and self._turn.run_id == run_id else None
@@ -228,13 +243,13 @@ class Dispatcher:
         return CancelReceipt(covered=covered, mark=ruling.lane.mark)
 
     def _apply_cancel(
-        self, ruling: CancelRuling, by: CancelledBy, leftover: Sequence[Message] = ()
+        self, ruling: CancelRuling, by: CancelledBy, batch: Batch | None = None, leftover: Sequence[Message] = ()
     ) -> asyncio.Future[None]:
         """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was.
 
         `leftover`: after a crash, the messages of the run that was active.
         """
-        batch = Batch()
+        batch = batch or Batch()
         if ruling.lane.mark != self.lane.mark:
             batch.writes.append(SetMark(self._session_id, ruling.lane.mark))
         self.lane = ruling.lane
@@ -259,8 +274,15 @@ class Dispatcher:
         host: RunComplete | None = None
         for decision in decisions:
             match decision:
-                case Queue(run_id):
-                    batch.update_run(self._open.change(run_id, state="queued"))
+                case Queue(run_id, places):
+                    run = self._open.change(run_id, state="queued")
+                    self._place({run_id: run.seq, **dict(places)}, batch)
+                case Reorder(places):
+                    self._place(dict(places), batch)
+                case Park(run_id, by):
+                    batch.update_run(self._open.change(run_id, parked_by=by))
+                case Unpark(run_id):
+                    batch.update_run(self._open.change(run_id, parked_by=None))
                 case Start(run_id):
                     self._begin(run_id, batch)
                 case RecordCancelled(run_id):
@@ -273,7 +295,8 @@ class Dispatcher:
                     last = last_words.end_folded(self._open.run(run_id), host, self._parts.world)
                     ends.append(self._end(run_id, last, batch))
                 case End(run_id):
-                    last = last_words.drop(self._open.run(run_id), self._parts.world)
+                    waited = self._open.change(run_id, place=None, parked_by=None)
+                    last = last_words.drop(waited, self._parts.world)
                     ends.append(self._end(run_id, last, batch))
                 case StopTurn() | Fold():
                     pass  # acted upon below; folding is written by whoever begins the step
@@ -289,9 +312,13 @@ class Dispatcher:
         done.add_done_callback(lambda _: self._on_quiet())
         return done
 
+    def _place(self, places: Mapping[str, int], batch: Batch) -> None:
+        for run_id, place in places.items():
+            batch.update_run(self._open.change(run_id, place=place))
+
     def _begin(self, run_id: str, batch: Batch) -> None:
         """The run is active and its prompt is in the conversation: both, or after a crash neither."""
-        run = self._open.change(run_id, state="active", started_at=self._parts.world.now())
+        run = self._open.change(run_id, state="active", place=None, started_at=self._parts.world.now())
         self._turn = Turn(run, self._parts, self.fold_into)
         batch.update_run(run)
         self._open_turn(run_id, batch)
@@ -325,7 +352,7 @@ class Dispatcher:
         folded = []
         for decision in decisions:
             assert isinstance(decision, Fold)
-            batch.update_run(self._open.change(decision.run_id, state="folded", folded_into=decision.into))
+            batch.update_run(self._open.change(decision.run_id, state="folded", place=None, folded_into=decision.into))
             folded.append(self._open_turn(decision.run_id, batch))
         return folded
 
@@ -349,29 +376,12 @@ class Dispatcher:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        self.lane = Lane(tuple(_open_run(row) for row in rows), mark=self.lane.mark)
-        self._apply_cancel(self.lane.recover(), "shutdown", messages)
+        self.lane = Lane(self._open.in_order(), mark=self.lane.mark)
+        self._apply_cancel(self.lane.recover(), "shutdown", leftover=messages)
         for row in rows:
-            if row.run.state == "accepted":
-                self.lane, decisions = self.lane.enter(row.run.run_id)
-                self._carry_out(decisions)
-
-
-def _open_run(row: RunRow) -> OpenRun:
-    """A run as far as the rules care about it: one that was just posted, or that the store says is open."""
-    run = row.run
-    phase = Phase(run.state)
-    return OpenRun(
-        run.run_id,
-        run.seq,
-        run.mode == "fold",
-        phase,
-        cancelled=run.is_being_cancelled,
-        entered=phase is not Phase.ACCEPTED,
-        host=run.folded_into or "",
-        hosts=run.effective_options == RunOptions(),
-        delegate=run.effective_options.delegate,
-    )
+            run = self.lane.find(row.run.run_id)
+            if run and run.phase is Phase.ACCEPTED:
+                self._apply_cancel(self.lane.enter(run.run_id), "interrupt")
 
 
 def check_same_content(known: RunRow, digest: str, mode: Mode | None) -> None:

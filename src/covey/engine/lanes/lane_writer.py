@@ -20,7 +20,7 @@ from covey.engine.recorder import Batch
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
 from covey.engine.turns.turn import TurnParts
-from covey.lifecycle.runs import Outcome
+from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import (

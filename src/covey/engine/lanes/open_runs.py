@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from covey.engine.lanes.lane_writer import UnwrittenEnd
-from covey.protocol.runs import Run, RunComplete
+from covey.lifecycle.decisions import OpenRun, Phase
+from covey.protocol.runs import Run, RunComplete, RunOptions
 from covey.store.base import RunRow
 
 
@@ -35,6 +36,10 @@ class OpenRuns:
     def of(cls, rows: Iterable[RunRow]) -> OpenRuns:
         """Those that the store says are open."""
         return cls({row.run.run_id: Entry(row) for row in rows})
+
+    def in_order(self) -> tuple[OpenRun, ...]:
+        """What the rules need to know of them, in the order of the queue."""
+        return tuple(sorted((open_run(entry.row) for entry in self.entries.values()), key=lambda run: run.place))
 
     def __getitem__(self, run_id: str) -> Entry:
         return self.entries[run_id]
@@ -63,3 +68,23 @@ class OpenRuns:
 
     def unrecorded(self) -> set[asyncio.Future[None]]:
         return {entry.recorded for entry in self.entries.values() if entry.recorded}
+
+
+def open_run(row: RunRow) -> OpenRun:
+    """A run as far as the rules care about it: one that was just posted, or that the store says is open."""
+    run = row.run
+    phase = Phase(run.state)
+    return OpenRun(
+        run.run_id,
+        run.seq,
+        run.mode == "fold",
+        phase,
+        cancelled=run.is_being_cancelled,
+        entered=phase is not Phase.ACCEPTED,
+        host=run.folded_into or "",
+        hosts=run.effective_options == RunOptions(),
+        delegate=run.effective_options.delegate,
+        interrupts=run.mode == "interrupt",
+        parked=run.parked_by is not None,
+        place=run.place if run.place is not None and phase is Phase.QUEUED else run.seq,
+    )

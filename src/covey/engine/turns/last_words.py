@@ -16,7 +16,7 @@ from covey.engine.recorder import Batch
 from covey.engine.turns.messages import empty_answer, tool_message
 from covey.engine.world import World
 from covey.lifecycle import history
-from covey.lifecycle.runs import Outcome
+from covey.lifecycle.decisions import Outcome
 from covey.protocol.endings import closing_result
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import (

@@ -27,9 +27,9 @@ from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long
+from covey.lifecycle.decisions import Outcome
 from covey.lifecycle.history import Conversation
 from covey.lifecycle.reply import Reply
-from covey.lifecycle.runs import Outcome
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult

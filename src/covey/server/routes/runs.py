@@ -58,9 +58,7 @@ async def clear_queue(call: Call, _body: None) -> CancelReceipt:
 
 async def edit_prompt(call: Call, body: EditPrompt) -> Run:
     workspace = await call.workspace()
-    if not body.prompt.strip():
-        raise BadRequest("the prompt is empty", "empty_prompt")
-    return await workspace.runs.edit_queued(call.path["sid"], call.path["run_id"], body.prompt)
+    return await workspace.runs.edit_queued(call.path["sid"], call.path["run_id"], body)
 
 
 async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
