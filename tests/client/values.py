@@ -8,7 +8,7 @@ import msgspec
 
 from covey.protocol.events import MessageDelta
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Session, Text, TextPart
-from covey.protocol.requests import ConfigView, Options, SelectedModel, Workspace
+from covey.protocol.requests import ConfigView, Options, SelectedModel, WorkspaceView
 from covey.protocol.runs import Run, RunComplete, RunState
 
 
@@ -62,13 +62,13 @@ def some_session(session_id: str = "s1", *, updated_at: int = 1, title: str = ""
     )
 
 
-def some_workspace(workspace_id: str = "w1", path: str = "/project") -> Workspace:
+def some_workspace(workspace_id: str = "w1", path: str = "/project") -> WorkspaceView:
     config = ConfigView(
         models={"large": SelectedModel(model="big", provider="local")},
         providers={},
         options=Options(data_directory="/data"),
     )
-    return Workspace(id=workspace_id, path=path, yolo=False, data_dir="/data", version="0.1.0", config=config)
+    return WorkspaceView(id=workspace_id, path=path, yolo=False, data_dir="/data", version="0.1.0", config=config)
 
 
 def some_run(

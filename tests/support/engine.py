@@ -171,7 +171,7 @@ async def look_around(
     env: Mapping[str, str],
     tools: Sequence[str],
     model: str,
-    told: Surroundings | None,
+    known: Surroundings | None,
 ) -> Surroundings:
     """Nothing of this machine, and no thread: the same every time."""
     return Surroundings(root=root, platform="Test", date="2026-01-01", tools=tuple(tools), model=model)

@@ -16,7 +16,7 @@ import pytest
 from covey.tools import files
 from covey.tools.base import NoHost, ToolContext, ToolFailed, ToolOutput
 from covey.tools.edit import EditParams, edit_tool
-from covey.tools.files import FileReads, Version
+from covey.tools.files import FileReads, FileStamp
 from covey.tools.view import ViewParams, view_tool
 from covey.tools.write import WriteParams, write_tool
 
@@ -163,7 +163,7 @@ def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_SEEN_LIMIT", 2)
     reads = FileReads()
     for name in ("a", "b", "a", "c"):
-        reads.record("s1", Path(name), Version(1, 1))
+        reads.record("s1", Path(name), FileStamp(1, 1))
     assert [reads.has_seen("s1", Path(name)) for name in "abc"] == [True, False, True]
 
 

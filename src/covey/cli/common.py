@@ -19,7 +19,7 @@ from covey.client.connect import Say, connect, environment, is_text, resolve_add
 from covey.client.errors import ServerUnreachable
 from covey.protocol.errors import CoveyError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
-from covey.protocol.requests import Workspace
+from covey.protocol.requests import WorkspaceView
 
 WHEN_REFUSED = (
     "Give its own with --token-file FILE or in $COVEY_TOKEN: it is in the file `token` of the server's data directory, "
@@ -52,7 +52,7 @@ def data_dir(args: argparse.Namespace) -> Path | None:
     return Path(args.data_dir).expanduser().absolute() if args.data_dir else None
 
 
-async def join(client: Client, cwd: str | None) -> Workspace:
+async def join(client: Client, cwd: str | None) -> WorkspaceView:
     """The workspace of this directory."""
     path = _directory(cwd or ".", is_here=client.address.is_unix)
     return await client.create_workspace(path, env=environment(client.address))

@@ -17,7 +17,7 @@ from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.protocol.paths import Address, default_data_dir
-from covey.protocol.requests import Workspace
+from covey.protocol.requests import WorkspaceView
 
 
 class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ async def _report(args: argparse.Namespace) -> int:
     return exits.OK
 
 
-async def _workspace_status(client: Client, workspace: Workspace) -> WorkspaceStatus:
+async def _workspace_status(client: Client, workspace: WorkspaceView) -> WorkspaceStatus:
     sessions, queued = await asyncio.gather(client.sessions(workspace.id), client.runs(workspace.id, state="queued"))
     large = workspace.config.models.get("large")
     return WorkspaceStatus(

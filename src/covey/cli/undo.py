@@ -13,7 +13,7 @@ from covey.cli.ids import find_run
 from covey.cli.screen import plain
 from covey.client.client import Client
 from covey.protocol.errors import Conflict
-from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, Workspace
+from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, WorkspaceView
 
 PROMPT_CHARS = 100
 """What is shown of a prompt: enough to know it again. --json has all of it."""
@@ -50,7 +50,7 @@ async def _undo(args: argparse.Namespace) -> int:
 
 
 async def _refused(
-    client: Client, workspace: Workspace, session_id: str, request: UndoTurns, error: Conflict, *, as_json: bool
+    client: Client, workspace: WorkspaceView, session_id: str, request: UndoTurns, error: Conflict, *, as_json: bool
 ) -> int:
     """Nothing was changed. The same request as a dry run reports every conflict."""
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
@@ -69,7 +69,7 @@ async def _refused(
     return exits.FAILED
 
 
-def _print(done: UndoReceipt, workspace: Workspace, *, is_done: bool) -> None:
+def _print(done: UndoReceipt, workspace: WorkspaceView, *, is_done: bool) -> None:
     for turn in done.undone:
         first_line = turn.prompt.strip().partition("\n")[0]
         cut = first_line[:PROMPT_CHARS] + ("…" if first_line != turn.prompt.strip() else "")
@@ -88,12 +88,12 @@ def _print(done: UndoReceipt, workspace: Workspace, *, is_done: bool) -> None:
         common.complain(UNTRACKED)
 
 
-def _print_conflicts(conflicts: tuple[FileConflict, ...], workspace: Workspace) -> None:
+def _print_conflicts(conflicts: tuple[FileConflict, ...], workspace: WorkspaceView) -> None:
     for conflict in conflicts:
         print(plain(f"  {_named(conflict.path, workspace)}: {conflict.reason}"), file=sys.stderr)
 
 
-def _named(path: str, workspace: Workspace) -> str:
+def _named(path: str, workspace: WorkspaceView) -> str:
     """A path in the workspace, from its root on."""
     root = workspace.path.rstrip("/") + "/"
     return path.removeprefix(root)

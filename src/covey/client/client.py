@@ -49,7 +49,7 @@ from covey.protocol.requests import (
     UndoTurns,
     UpdateSession,
     Version,
-    Workspace,
+    WorkspaceView,
 )
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
 
@@ -117,10 +117,10 @@ class Client:
 
     # ── workspaces ──
 
-    async def workspaces(self) -> tuple[Workspace, ...]:
-        return await self._get(tuple[Workspace, ...], "/v1/workspaces")
+    async def workspaces(self) -> tuple[WorkspaceView, ...]:
+        return await self._get(tuple[WorkspaceView, ...], "/v1/workspaces")
 
-    async def create_workspace(self, path: str, *, env: dict[str, str] | None = None) -> Workspace:
+    async def create_workspace(self, path: str, *, env: dict[str, str] | None = None) -> WorkspaceView:
         """Make or join the workspace of this directory."""
         return await self._join(CreateWorkspace(path=path, client_id=self.client_id, env=env))
 
@@ -129,13 +129,13 @@ class Client:
         request = self._joined.get(workspace_id)
         return (await self._join(request) if request else await self.workspace(workspace_id)).id
 
-    async def _join(self, request: CreateWorkspace) -> Workspace:
-        workspace = await self._post(Workspace, "/v1/workspaces", request)
+    async def _join(self, request: CreateWorkspace) -> WorkspaceView:
+        workspace = await self._post(WorkspaceView, "/v1/workspaces", request)
         self._joined[workspace.id] = request
         return workspace
 
-    async def workspace(self, workspace_id: str) -> Workspace:
-        return await self._get(Workspace, _workspace(workspace_id))
+    async def workspace(self, workspace_id: str) -> WorkspaceView:
+        return await self._get(WorkspaceView, _workspace(workspace_id))
 
     async def release_workspace(self, workspace_id: str) -> None:
         self._joined.pop(workspace_id, None)

@@ -81,7 +81,7 @@ LOCAL_SERVERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedModel:
     """A model that can be asked."""
 
     provider_id: str
@@ -152,7 +152,7 @@ async def _local_servers(probe: Probe) -> Config:
     return Config(providers=providers, models=ModelChoice(large=first))
 
 
-def resolve(config: Config, role: Role) -> Resolved | None:
+def resolve(config: Config, role: Role) -> ResolvedModel | None:
     """The model for a role: the one chosen, else (for small) the large one, else the first that is listed."""
     for key in ("small", "large") if role == "small" else ("large",):
         if reference := getattr(config.models, key):
@@ -162,14 +162,14 @@ def resolve(config: Config, role: Role) -> Resolved | None:
                 raise ConfigError(f"models.{key}: {error}") from None
     for provider_id, provider in config.providers.items():
         if provider.models:
-            return Resolved(provider_id, provider, provider.models[0])
+            return ResolvedModel(provider_id, provider, provider.models[0])
         if provider.type in KNOWN and not provider.base_url:  # the company itself, so its models are known
             known = KNOWN[provider.type]
-            return Resolved(provider_id, provider, known.small if role == "small" else known.large)
+            return ResolvedModel(provider_id, provider, known.small if role == "small" else known.large)
     return None
 
 
-def find(config: Config, reference: str) -> Resolved:
+def find(config: Config, reference: str) -> ResolvedModel:
     """The model meant by `provider/model`, listed or not, or by a bare id that only one provider can mean."""
     provider_id, _, model_id = reference.partition("/")
     if model_id and provider_id in config.providers:
@@ -187,10 +187,10 @@ def find(config: Config, reference: str) -> Resolved:
     raise ConfigError(f'no model is known as "{reference}"{why}; {_what_exists(config)}')
 
 
-def _of_provider(config: Config, provider_id: str, model_id: str) -> Resolved:
+def _of_provider(config: Config, provider_id: str, model_id: str) -> ResolvedModel:
     provider = config.providers[provider_id]
     listed = (model for model in provider.models if model.id == model_id)
-    return Resolved(provider_id, provider, next(listed, ModelSettings(id=model_id)))
+    return ResolvedModel(provider_id, provider, next(listed, ModelSettings(id=model_id)))
 
 
 def _what_exists(config: Config) -> str:

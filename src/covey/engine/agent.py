@@ -1,4 +1,4 @@
-"""What answers in a workspace: the configured model, the tools, and what the model is told about where it is."""
+"""What answers in a workspace: the configured model, the tools, and what the model reads about where it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from covey.config.defaults import Resolved, find, resolve
+from covey.config.defaults import ResolvedModel, find, resolve
 from covey.config.schema import Config, ConfigError, ContextSettings
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.lifecycle.budget import Price
@@ -95,8 +95,8 @@ class Agent:
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
-        self._told: dict[str, Surroundings] = {}
-        """For each session, what its model was told last about where it is."""
+        self._known: dict[str, Surroundings] = {}
+        """For each session, what its model read last about where it is."""
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -114,12 +114,12 @@ class Agent:
         hint = [f'The provider {name} lists no models: set models.large = "{name}/<model>".' for name in without]
         return "\n".join((NO_MODEL, *hint, *self.warnings))
 
-    def choice(self, reference: str = "") -> Resolved | None:
+    def choice(self, reference: str = "") -> ResolvedModel | None:
         """The model that a prompt would go to now; None: nothing usable is configured."""
         return find(self.config, reference) if reference else resolve(self.config, "large")
 
-    def known_choice(self, reference: str = "") -> Resolved | None:
-        """The same, to be told to people: also None if the reference or the configuration cannot be understood."""
+    def known_choice(self, reference: str = "") -> ResolvedModel | None:
+        """The same, to be shown to people: also None if the reference or the configuration cannot be understood."""
         try:
             return self.choice(reference)
         except ConfigError:
@@ -156,7 +156,7 @@ class Agent:
                 return model
         return None
 
-    def _ready(self, choice: Resolved) -> ReadyModel:
+    def _ready(self, choice: ResolvedModel) -> ReadyModel:
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)
@@ -201,15 +201,15 @@ class Agent:
         return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
     async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
-        """What the model is told about itself and where it is: the same for all steps of a run."""
+        """What the model reads about itself and where it is: the same for all steps of a run."""
         tools = list(self.tools_for(plan=plan, delegate=delegate))
-        told = self._told.pop(session_id, None)
+        known = self._known.pop(session_id, None)
         surroundings = await self.look_around(
-            self.root, self.config.context, self._environ, tools, model.reference, told
+            self.root, self.config.context, self._environ, tools, model.reference, known
         )
-        self._told[session_id] = surroundings
-        if len(self._told) > TOLD_LIMIT:
-            del self._told[next(iter(self._told))]
+        self._known[session_id] = surroundings
+        if len(self._known) > TOLD_LIMIT:
+            del self._known[next(iter(self._known))]
         if delegate:
             return agent_prompt(surroundings)
         return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
@@ -239,7 +239,7 @@ class Agent:
         await self.close_retired()
 
 
-def _card(choice: Resolved) -> ModelCard:
+def _card(choice: ResolvedModel) -> ModelCard:
     """What the catalogue knows of a model; nothing, for one that it does not know."""
     known = lookup(choice.provider.type, choice.model.id, choice.provider.base_url)
     return known or ModelCard(id=choice.model.id)
@@ -251,9 +251,9 @@ async def look_around(
     env: Mapping[str, str],
     tools: Sequence[str],
     model: str,
-    told: Surroundings | None,
+    known: Surroundings | None,
 ) -> Surroundings:
-    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, previous=told))
+    return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, previous=known))
 
 
 def _first(configured: T | None, catalogued: T | None) -> T | None:

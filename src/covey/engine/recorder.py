@@ -16,7 +16,7 @@ from covey.store.base import PutMessage, PutSession, StoreFailed, UpdateRun, Wri
 from covey.store.journal import WorkspaceJournal
 
 STORE_WAIT_S = 5.0
-"""How long a request waits for a change that will be written sooner or later, before it is told so."""
+"""How long a request waits for a change that will be written sooner or later, before it is answered so."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from covey.engine.commands.clients import Clients
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.runs import Runs
 from covey.engine.commands.sessions import Sessions
-from covey.engine.commands.settings import Settings, rules_of
+from covey.engine.commands.settings import WorkspaceSettings, rules_of
 from covey.engine.commands.stream import Streams
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder
@@ -35,7 +35,7 @@ from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.protocol.errors import Conflict
 from covey.protocol.messages import Session
-from covey.protocol.requests import Workspace as WorkspaceInfo
+from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
 
@@ -80,7 +80,7 @@ class Workspace:
             row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects
         )
         self.clients = Clients(feed, book)
-        self.settings: Settings = Settings(row.path, shared, agent, permissions, lanes)
+        self.settings: WorkspaceSettings = WorkspaceSettings(row.path, shared, agent, permissions, lanes)
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload)
         self.asks = Asks(permissions, questions)
@@ -92,9 +92,9 @@ class Workspace:
         """A run is open in one of its sessions."""
         return self._parts.lanes.is_busy
 
-    def describe(self) -> WorkspaceInfo:
+    def describe(self) -> WorkspaceView:
         """The workspace, as clients see it."""
-        return WorkspaceInfo(
+        return WorkspaceView(
             id=self.id,
             path=self.path,
             yolo=self.asks.skips(),

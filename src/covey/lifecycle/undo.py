@@ -23,7 +23,7 @@ NOT_KEPT = "its old content is not kept: it is too large, or too long ago"
 
 @dataclass(frozen=True, slots=True)
 class FileStep:
-    """One recorded change of a file. Contents are told by their digest, None where there was no file."""
+    """One recorded change of a file. Contents are known by their digest, None where there was no file."""
 
     run_id: str
     message_id: str

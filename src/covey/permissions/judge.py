@@ -148,8 +148,8 @@ def sentence(judgement: Judgement) -> str:
     about = about if len(about) <= _SHOWN else f"{about[: _SHOWN - 1]}…"
     # A rule and a reason stand for themselves; a command is quoted, so that it is not read as a part of the sentence.
     quoted = about if about == "it" or judgement.tag.endswith(("-rule", "parsed")) else f"`{about}`"
-    told = _SENTENCES[judgement.tag].format(about=quoted)
-    return told[0].upper() + told[1:]
+    text = _SENTENCES[judgement.tag].format(about=quoted)
+    return text[0].upper() + text[1:]
 
 
 def session_rule(intent: Intent, rules: Rules = _NO_RULES) -> tuple[str, ...]:

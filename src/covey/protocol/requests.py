@@ -73,7 +73,7 @@ class ConfigView(Wire, frozen=True):
     options: Options
 
 
-class Workspace(Wire, frozen=True):
+class WorkspaceView(Wire, frozen=True):
     id: str
     path: str
     yolo: bool

@@ -27,7 +27,7 @@ from covey.tools.base import (
     parameters,
     resolve,
 )
-from covey.tools.files import FileParams, FileReads, Version, exists, name_for, open_regular, printable
+from covey.tools.files import FileParams, FileReads, FileStamp, exists, name_for, open_regular, printable
 from covey.tools.threads import in_thread
 
 MAX_TIMEOUT_S = 600
@@ -119,7 +119,7 @@ class _Download:
                 after = file.read(KEPT_LIMIT + 1)
                 status = os.fstat(file.fileno())
             os.replace(temporary, path)
-            self._reads.record(context.session_id, path, Version(status.st_mtime_ns, status.st_size))
+            self._reads.record(context.session_id, path, FileStamp(status.st_mtime_ns, status.st_size))
         if max(len(after), len(before or b"")) > KEPT_LIMIT:
             return ()
         return (FileVersion(path, before, after),)
@@ -133,7 +133,7 @@ def _path(params: DownloadParams, context: ToolContext) -> Path:
     return path
 
 
-async def _save(answer: web.Answer, temporary: Path) -> int:
+async def _save(answer: web.WebAnswer, temporary: Path) -> int:
     """Write the body to a new file; gives its size."""
     if answer.status >= 400:
         raise ToolFailed(f"{answer.url} answers with status {answer.status} {answer.reason}. Nothing was written.")
@@ -149,7 +149,7 @@ async def _save(answer: web.Answer, temporary: Path) -> int:
     return size
 
 
-async def _write(answer: web.Answer, part: _Part) -> int:
+async def _write(answer: web.WebAnswer, part: _Part) -> int:
     size = 0
     await in_thread(part.open)
     async with aclosing(answer.pieces()) as pieces:

@@ -82,8 +82,8 @@ class _Change(Generic[P]):
 
     async def run(self, params: P, context: ToolContext) -> ToolOutput:
         output = await in_thread(lambda: self._apply(params, context))
-        told = [await context.host.diagnostics(context, file.path) for file in output.files]
-        return dataclasses.replace(output, content="\n\n".join(filter(None, (output.content, *told))))
+        diagnostics = [await context.host.diagnostics(context, file.path) for file in output.files]
+        return dataclasses.replace(output, content="\n\n".join(filter(None, (output.content, *diagnostics))))
 
     def _apply(self, params: P, context: ToolContext) -> ToolOutput:
         with self._reads.changing:

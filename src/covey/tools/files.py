@@ -39,7 +39,7 @@ class FileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file_path: Annotated[str, msgspec.Meta(description="The file, relative to the root of the workspace or absolute.")]
 
 
-class Version(NamedTuple):
+class FileStamp(NamedTuple):
     """A state of a file's content, as far as its directory entry tells."""
 
     mtime_ns: int
@@ -54,9 +54,9 @@ class FileReads:
 
     def __init__(self) -> None:
         self.changing = threading.RLock()
-        self._seen: dict[tuple[str, Path], Version] = {}
+        self._seen: dict[tuple[str, Path], FileStamp] = {}
 
-    def record(self, session_id: str, path: Path, version: Version) -> None:
+    def record(self, session_id: str, path: Path, version: FileStamp) -> None:
         with self.changing:
             self._seen.pop((session_id, path), None)
             self._seen[session_id, path] = version
@@ -66,7 +66,7 @@ class FileReads:
     def has_seen(self, session_id: str, path: Path) -> bool:
         return (session_id, path) in self._seen
 
-    def check(self, session_id: str, path: Path, version: Version, name: str) -> None:
+    def check(self, session_id: str, path: Path, version: FileStamp, name: str) -> None:
         """Raise ToolFailed unless the session has seen this very version of the file."""
         seen = self._seen.get((session_id, path))
         if seen is None:
@@ -105,14 +105,14 @@ def exists(path: Path, name: str) -> bool:
 
 
 @contextmanager
-def open_regular(path: Path, name: str) -> Iterator[tuple[BinaryIO, Version]]:
+def open_regular(path: Path, name: str) -> Iterator[tuple[BinaryIO, FileStamp]]:
     """Open a regular file to read. Raises ToolFailed, with what helps, for anything else."""
     if any(path.is_relative_to(pseudo) for pseudo in _PSEUDO):
         raise ToolFailed(f"{name} is not a file on a disk. If you need it, ask for it with bash.")
     try:
-        regular.check_regular(os.stat(path))  # through a link: what is wrong with where it leads is told
+        regular.check_regular(os.stat(path))  # through a link: what is wrong with where it leads is reported
         with regular.open_regular(path, look_first=False) as (file, status):
-            yield file, Version(status.st_mtime_ns, status.st_size)
+            yield file, FileStamp(status.st_mtime_ns, status.st_size)
     except NotRegular as error:
         raise ToolFailed(_what_it_is(error, path, name)) from None
     except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +121,7 @@ def open_regular(path: Path, name: str) -> Iterator[tuple[BinaryIO, Version]]:
         raise ToolFailed(f"{name} cannot be read: {error.strerror}.") from None
 
 
-def read_for_change(path: Path, name: str) -> tuple[bytes, Version]:
+def read_for_change(path: Path, name: str) -> tuple[bytes, FileStamp]:
     with open_regular(path, name) as (file, version):
         content = file.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:
@@ -129,14 +129,14 @@ def read_for_change(path: Path, name: str) -> tuple[bytes, Version]:
     return content, version
 
 
-def replace(path: Path, content: bytes, name: str) -> Version:
+def replace(path: Path, content: bytes, name: str) -> FileStamp:
     """Put a new content in the place of the old in one step, keeping mode and owner; makes missing directories."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         status = replace_file(path, content)
     except OSError as error:
         raise ToolFailed(f"{name} cannot be written: {error.strerror}.") from None
-    return Version(status.st_mtime_ns, status.st_size)
+    return FileStamp(status.st_mtime_ns, status.st_size)
 
 
 def _what_it_is(found: NotRegular, path: Path, name: str) -> str:

@@ -150,8 +150,8 @@ def kill_left_jobs(workspace_ids: Collection[str]) -> int:
 
 
 def _listed(jobs: Iterable[Job]) -> str:
-    told = [f"{job.id} ({shown(job.command)})" for job in jobs]
-    return f"Jobs of this session: {', '.join(told)}." if told else "This session has no jobs."
+    names = [f"{job.id} ({shown(job.command)})" for job in jobs]
+    return f"Jobs of this session: {', '.join(names)}." if names else "This session has no jobs."
 
 
 def shown(command: str) -> str:

@@ -37,7 +37,7 @@ def _changed(params: MultieditParams, before: str | None, name: str) -> tuple[st
         raise ToolFailed(f"{name} does not exist. Use write to create it, or glob to find the right name.")
     text = before
     count = len(params.edits)
-    told = []
+    notes = []
     for number, edit in enumerate(params.edits, 1):
         try:
             replaced = replace_text(
@@ -46,10 +46,10 @@ def _changed(params: MultieditParams, before: str | None, name: str) -> tuple[st
         except ToolFailed as error:
             raise ToolFailed(f"Edit {number} of {count} cannot be made, so none was. {error}") from None
         text = replaced.text
-        told.append(f"\n{number}. {replaced.places} {replaced.note}".rstrip())
+        notes.append(f"\n{number}. {replaced.places} {replaced.note}".rstrip())
     if text == before:
         raise ToolFailed("The edits undo each other: there is nothing to change.")
-    return text, f"Made {count} {'edit' if count == 1 else 'edits'} in {name}:{''.join(told)}"
+    return text, f"Made {count} {'edit' if count == 1 else 'edits'} in {name}:{''.join(notes)}"
 
 
 def _name(name: str, number: int) -> str:

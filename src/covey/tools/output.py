@@ -151,7 +151,7 @@ class Output:
 
 
 class Unread(Output):
-    """What came since somebody last looked. `on_news` is told when there is something."""
+    """What came since somebody last looked. `on_news` is called when there is something."""
 
     def __init__(self, limit: int, on_news: Callable[[], None]) -> None:
         super().__init__(limit)

@@ -316,7 +316,7 @@ def _arguments(command: Sequence[str] | str, env: Mapping[str, str]) -> Sequence
 def _end_all(find: Callable[[], set[Process]]) -> int:
     """TERM to all that `find` finds, KILL to what is left after the grace, until it finds none. Blocks."""
     seen: set[Process] = set()
-    told: set[Process] = set()
+    signalled: set[Process] = set()
     began, pause = time.monotonic(), 0.002
     while found := find():
         seen |= found
@@ -327,10 +327,10 @@ def _end_all(find: Callable[[], set[Process]]) -> int:
         if waited > GRACE_S:
             process_table.send(found, signal.SIGKILL)
         else:
-            # What one of them starts after it was told to end is how it tidies up. It has until the grace is over.
-            new = found - told - process_table.children_of(told & found, found - told)
+            # What one of them starts after it was asked to end is how it tidies up. It has until the grace is over.
+            new = found - signalled - process_table.children_of(signalled & found, found - signalled)
             process_table.send(new, signal.SIGTERM)
-            told |= new
+            signalled |= new
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
     return len(seen)

@@ -44,9 +44,9 @@ async def _run(params: QuestionParams, context: ToolContext) -> ToolOutput:
     if answers is None:
         return ToolOutput(NOBODY, metadata={"answers": None})
     answers = [*answers, *[""] * (len(params.questions) - len(answers))]
-    told = zip(params.questions, answers, strict=False)
+    answered = zip(params.questions, answers, strict=False)
     lines = [
-        f"{number}. {question.question}\n   {_answer(answer)}" for number, (question, answer) in enumerate(told, 1)
+        f"{number}. {question.question}\n   {_answer(answer)}" for number, (question, answer) in enumerate(answered, 1)
     ]
     return ToolOutput("\n".join(lines), metadata={"answers": answers})
 

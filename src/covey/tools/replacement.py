@@ -136,7 +136,7 @@ def _similar_places(lines: list[str], wanted: list[str]) -> list[int]:
 
 
 def _reindented(old: list[str], new: list[str], there: list[str]) -> list[str] | None:
-    """The new lines as they belong in the file; None if that cannot be told.
+    """The new lines as they belong in the file; None if that cannot be known.
 
     Lines that old and new have in common at their beginnings and ends stay as they are in the file.
     """

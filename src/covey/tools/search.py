@@ -38,7 +38,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     """What a search found, and what it says about itself."""
 
     found: list[Any]
@@ -58,7 +58,7 @@ class Answer:
 
 P = TypeVar("P", bound=msgspec.Struct)
 
-Search = Callable[[ToolContext, Path, dict[str, Any]], Awaitable[Answer]]
+Search = Callable[[ToolContext, Path, dict[str, Any]], Awaitable[SearchAnswer]]
 """Let the process look, at a place, for what a request says. Raises ToolFailed with what it says."""
 
 
@@ -81,7 +81,7 @@ def searching_tool(
     def preview(given: P, context: ToolContext) -> dict[str, Any]:
         return {**parameters(given, context), "path": printable(str(place(given, context)))}
 
-    async def search(context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
+    async def search(context: ToolContext, base: Path, request: dict[str, Any]) -> SearchAnswer:
         return await _search(name, processes, context, base, request)
 
     return built_in(
@@ -95,7 +95,9 @@ def searching_tool(
     )
 
 
-async def _search(name: str, processes: Processes, context: ToolContext, base: Path, request: dict[str, Any]) -> Answer:
+async def _search(
+    name: str, processes: Processes, context: ToolContext, base: Path, request: dict[str, Any]
+) -> SearchAnswer:
     # What may not be viewed may not be searched either, wherever in the tree it is.
     denied = [rule for rule in context.denied if rule.startswith(("view:", f"{name}:"))]
     if rule := path_hit(denied, "view", str(base), str(context.root)):
@@ -123,7 +125,7 @@ async def _search(name: str, processes: Processes, context: ToolContext, base: P
     return answer
 
 
-def _read(output: str) -> Answer:
+def _read(output: str) -> SearchAnswer:
     found: list[Any] = []
     summary: dict[str, Any] = {}
     for line in output.splitlines():
@@ -137,7 +139,7 @@ def _read(output: str) -> Answer:
             summary = value["summary"]
         else:
             found.append(value)
-    return Answer(found, summary)
+    return SearchAnswer(found, summary)
 
 
 def place_to_look(context: ToolContext, path: str) -> Path:

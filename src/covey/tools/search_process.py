@@ -95,7 +95,7 @@ def _files(request: Request) -> tuple[str, list[str], Summary]:
     files: list[Found] = []
     too_large = 0
     for found in walk:
-        # A name with a line break cannot be told from two in what ripgrep prints.
+        # A name with a line break cannot be distinguished from two in what ripgrep prints.
         if not found.is_regular or "\n" in found.parts[-1] or (included and not included(found.parts)):
             continue
         if found.size > FILE_LIMIT:
@@ -113,14 +113,14 @@ def _files(request: Request) -> tuple[str, list[str], Summary]:
 def ls(request: Request) -> Summary:
     """All entries, up to a limit; nearer ones first."""
     walk = _walk(request, request["depth"])
-    told: list[Found] = []
+    results: list[Found] = []
     more = False
     for found in walk:
-        if len(told) == request["limit"]:
+        if len(results) == request["limit"]:
             more = True
             break
-        told.append(found)
-    for found in told:
+        results.append(found)
+    for found in results:
         tell([found.parts, _kind(found, request["base"]), found.is_directory and found.parts not in walk.opened])
     return {**_ending(walk), "more": more}
 

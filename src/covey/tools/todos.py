@@ -44,5 +44,5 @@ async def _run(params: TodosParams, context: ToolContext) -> ToolOutput:
     context.host.set_todos(context.session_id, params.todos)
     if not params.todos:
         return ToolOutput("The list is empty now.")
-    told = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
-    return ToolOutput(f"The list is kept: {told}.", metadata={"todos": msgspec.to_builtins(params.todos)})
+    counts = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
+    return ToolOutput(f"The list is kept: {counts}.", metadata={"todos": msgspec.to_builtins(params.todos)})

@@ -1,6 +1,6 @@
 """The files below a directory, without those that ignore files leave out. Breadth first: what is near comes first.
 
-Nothing is opened but directories and ignore files. Links are told of, never followed, so there are no loops and no way
+Nothing is opened but directories and ignore files. Links are listed, never followed, so there are no loops and no way
 out. Directories come and go meanwhile: what is gone is left out, what cannot be read is counted. It runs in a process
 of its own (`search_process`), which can be ended.
 """

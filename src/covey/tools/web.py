@@ -56,7 +56,7 @@ _ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebAnswer:
     """The beginning of what a server answers, after all redirects. The body is read by `pieces`."""
 
     url: str
@@ -129,7 +129,7 @@ def described(url: httpx2.URL) -> str:
 
 
 @asynccontextmanager
-async def opened(url: httpx2.URL, accept: str = "*/*") -> AsyncIterator[Answer]:
+async def opened(url: httpx2.URL, accept: str = "*/*") -> AsyncIterator[WebAnswer]:
     """Ask for a page. Leaving, or cancelling, closes the connection. Raises ToolFailed for whatever goes wrong."""
     import httpx2
 
@@ -283,11 +283,11 @@ def _address(host: str) -> Address | None:
     return None if "%" in host else address  # a network card has no place in a URL
 
 
-def _answer(url: httpx2.URL, response: httpx2.Response) -> Answer:
+def _answer(url: httpx2.URL, response: httpx2.Response) -> WebAnswer:
     length = response.headers.get("content-length", "")
     content_type = response.headers.get("content-type", "")
     charset = _CHARSET.search(content_type)
-    return Answer(
+    return WebAnswer(
         url=str(url),
         status=response.status_code,
         reason=response.reason_phrase,

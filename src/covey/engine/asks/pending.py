@@ -1,4 +1,4 @@
-"""Requests that wait for a person: kept by id, answered once. The first answer wins; whoever comes later is told so."""
+"""Requests that wait for a person: kept by id, answered once. The first answer wins; later ones come too late."""
 
 from __future__ import annotations
 

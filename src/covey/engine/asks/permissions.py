@@ -1,6 +1,6 @@
 """The desk where tool calls ask and people answer. Whether to ask at all is decided by `permissions.judge`.
 
-The first answer wins. A request outlives the client that saw it: whoever attaches later is told of it.
+The first answer wins. A request outlives the client that saw it: whoever attaches later gets it too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GRANTS_LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PermissionAnswer:
     action: PermissionAction
     reason: str = ""
 
@@ -50,7 +50,7 @@ class PermissionDesk:
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
-        self._pending: Pending[PermissionRequest, Answer] = Pending()
+        self._pending: Pending[PermissionRequest, PermissionAnswer] = Pending()
         self._sessions = sessions
         self._recorder = recorder
         self._intents: dict[str, Intent] = {}
@@ -74,7 +74,7 @@ class PermissionDesk:
 
         If the call is cancelled meanwhile, the request is closed for everybody.
         """
-        answer = Answer("deny")
+        answer = PermissionAnswer("deny")
         self._intents[request.id] = intent
         try:
             self._journal.write((), (created(request),))
@@ -120,7 +120,7 @@ class PermissionDesk:
 
     def answer(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, Answer(action, reason.strip()))
+        return self._pending.answer(request_id, PermissionAnswer(action, reason.strip()))
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""

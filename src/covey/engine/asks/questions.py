@@ -1,6 +1,6 @@
 """The desk where the agent asks people what only they can know. Several batches may wait; each is answered once.
 
-A batch outlives the client that saw it: whoever attaches later is told of it.
+A batch outlives the client that saw it: whoever attaches later gets it too.
 """
 
 from __future__ import annotations

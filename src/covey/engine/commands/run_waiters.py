@@ -1,4 +1,4 @@
-"""Who waits for the end of a run. Ends are told by the feed, so nobody hears of one that is not written."""
+"""Who waits for the end of a run. Ends are reported by the feed, so nobody hears of one that is not written."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentInfo, ConfigView
 
 
-class Settings:
+class WorkspaceSettings:
     """Holds no configuration itself: the agent has it, and the permission desk has the rules made from it."""
 
     def __init__(self, path: str, shared: Shared, agent: Agent, permissions: PermissionDesk, lanes: Lanes) -> None:

@@ -1,7 +1,8 @@
 """One for each session: carries out what `lifecycle.runs` decides, and decides nothing itself.
 
 Every ruling is written as one change, in which the decisions stand in their order; only then is a turn started or
-stopped. Memory is ahead of the disk by at most what the journal has not written yet, and nobody is told before it has.
+stopped. Memory is ahead of the disk by at most what the journal has not written yet, and nothing is published before
+that.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, Promp
 from covey.store.base import InsertRun, RunRow, SetMark
 
 QUEUE_RETRY_S = 5.0
-"""What a client is told to wait when the queue is full: about one short turn."""
+"""How long a client is asked to wait when the queue is full: about one short turn."""
 
 
 class Dispatcher:

@@ -1,4 +1,4 @@
-"""Writes the rulings of one session. An end that the store refuses is not lost: it is told in fewer words (R8).
+"""Writes the rulings of one session. An end that the store refuses is not lost: it is recorded in fewer words (R8).
 
 A full disk is no refusal: the journal waits for that by itself. Refused is what the store can never take as it is,
 a text that is too big for it for instance. The ends of such a change are then made from what the store holds, as after
@@ -48,7 +48,7 @@ WAITS_S = (0.0, 0.25, 1.0, 5.0, 30.0)
 
 @dataclass(frozen=True, slots=True)
 class UnwrittenEnd:
-    """An end that is to be written: the run's row before it, and what is told."""
+    """An end that is to be written: the run's row before it, and what is published."""
 
     row: RunRow
     run: Run
@@ -89,7 +89,7 @@ class LaneWriter:
         self._closing.set()
 
     def write(self, batch: Batch, ends: Sequence[UnwrittenEnd], begun: str) -> asyncio.Future[None]:
-        """Write a ruling; the future is done when it is told, or fails if it is refused and ended nothing."""
+        """Write a ruling; the future is done when it is published, or fails if it is refused and ended nothing."""
         ruling = _Ruling(batch, ends, begun, asyncio.get_running_loop().create_future())
         self._unwritten.add(ruling.done)
         ruling.done.add_done_callback(self._unwritten.discard)

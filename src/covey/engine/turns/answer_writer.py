@@ -1,8 +1,9 @@
-"""One answer while it grows: what clients are told at once, what waits a moment, and when it is saved.
+"""One answer while it grows: what is published at once, what waits a moment, and when it is saved.
 
-Growth is told as a delta, which costs what it is long. A part that begins is told with the whole message, which costs
-what the message is long: done for each part, the costs of an answer would grow with the square of its parts. So whole
-messages are sent at once only while they are cheap beside the answer itself, and else together, after a moment.
+Growth is published as a delta, which costs what it is long. A part that begins is published with the whole message,
+which costs what the message is long: done for each part, the costs of an answer would grow with the square of its
+parts. So whole messages are sent at once only while they are cheap beside the answer itself, and else together, after a
+moment.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WHOLE_FREE = 64 * 1024
 WHOLE_SHARE = 3
 """And so many for each character of the answer: the bytes written and sent then grow with the answer."""
 WHOLE_PER_S = 1024 * 1024
-"""Beyond that, a part that has begun is told later, the later the longer the message is: no more than this a second."""
+"""Beyond that, a part that has begun waits, the longer the longer the message is: no more than this a second."""
 
 
 class AnswerWriter:

@@ -1,4 +1,4 @@
-"""What tool calls changed on disk: kept with their results, and told as events."""
+"""What tool calls changed on disk: kept with their results, and published as events."""
 
 from __future__ import annotations
 

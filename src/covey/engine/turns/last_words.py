@@ -161,7 +161,7 @@ def _closed(part: Part, until: int | None) -> Part:
 
 
 def _notice(words: LastWords) -> AgentEvent | None:
-    """What v1 clients show people. A cancel is not an error (R5), and an interruption is told by the terminal event."""
+    """What v1 clients show people. A cancel is not an error (R5), and the terminal event reports an interruption."""
     run = words.run
     title = words.session_title or None
     match words.outcome:

@@ -107,7 +107,7 @@ class Speaker:
             self._writer.close()
 
     def live(self) -> None:
-        """Nothing that an abandoned body still does may be told: the run has ended."""
+        """Nothing that an abandoned body still does may be published: the run has ended."""
         if self._over:
             raise asyncio.CancelledError
 

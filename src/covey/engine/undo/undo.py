@@ -160,8 +160,8 @@ class Undos:
         if not cut:
             what = f"run {run_id!r} has left nothing, or was undone already" if run_id else "the session has no turn"
             raise Conflict(f"there is nothing to undo: {what}", "nothing_to_undo")
-        told = {message.run_id for message in cut}
-        undone = sorted((run for run in runs if run.run_id in told), key=lambda run: run.seq)
+        with_messages = {message.run_id for message in cut}
+        undone = sorted((run for run in runs if run.run_id in with_messages), key=lambda run: run.seq)
         ids = [run.run_id for run in undone]
         steps = await self._read(self._store.file_steps, self._workspace_id, session_id, ids)
         return _Turns(messages[: len(messages) - len(cut)], cut, undone, steps)

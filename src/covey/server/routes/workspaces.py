@@ -12,17 +12,17 @@ from covey.protocol.requests import (
     CreateWorkspace,
     CurrentSession,
     ProviderInfo,
-    Workspace,
+    WorkspaceView,
 )
 from covey.server.endpoint import Call, Endpoint
 from covey.server.event_stream import client_id_of
 
 
-async def list_workspaces(call: Call, _body: None) -> list[Workspace]:
+async def list_workspaces(call: Call, _body: None) -> list[WorkspaceView]:
     return [workspace.describe() for workspace in call.workspaces.all()]
 
 
-async def create_workspace(call: Call, body: CreateWorkspace) -> Workspace:
+async def create_workspace(call: Call, body: CreateWorkspace) -> WorkspaceView:
     client_id = client_id_of(body.client_id)
     env = _environment(body.env)
     workspace = await call.workspaces.create(body.path, client_id, yolo=body.yolo, env=env)
@@ -40,7 +40,7 @@ def _environment(env: Mapping[str, str] | list[str] | None) -> Mapping[str, str]
     return env or {}
 
 
-async def get_workspace(call: Call, _body: None) -> Workspace:
+async def get_workspace(call: Call, _body: None) -> WorkspaceView:
     call.workspaces.check_not_released(call.path["id"])
     workspace = await call.workspace()
     return workspace.describe()
@@ -79,12 +79,12 @@ async def get_providers(call: Call, _body: None) -> list[ProviderInfo]:
 W = "/v1/workspaces/{id}"
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/workspaces", list_workspaces, "The open workspaces.", answer=list[Workspace]),
+    Endpoint("GET", "/v1/workspaces", list_workspaces, "The open workspaces.", answer=list[WorkspaceView]),
     Endpoint(
         "POST", "/v1/workspaces", create_workspace, "Open the workspace of a directory, or join it.",
-        CreateWorkspace, Workspace,
+        CreateWorkspace, WorkspaceView,
     ),
-    Endpoint("GET", W, get_workspace, "One workspace.", answer=Workspace),
+    Endpoint("GET", W, get_workspace, "One workspace.", answer=WorkspaceView),
     Endpoint("DELETE", W, release_workspace, "Release this client's claim; nobody else's."),
     Endpoint(
         "POST", W + "/current-session", current_session,
