@@ -76,3 +76,21 @@ async def test_r1_a_seq_that_only_a_cancel_has_noted_is_not_given_out_again(tmp_
     async with running(tmp_path, store=store) as again:
         assert (await again.post("b", "b")).seq == mark + 1
         assert (await again.ended("b")).state == "completed"
+
+
+async def test_nothing_is_left_of_a_deleted_session(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        lanes = engine.workspace._parts.lanes
+        await engine.post("a", "a")
+        await engine.ended("a")
+        await engine.cancel()
+        await engine.is_quiet()
+        assert engine.session_id in lanes._marks
+        await engine.workspace.sessions.delete(engine.session_id)
+        assert (lanes._marks, lanes._busy) == ({}, {})
+
+
+async def test_a_session_that_is_known_to_be_idle_may_say_so_again(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.workspace._parts.lanes._quiet(engine.session_id)
+        assert engine.quiet == 0
