@@ -18,6 +18,7 @@ from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.requests import PostPrompt
+from covey.protocol.who import Who
 from tests.sim.loop import run_schedule
 from tests.sim.shell import SimJournal, SimModel
 from tests.support.memory_store import MemoryStore
@@ -64,7 +65,7 @@ class House:
         self.idle = True
 
     async def create(self, client_id: str = A, path: str | Path = "") -> Workspace:
-        return await self.all.create(str(path or self.directory), client_id, yolo=False, env={})
+        return await self.all.create(str(path or self.directory), Who(client_id=client_id), yolo=False, env={})
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -102,7 +103,7 @@ def test_a_path_that_is_no_directory_is_refused(house: House, path: str) -> None
     async def scenario() -> None:
         await house.start()
         with pytest.raises(BadRequest):
-            await house.all.create(path, A, yolo=False, env={})
+            await house.all.create(path, Who(client_id=A), yolo=False, env={})
         assert house.store.workspaces() == []
 
     play(scenario)

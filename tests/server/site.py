@@ -19,6 +19,7 @@ from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.protocol.sse import FrameDecoder
+from covey.protocol.who import Who
 from covey.server.access import Access
 from covey.server.app import App
 from covey.store.journal import Journal
@@ -103,7 +104,7 @@ class Site:
         return Answer(start["status"], found, b"".join(body["body"] for body in bodies))
 
     async def workspace(self, client_id: str = CLIENT) -> Workspace:
-        return await self.workspaces.create(str(self.directory), client_id, yolo=False, env={})
+        return await self.workspaces.create(str(self.directory), Who(client_id=client_id), yolo=False, env={})
 
 
 def scope(method: str, path: str, headers: dict[str, str]) -> dict[str, Any]:

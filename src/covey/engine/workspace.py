@@ -82,7 +82,7 @@ class Workspace:
         self.clients = Clients(feed, book)
         self.settings: WorkspaceSettings = WorkspaceSettings(row.path, shared, agent, permissions, lanes)
         self.sessions = Sessions(self._parts, self._undos)
-        self.runs = Runs(self._parts, self.settings.reload)
+        self.runs = Runs(self._parts, self.settings.reload, on_quiet)
         self.asks = Asks(permissions, questions)
         self.stream = Streams(self._parts, self.asks)
         feed.on_event = self.runs.on_event
@@ -123,6 +123,16 @@ class Workspace:
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
         await parts.agent.aclose()
+
+    def expire(self, now: float) -> None:
+        """Give up what only lasted until now: claims of clients that are gone, and what they have parked."""
+        self.clients.expire(now)
+        self.runs.unpark_left(now, self.clients.is_here)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` next has something to do."""
+        deadlines = (self.clients.next_deadline(), self.runs.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _view(self, session: Session) -> Session:
         """A session with the facts of the moment."""

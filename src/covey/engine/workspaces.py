@@ -13,6 +13,7 @@ from covey.config.schema import Config, ConfigError
 from covey.engine.shared import Shared, load_config
 from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
+from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Change, PutWorkspace, WorkspaceRow
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ DRAIN_S = 6.0
 that a server whose disk is full is gone after ten seconds all the same."""
 RETIRED_KEPT = 10_000
 """Clients that said goodbye and are remembered: a late create of theirs is refused."""
+CLIENTS_KEPT = 10_000
+"""Clients whose names are remembered."""
 VISITOR = ""
 """Who holds a workspace that was asked for by its id, without a claim, after a restart."""
 
@@ -37,6 +40,8 @@ class Workspaces:
         self._rows: dict[str, WorkspaceRow] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._retired: dict[str, None] = {}
+        self._clients: dict[str, Who] = {}
+        """Clients by id, as they said they are when they opened a workspace."""
         self._released: set[str] = set()
         """Ids of workspaces that were released, and that nobody has asked for since."""
         self._loop = asyncio.get_running_loop()
@@ -88,14 +93,18 @@ class Workspaces:
             if workspace_id not in self._open:
                 _check_directory(row.path)
                 workspace = await self._reopen(row)
-                workspace.clients.create(VISITOR, self._loop.time())
+                workspace.clients.create(Who(client_id=VISITOR), self._loop.time())
                 self._look.set()
                 self._check_serving()
             return self._open[workspace_id]
 
-    async def create(self, path: str, client_id: str, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
+    def who(self, client_id: str) -> Who:
+        """A client as it said it is; one that said nothing has its id alone."""
+        return self._clients.get(client_id) or Who(client_id=client_id[:NAME_LENGTH])
+
+    async def create(self, path: str, who: Who, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
         """Open the workspace of a directory, or join it."""
-        resolved = _resolve(path)
+        resolved, client_id = _resolve(path), who.client_id
         async with self._lock(resolved):
             self._check_serving()
             self._check_not_retired(client_id)
@@ -108,10 +117,17 @@ class Workspaces:
                 )
             workspace = self._open[row.id]
             self._released.discard(row.id)
-            workspace.clients.create(client_id, self._loop.time())
+            self._remember(who)
+            workspace.clients.create(who, self._loop.time())
             self._look.set()
             self._check_serving()
             return workspace
+
+    def _remember(self, who: Who) -> None:
+        self._clients.pop(who.client_id, None)
+        self._clients[who.client_id] = who
+        if len(self._clients) > CLIENTS_KEPT:
+            del self._clients[next(iter(self._clients))]
 
     async def _add_row(self, path: str) -> WorkspaceRow:
         now = self._shared.world.now_s()
@@ -139,7 +155,7 @@ class Workspaces:
         self._check_not_retired(client_id)
         if workspace.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
-        workspace.clients.attach(client_id)
+        workspace.clients.attach(self.who(client_id))
 
     def detach(self, workspace: Workspace, client_id: str) -> None:
         workspace.clients.detach(client_id, self._loop.time())
@@ -164,7 +180,7 @@ class Workspaces:
             self._look.clear()
             now = self._loop.time()
             for workspace in self.all():
-                workspace.clients.expire(now)
+                workspace.expire(now)
                 if _is_idle(workspace):
                     await self._release(workspace)
             if self._open or self._is_opening:
@@ -177,7 +193,7 @@ class Workspaces:
 
     def _pause(self) -> float | None:
         """How long nothing can happen by itself."""
-        deadlines = [d for w in self._open.values() if (d := w.clients.next_deadline()) is not None]
+        deadlines = [d for w in self._open.values() if (d := w.next_deadline()) is not None]
         if not self._open and self._idle_exit_s:
             deadlines.append(self._idle_since + self._idle_exit_s)
         return max(0.0, min(deadlines) - self._loop.time()) if deadlines else None

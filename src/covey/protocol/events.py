@@ -13,6 +13,7 @@ import msgspec
 
 from covey.protocol.messages import Message, Session, Wire, decode_message
 from covey.protocol.runs import Run, RunComplete
+from covey.protocol.who import ClientKind
 
 ChangeKind = Literal["created", "updated", "deleted"]
 DeltaKind = Literal["text", "reasoning", "tool_input"]
@@ -56,6 +57,7 @@ class PermissionNotification(Wire, frozen=True):
     session_id: str | None = None
     run_id: str | None = None
     permission_id: str | None = None
+    answered_by: str | None = None
 
 
 class QuestionChoice(Wire, frozen=True):
@@ -91,6 +93,7 @@ class QuestionBatchNotification(Wire, frozen=True):
     session_id: str | None = None
     run_id: str | None = None
     answered: bool = False
+    answered_by: str | None = None
 
 
 class File(Wire, frozen=True):
@@ -122,9 +125,13 @@ class MessageDelta(Wire, frozen=True):
 
 
 class Presence(Wire, frozen=True):
+    """A client came, went, or looks at another session."""
+
     client_id: str
     session_id: str
     attached: bool
+    name: str | None = None
+    kind: ClientKind | None = None
 
 
 class Gap(Wire, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from covey.protocol.messages import Attachment, Session, Wire
 from covey.protocol.runs import Mode, RunOptions
+from covey.protocol.who import ClientKind
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
@@ -34,6 +35,9 @@ class Control(Wire, frozen=True):
 class CreateWorkspace(Wire, frozen=True):
     path: str
     client_id: str
+    client_name: str = ""
+    """What people see of the client, such as a user's name."""
+    client_kind: ClientKind = "api"
     yolo: bool = False
     data_dir: str | None = None
     env: dict[str, str] | list[str] | None = None

@@ -73,6 +73,9 @@ class Run(Wire, frozen=True):
     """While it is queued: where it stands. The lowest place of a session is next; the numbers have no other meaning."""
     parked_by: str | None = None
     """Who edits it: while it is parked it is passed over."""
+    posted_by: str | None = None
+    cancelled_by_client: str | None = None
+    """Who cancelled it, if a client did; `cancelled_by` says how."""
 
     @property
     def effective_options(self) -> RunOptions:

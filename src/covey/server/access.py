@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from starlette.types import Scope
 
 from covey.protocol.errors import Forbidden, Unauthorized
+from covey.protocol.who import EVERYTHING, NOTHING_APPROVED, May
+from covey.server.peers import is_from_our_tools
 
 OPEN_PATHS = frozenset({"/v1/health"})
 """What may be asked without a token: only whether the server is there."""
@@ -45,6 +47,20 @@ class Access:
             raise Forbidden("requests from other web pages are refused", "forbidden_origin")
         if scope["path"] not in OPEN_PATHS and not self._has_token(headers.get(b"authorization", b"")):
             raise Unauthorized("send the token as 'Authorization: Bearer <token>'; it is in <data-dir>/token")
+
+    def require(self, scope: Scope, may: May) -> None:
+        """Raise Forbidden unless whoever makes the request may do this."""
+        if may not in self._granted(scope, may):
+            raise Forbidden(
+                "a process that one of Covey's tools started may not do this: answer from another terminal",
+                "may_not_approve",
+            )
+
+    def _granted(self, scope: Scope, may: May) -> tuple[May, ...]:
+        """The socket and the token are the user's own. Who is there is only looked up if it counts."""
+        if self.token or may in NOTHING_APPROVED or not is_from_our_tools(scope.get("covey.peer", 0)):
+            return EVERYTHING
+        return NOTHING_APPROVED
 
     def _is_ours(self, host: str) -> bool:
         name = _without_port(host).lower()

@@ -46,7 +46,7 @@ class App:
         self.workspaces = workspaces
         self.streams: set[Stream] = set()
         self.stop = stop
-        self._access = access
+        self.access = access
         self._counts = counts
         self._router = Router(
             [
@@ -64,7 +64,7 @@ class App:
             return
         scope["covey"] = scope["app"] = self
         try:
-            self._access.check(scope)
+            self.access.check(scope)
             await self._router(scope, receive, send)
         except MethodNotAllowed as error:
             await respond_error(send, error, [self._allow(scope)])

@@ -16,6 +16,7 @@ from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.protocol.errors import BadRequest, CoveyError, ErrorBody, TooLarge, WrongType
 from covey.protocol.requests import MAX_BODY_BYTES
+from covey.protocol.who import May, Who
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,11 @@ class Call:
 
     async def workspace(self) -> Workspace:
         return await self.workspaces.get(self.path["id"])
+
+    @property
+    def who(self) -> Who:
+        """Whoever makes the request, as far as it says: its id stands in the query, its name came with the create."""
+        return self.workspaces.who(self.query.get("client_id", ""))
 
     def number(self, name: str, *, at_most: float = 1e9) -> float:
         """A number of the query, 0 if it is not there."""
@@ -77,6 +83,8 @@ class Endpoint:
     """The type of the answer; None: an empty one."""
     status: int = 200
     optional_body: bool = False
+    needs: May | None = None
+    """What whoever calls it must be allowed to do; None: to read for GET, else to prompt."""
     _decoder: msgspec.json.Decoder[Any] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +94,7 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        state.access.require(scope, self.needs or ("read" if self.method == "GET" else "prompt"))
         call = Call(state.workspaces, scope["path_params"], query, state.stop)
         body = self._decode(await read_body(scope, receive)) if self._decoder else None
         answer = await self.handler(call, body)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from covey.server.peers import peer_pid
 
 MAX_HEAD_BYTES = 64 * 1024
 """Four times what browsers send at most. Anybody on this machine can connect, and the token comes after the head."""
@@ -13,6 +17,7 @@ class HttpProtocol(HttpToolsProtocol):
     """One connection."""
 
     _in_head = False
+    _peer = 0
     _head_bytes = 0
 
     def data_received(self, data: bytes) -> None:
@@ -32,9 +37,15 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.write(head + body)
         self.transport.close()
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        self._peer = peer_pid(connection) if connection else 0
+
     def on_message_begin(self) -> None:
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
+        self.scope["covey.peer"] = self._peer  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._in_head = False

@@ -15,6 +15,7 @@ from covey.engine.session_book import SessionBook
 from covey.permissions.judge import Intent, Rules, Verdict, judge, sentence
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.requests import PermissionAction
+from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
@@ -25,9 +26,11 @@ GRANTS_LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class PermissionAnswer:
+class PermissionReply:
     action: PermissionAction
     reason: str = ""
+    by: str | None = None
+    """Who answered, if it is known."""
 
 
 async def _forget(intent: Intent) -> None:
@@ -50,7 +53,7 @@ class PermissionDesk:
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
-        self._pending: Pending[PermissionRequest, PermissionAnswer] = Pending()
+        self._pending: Pending[PermissionRequest, PermissionReply] = Pending()
         self._sessions = sessions
         self._recorder = recorder
         self._intents: dict[str, Intent] = {}
@@ -74,14 +77,14 @@ class PermissionDesk:
 
         If the call is cancelled meanwhile, the request is closed for everybody.
         """
-        answer = PermissionAnswer("deny")
+        answer = PermissionReply("deny")
         self._intents[request.id] = intent
         try:
             self._journal.write((), (created(request),))
             answer = await self._pending.wait(request.id, request)
         finally:
             del self._intents[request.id]
-            self._notify(request, granted=answer.action != "deny")
+            self._notify(request, answer)
         match answer.action:
             case "deny":
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
@@ -106,21 +109,21 @@ class PermissionDesk:
             batch.update_session(session)
             self._recorder.write(batch)
 
-    async def grant(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
         """An answer from outside; False: somebody else was first.
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
         intent = self._intents.get(request_id)
-        if not self.answer(request_id, action, reason):
+        if not self.answer(request_id, action, reason, who):
             return False
         if action == "allow_always" and intent:
             await self._always(intent)
         return True
 
-    def answer(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+    def answer(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, PermissionAnswer(action, reason.strip()))
+        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label))
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
@@ -131,7 +134,8 @@ class PermissionDesk:
         change = ConfigChanged(workspace_id=self._workspace_id, skip_permissions=skip)
         await confirmed(self._journal.write((), (updated(change),)))
 
-    def _notify(self, request: PermissionRequest, *, granted: bool) -> None:
+    def _notify(self, request: PermissionRequest, answer: PermissionReply) -> None:
+        granted = answer.action != "deny"
         notification = PermissionNotification(
             tool_call_id=request.tool_call_id,
             granted=granted,
@@ -139,5 +143,6 @@ class PermissionDesk:
             session_id=request.session_id,
             run_id=request.run_id,
             permission_id=request.id,
+            answered_by=answer.by,
         )
         self._journal.write((), (created(notification),))

@@ -6,6 +6,7 @@ A batch outlives the client that saw it: whoever attaches later gets it too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from covey.engine.asks.pending import Pending
 from covey.engine.world import World
@@ -18,8 +19,15 @@ from covey.protocol.events import (
     created,
 )
 from covey.protocol.requests import QuestionResponse
+from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 from covey.tools.base import Question, ToolContext
+
+
+class _Answers(NamedTuple):
+    words: list[str] | None
+    """None: refused, or the call was cancelled."""
+    by: str | None = None
 
 
 class QuestionDesk:
@@ -28,7 +36,7 @@ class QuestionDesk:
     def __init__(self, journal: WorkspaceJournal, world: World) -> None:
         self._journal = journal
         self._world = world
-        self._pending: Pending[QuestionBatchRequest, list[str] | None] = Pending()
+        self._pending: Pending[QuestionBatchRequest, _Answers] = Pending()
 
     @property
     def pending(self) -> list[QuestionBatchRequest]:
@@ -44,7 +52,7 @@ class QuestionDesk:
             run_id=context.run_id,
         )
         self._journal.write((), (created(batch),))
-        answers: list[str] | None = None
+        answers = _Answers(None)
         try:
             answers = await self._pending.wait(batch.id, batch)
         finally:
@@ -52,12 +60,13 @@ class QuestionDesk:
                 batch_id=batch.id,
                 session_id=batch.session_id,
                 run_id=batch.run_id,
-                answered=answers is not None,
+                answered=answers.words is not None,
+                answered_by=answers.by,
             )
             self._journal.write((), (created(notification),))
-        return answers
+        return answers.words
 
-    def answer(self, batch_id: str, responses: Sequence[QuestionResponse]) -> bool:
+    def answer(self, batch_id: str, responses: Sequence[QuestionResponse], who: Who = NOBODY) -> bool:
         """False: somebody else was first. Raises BadRequest, and leaves the batch open, if an answer is missing."""
         batch = self._pending.find(batch_id)
         if batch is None:
@@ -66,10 +75,11 @@ class QuestionDesk:
         unknown = given.keys() - {item.id for item in batch.questions}
         if unknown:
             raise BadRequest(f"there is no question {min(unknown)!r} in this batch", "invalid_answer")
-        return self._pending.answer(batch_id, [_words(item, given.get(item.id)) for item in batch.questions])
+        words = [_words(item, given.get(item.id)) for item in batch.questions]
+        return self._pending.answer(batch_id, _Answers(words, who.label))
 
-    def refuse(self, batch_id: str) -> bool:
-        return self._pending.answer(batch_id, None)
+    def refuse(self, batch_id: str, who: Who = NOBODY) -> bool:
+        return self._pending.answer(batch_id, _Answers(None, who.label))
 
 
 def _item(number: int, question: Question) -> QuestionItem:

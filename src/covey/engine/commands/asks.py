@@ -8,6 +8,7 @@ from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.requests import PermissionAction, QuestionResponse
+from covey.protocol.who import NOBODY, Who
 
 
 class Asks:
@@ -26,9 +27,9 @@ class Asks:
     def permissions(self) -> list[PermissionRequest]:
         return self._permissions.pending
 
-    async def grant(self, request_id: str, action: PermissionAction, reason: str = "") -> bool:
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
         """Answer a permission request; False: somebody else was first. Raises as `PermissionDesk.grant` does."""
-        return await self._permissions.grant(request_id, action, reason)
+        return await self._permissions.grant(request_id, action, reason, who)
 
     def skips(self) -> bool:
         """Whether everything is approved without asking."""
@@ -40,10 +41,10 @@ class Asks:
     def questions(self) -> list[QuestionBatchRequest]:
         return self._questions.pending
 
-    def answer(self, batch_id: str, responses: Sequence[QuestionResponse]) -> bool:
+    def answer(self, batch_id: str, responses: Sequence[QuestionResponse], who: Who = NOBODY) -> bool:
         """Answer a batch of questions; False: somebody else was first. Raises BadRequest if an answer is missing."""
-        return self._questions.answer(batch_id, responses)
+        return self._questions.answer(batch_id, responses, who)
 
-    def refuse(self, batch_id: str) -> bool:
+    def refuse(self, batch_id: str, who: Who = NOBODY) -> bool:
         """Answer none of a batch; False: somebody else was first."""
-        return self._questions.refuse(batch_id)
+        return self._questions.refuse(batch_id, who)

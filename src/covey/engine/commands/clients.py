@@ -7,6 +7,7 @@ from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.protocol.errors import Conflict
 from covey.protocol.events import Presence, updated
+from covey.protocol.who import Who
 
 
 class Clients:
@@ -16,20 +17,28 @@ class Clients:
         self._feed = feed
         self._book = book
         self._claims = Claims()
+        self._names: dict[str, Who] = {}
+        """Those that hold the workspace, as they said they are."""
 
     @property
     def have_claims(self) -> bool:
         """Whether anybody keeps the workspace open."""
         return bool(self._claims)
 
-    def create(self, client_id: str, now: float) -> None:
-        """The client made or joined the workspace."""
-        self._claims = self._claims.create(client_id, now)
+    def is_here(self, client_id: str) -> bool:
+        """Whether the client holds the workspace: by a stream, or for a moment after its last one."""
+        return self._claims.get(client_id) is not None
 
-    def attach(self, client_id: str) -> None:
+    def create(self, who: Who, now: float) -> None:
+        """The client made or joined the workspace."""
+        self._names[who.client_id] = who
+        self._claims = self._claims.create(who.client_id, now)
+
+    def attach(self, who: Who) -> None:
         """The client opened an event stream."""
-        self._claims = self._claims.attach(client_id)
-        self._announce(client_id, attached=True)
+        self._names[who.client_id] = who
+        self._claims = self._claims.attach(who.client_id)
+        self._announce(who.client_id, attached=True)
 
     def detach(self, client_id: str, now: float) -> None:
         """An event stream of the client ended."""
@@ -60,10 +69,15 @@ class Clients:
 
     def expire(self, now: float) -> None:
         self._claims = self._claims.expire(now)
+        self._names = {client_id: who for client_id, who in self._names.items() if self.is_here(client_id)}
 
     def next_deadline(self) -> float | None:
         """When `expire` next has something to do."""
         return self._claims.next_deadline()
 
     def _announce(self, client_id: str, session_id: str = "", *, attached: bool) -> None:
-        self._feed.announce(updated(Presence(client_id=client_id, session_id=session_id, attached=attached)))
+        who = self._names.get(client_id) or Who()
+        presence = Presence(
+            client_id=client_id, session_id=session_id, attached=attached, name=who.name or None, kind=who.kind
+        )
+        self._feed.announce(updated(presence))

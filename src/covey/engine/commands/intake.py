@@ -11,6 +11,7 @@ from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import Mode, Run, RunOptions
+from covey.protocol.who import Who
 from covey.store.base import RunRow, prompt_digest
 from covey.tools.threads import in_thread
 
@@ -47,7 +48,9 @@ def _unless_default(options: RunOptions) -> RunOptions | None:
     return None if options == RunOptions() else options
 
 
-def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World) -> RunRow:
+def accepted(
+    request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World, who: Who
+) -> RunRow:
     """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
     run = Run(
         run_id=request.run_id or world.new_id(),
@@ -58,5 +61,6 @@ def accepted(request: PostPrompt, options: RunOptions, more: tuple[Attachment, .
         prompt=request.prompt,
         accepted_at=world.now(),
         options=_unless_default(options),
+        posted_by=who.label,
     )
     return RunRow(run, digest(request, options), (*request.attachments, *more))

@@ -12,16 +12,19 @@ from covey.engine.commands import intake
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.queue_changes import queue_change
 from covey.engine.commands.run_waiters import RunWaiters
-from covey.engine.lanes.dispatcher import Dispatcher, check_same_content
+from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.lanes.refusals import check_same_content
 from covey.engine.recorder import Batch
 from covey.engine.turns import summary
 from covey.engine.turns.turn import Turn
 from covey.lifecycle.early_cancels import EarlyCancels
+from covey.lifecycle.parking import Parking
 from covey.protocol.errors import BadRequest, NotFound, QueueFull
 from covey.protocol.events import Event
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, Covered, PromptReceipt, Run, RunComplete, RunOptions
+from covey.protocol.who import NOBODY, Who
 from covey.store.base import PutEarlyCancel, RunExists
 
 EARLY_CANCEL_S = 60.0
@@ -31,22 +34,27 @@ EARLY_CANCEL_S = 60.0
 class Runs:
     """Finds the lane that a command is for. What becomes of a run is decided there, by `lifecycle.runs`."""
 
-    def __init__(self, parts: WorkspaceParts, reload: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, parts: WorkspaceParts, reload: Callable[[], Awaitable[None]], on_deadline: Callable[[], None]
+    ) -> None:
         self._parts = parts
+        self._on_deadline = on_deadline
+        """Called when `next_deadline` may be earlier than it was."""
         self._reload = reload
         self._world = parts.shared.world
         self._early = EarlyCancels()
+        self._parking = Parking()
         self._waiters = RunWaiters(self._look_up)
 
     # ── posting ──
 
-    async def post(self, request: PostPrompt) -> PromptReceipt:
+    async def post(self, request: PostPrompt, who: Who = NOBODY) -> PromptReceipt:
         """Accept a prompt (R1), or refuse it before anything is recorded."""
-        receipt = await self._post(request)
+        receipt = await self._post(request, who)
         self._parts.shared.counts["prompts_accepted"] += 1
         return receipt
 
-    async def _post(self, request: PostPrompt) -> PromptReceipt:
+    async def _post(self, request: PostPrompt, who: Who) -> PromptReceipt:
         self._parts.check_open()
         intake.check(request)
         self._parts.book.get(request.session_id)
@@ -54,7 +62,7 @@ class Runs:
             if request.model:
                 self._parts.agent.choice(request.model)  # refuses one that nobody knows
             mentioned = await intake.mentioned(request.prompt, self._parts.agent.root)
-            return await self._accept(request, request.options, mentioned)
+            return await self._accept(request, request.options, mentioned, who)
         except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
             if posted := await self._posted_before(request, request.options):
                 return posted
@@ -65,15 +73,19 @@ class Runs:
         self._parts.check_open()
         return await self._accept(request, msgspec.structs.replace(request.options, delegate=True))
 
-    async def summarize(self, session_id: str) -> PromptReceipt:
+    async def summarize(self, session_id: str, who: Who = NOBODY) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it."""
         self._parts.check_open()
         self._parts.book.get(session_id)
         request = PostPrompt(session_id=session_id, prompt=summary.PROMPT, mode="own_turn")
-        return await self._accept(request, RunOptions(summarize=True))
+        return await self._accept(request, RunOptions(summarize=True), who=who)
 
     async def _accept(
-        self, request: PostPrompt, options: RunOptions, mentioned: tuple[Attachment, ...] = ()
+        self,
+        request: PostPrompt,
+        options: RunOptions,
+        mentioned: tuple[Attachment, ...] = (),
+        who: Who = NOBODY,
     ) -> PromptReceipt:
         parts = self._parts
         if self._model_missing() or parts.agent.key_refused:
@@ -83,7 +95,7 @@ class Runs:
         parts.check_open()  # meanwhile it may have begun to close, or the session be gone
         parts.book.get(request.session_id)
         dispatcher = parts.lanes.open(request.session_id)
-        row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world)
+        row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world, who)
         if self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run)
@@ -113,19 +125,19 @@ class Runs:
 
     # ── cancelling, and the queue ──
 
-    async def cancel_session(self, session_id: str) -> CancelReceipt:
+    async def cancel_session(self, session_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Cancel all open runs of a session (R4)."""
-        return await self._open_lane(session_id).cancel()
+        return await self._open_lane(session_id).cancel(who)
 
-    async def cancel(self, run_id: str) -> CancelReceipt:
+    async def cancel(self, run_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""
         lanes = self._parts.lanes
         if dispatcher := lanes.of_run(run_id):
-            return await dispatcher.cancel_run(run_id)
+            return await dispatcher.cancel_run(run_id, who)
         if await self._parts.read(self._parts.store.run, run_id):
             return CancelReceipt(covered=(), mark=0)
         if dispatcher := lanes.of_run(run_id):  # it was posted while we looked
-            return await dispatcher.cancel_run(run_id)
+            return await dispatcher.cancel_run(run_id, who)
         now = self._world.now()
         self._early = self._early.remember(run_id, now, EARLY_CANCEL_S)
         await self._parts.recorder.write(Batch([PutEarlyCancel(run_id, now + EARLY_CANCEL_S)]), patient=False)
@@ -136,18 +148,33 @@ class Runs:
         self._parts.book.get(session_id)
         return self._parts.lanes.look(session_id).queued_prompts()
 
-    async def clear_queue(self, session_id: str) -> CancelReceipt:
+    async def clear_queue(self, session_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Drop what waits in a session, not what runs."""
-        return await self._open_lane(session_id).clear_queue()
+        return await self._open_lane(session_id).clear_queue(who)
 
-    async def edit_queued(self, session_id: str, run_id: str, request: EditPrompt) -> Run:
+    async def edit_queued(self, session_id: str, run_id: str, request: EditPrompt, who: Who = NOBODY) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it."""
-        change = queue_change(request, "somebody")
-        return await (await self._lane_of(session_id, run_id)).edit(run_id, change)
+        change = queue_change(request, who.label or "somebody")
+        run = await (await self._lane_of(session_id, run_id)).edit(run_id, change)
+        if change.parked_by:
+            self._parking = self._parking.park(run_id, who.client_id, asyncio.get_running_loop().time())
+            self._on_deadline()
+        return run
 
-    async def remove_queued(self, session_id: str, run_id: str) -> CancelReceipt:
+    def unpark_left(self, now: float, is_here: Callable[[str], bool]) -> None:
+        """Unpark what nobody edits any more (R7)."""
+        for run_id in self._parking.due(now, is_here):
+            self._parking = self._parking.unpark(run_id)
+            if dispatcher := self._parts.lanes.of_run(run_id):
+                dispatcher.unpark(run_id)
+
+    def next_deadline(self) -> float | None:
+        """When `unpark_left` next has something to do by itself."""
+        return self._parking.next_deadline()
+
+    async def remove_queued(self, session_id: str, run_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Drop one prompt that still waits."""
-        return await (await self._lane_of(session_id, run_id)).remove(run_id)
+        return await (await self._lane_of(session_id, run_id)).remove(run_id, who)
 
     def _open_lane(self, session_id: str) -> Dispatcher:
         """The lane of an existing session, to cancel in it."""

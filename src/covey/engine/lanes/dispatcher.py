@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from msgspec import structs
 
 from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
 from covey.engine.lanes.open_runs import Entry, OpenRuns, open_run
+from covey.engine.lanes.refusals import being_undone, check_same_content, too_late
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
@@ -46,10 +47,18 @@ from covey.protocol.errors import Conflict, QueueFull
 from covey.protocol.events import created
 from covey.protocol.messages import Message
 from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete
+from covey.protocol.who import NOBODY, Who
 from covey.store.base import InsertRun, RunRow, SetMark
 
 QUEUE_RETRY_S = 5.0
 """How long a client is asked to wait when the queue is full: about one short turn."""
+
+
+class CancelSource(NamedTuple):
+    """How a cancel came about, and which client asked for it, if one did."""
+
+    by: CancelledBy
+    client: str | None = None
 
 
 class Dispatcher:
@@ -116,7 +125,7 @@ class Dispatcher:
             message = f"{limit} prompts wait in this session already; try again when one has run"
             raise QueueFull(message, retry_after=QUEUE_RETRY_S) from None
         except LaneHeld:
-            raise _being_undone() from None
+            raise being_undone() from None
         except LaneClosing:
             raise Conflict("the workspace is closing", "workspace_closing") from None
         batch = Batch([InsertRun(row)], [created(run)])
@@ -150,24 +159,24 @@ class Dispatcher:
         batch = Batch()
         if entry.row.run != posted:  # a cancel has reached it meanwhile
             batch.update_run(entry.row.run)
-        self._apply_cancel(self.lane.enter(run_id), "interrupt", batch)
+        self._apply_cancel(self.lane.enter(run_id), CancelSource("interrupt", posted.posted_by), batch)
 
-    async def cancel(self, by: CancelledBy = "session_cancel") -> CancelReceipt:
+    async def cancel(self, who: Who = NOBODY) -> CancelReceipt:
         """Cancel all open runs of the session (R4)."""
-        return await self._cancelled(self.lane.cancel(self._newest_seq()), by)
+        return await self._cancelled(self.lane.cancel(self._newest_seq()), CancelSource("session_cancel", who.label))
 
-    async def cancel_run(self, run_id: str) -> CancelReceipt:
-        return await self._cancelled(self.lane.cancel_run(run_id), "run_cancel")
+    async def cancel_run(self, run_id: str, who: Who = NOBODY) -> CancelReceipt:
+        return await self._cancelled(self.lane.cancel_run(run_id), CancelSource("run_cancel", who.label))
 
-    async def clear_queue(self) -> CancelReceipt:
-        return await self._cancelled(self.lane.clear_queue(), "queue_clear")
+    async def clear_queue(self, who: Who = NOBODY) -> CancelReceipt:
+        return await self._cancelled(self.lane.clear_queue(), CancelSource("queue_clear", who.label))
 
-    async def remove(self, run_id: str) -> CancelReceipt:
+    async def remove(self, run_id: str, who: Who = NOBODY) -> CancelReceipt:
         try:
             ruling = self.lane.remove(run_id)
         except TooLate:
-            raise _too_late(run_id) from None
-        return await self._cancelled(ruling, "queue_remove")
+            raise too_late(run_id) from None
+        return await self._cancelled(ruling, CancelSource("queue_remove", who.label))
 
     async def edit(self, run_id: str, change: QueueChange) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it: all of it, or nothing."""
@@ -176,7 +185,7 @@ class Dispatcher:
         try:
             lane, decisions = self.lane.change_queue(run_id, change)
         except TooLate:
-            raise _too_late(run_id) from None
+            raise too_late(run_id) from None
         except NotQueued as other:
             raise Conflict(f"run {str(other)!r} does not wait in the queue of this session", "too_late") from None
         batch = Batch()
@@ -205,7 +214,7 @@ class Dispatcher:
             message = "the session is busy: wait for its run to end, or cancel it, then undo"
             raise Conflict(message, "session_busy") from None
         except LaneHeld:
-            raise _being_undone() from None
+            raise being_undone() from None
         except LaneClosing:
             raise Conflict("the workspace is closing", "workspace_closing") from None
 
@@ -216,11 +225,11 @@ class Dispatcher:
     def check_not_held(self) -> None:
         """Raise Conflict while the conversation is being changed: whoever read it would see it half way."""
         if self.lane.held:
-            raise _being_undone()
+            raise being_undone()
 
     def close(self, by: CancelledBy = "shutdown") -> None:
         """Refuse new runs and cancel the open ones (R13). `drained` tells when they have ended."""
-        self._apply_cancel(self.lane.close(self._newest_seq()), by)
+        self._apply_cancel(self.lane.close(self._newest_seq()), CancelSource(by))
         self._writer.close()
 
     async def drained(self) -> None:
@@ -230,9 +239,9 @@ class Dispatcher:
 
     # ── carrying out ──
 
-    async def _cancelled(self, ruling: CancelRuling, by: CancelledBy) -> CancelReceipt:
+    async def _cancelled(self, ruling: CancelRuling, source: CancelSource) -> CancelReceipt:
         unrecorded = {run.run_id: waits for run in ruling.covered if (waits := self._open[run.run_id].recorded)}
-        await confirmed(self._apply_cancel(ruling, by))
+        await confirmed(self._apply_cancel(ruling, source))
         if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:
             await confirmed(self._parts.recorder.write(Batch()))
         refused = [run_id for run_id, recorded in unrecorded.items() if recorded.exception()]
@@ -244,7 +253,7 @@ class Dispatcher:
         return CancelReceipt(covered=covered, mark=ruling.lane.mark)
 
     def _apply_cancel(
-        self, ruling: CancelRuling, by: CancelledBy, batch: Batch | None = None, leftover: Sequence[Message] = ()
+        self, ruling: CancelRuling, source: CancelSource, batch: Batch | None = None, leftover: Sequence[Message] = ()
     ) -> asyncio.Future[None]:
         """Write the cancel with all that it ends, as one change: after a crash it is known, or it never was.
 
@@ -255,13 +264,13 @@ class Dispatcher:
             batch.writes.append(SetMark(self._session_id, ruling.lane.mark))
         self.lane = ruling.lane
         for found in ruling.covered:
-            self._note_cancel(found, by, batch)
+            self._note_cancel(found, source, batch)
         return self._carry_out(ruling.decisions, batch, leftover)
 
-    def _note_cancel(self, found: OpenRun, by: CancelledBy, batch: Batch) -> None:
+    def _note_cancel(self, found: OpenRun, source: CancelSource, batch: Batch) -> None:
         if found.phase is Phase.FOLDED or found.cancelled:
             return
-        run = self._open.change(found.run_id, cancelled_by=by)
+        run = self._open.change(found.run_id, cancelled_by=source.by, cancelled_by_client=source.client)
         if found.phase is Phase.QUEUED or self._open[run.run_id].recorded:
             return  # its end follows in this very change; or it is written as soon as the run is recorded
         batch.update_run(run)
@@ -378,21 +387,8 @@ class Dispatcher:
         rows = list(rows)
         self._open = OpenRuns.of(rows)
         self.lane = Lane(self._open.in_order(), mark=self.lane.mark)
-        self._apply_cancel(self.lane.recover(), "shutdown", leftover=messages)
+        self._apply_cancel(self.lane.recover(), CancelSource("shutdown"), leftover=messages)
         for row in rows:
             run = self.lane.find(row.run.run_id)
             if run and run.phase is Phase.ACCEPTED:
-                self._apply_cancel(self.lane.enter(run.run_id), "interrupt")
-
-
-def check_same_content(known: RunRow, digest: str, mode: Mode | None) -> None:
-    if known.digest != digest or mode not in (None, known.run.mode):
-        raise Conflict(f"run id {known.run.run_id!r} was used for another prompt; choose a new one", "run_id_reused")
-
-
-def _being_undone() -> Conflict:
-    return Conflict("a turn of this session is being undone; try again at once", "session_busy")
-
-
-def _too_late(run_id: str) -> Conflict:
-    return Conflict(f"run {run_id!r} does not wait in the queue any more", "too_late")
+                self._apply_cancel(self.lane.enter(run.run_id), CancelSource("interrupt", row.run.posted_by))

@@ -25,14 +25,17 @@ async def list_pending(call: Call, _body: None) -> list[PermissionRequest]:
 
 async def grant(call: Call, body: Grant) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=await workspace.asks.grant(body.permission.id, body.action, body.reason))
+    return Resolved(resolved=await workspace.asks.grant(body.permission.id, body.action, body.reason, call.who))
 
 
 P = "/v1/workspaces/{id}/permissions"
 
 ENDPOINTS = (
     Endpoint("GET", P + "/skip", get_skip, "Whether everything is approved without asking.", answer=Skip),
-    Endpoint("POST", P + "/skip", set_skip, "Approve everything without asking, or stop doing so.", Skip, Skip),
+    Endpoint(
+        "POST", P + "/skip", set_skip, "Approve everything without asking, or stop doing so.", Skip, Skip,
+        needs="approve",
+    ),
     Endpoint("GET", P, list_pending, "Requests that wait for an answer.", answer=list[PermissionRequest]),
-    Endpoint("POST", P + "/grant", grant, "Answer a request; the first answer wins.", Grant, Resolved),
-)
+    Endpoint("POST", P + "/grant", grant, "Answer a request; the first answer wins.", Grant, Resolved, needs="approve"),
+)  # fmt: skip

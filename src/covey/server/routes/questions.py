@@ -14,12 +14,12 @@ async def list_questions(call: Call, _body: None) -> list[QuestionBatchRequest]:
 
 async def answer_questions(call: Call, body: AnswerQuestions) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.asks.answer(body.batch_request_id, body.responses))
+    return Resolved(resolved=workspace.asks.answer(body.batch_request_id, body.responses, call.who))
 
 
 async def refuse_questions(call: Call, body: CancelQuestions) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.asks.refuse(body.batch_request_id))
+    return Resolved(resolved=workspace.asks.refuse(body.batch_request_id, call.who))
 
 
 Q = "/v1/workspaces/{id}/questions"
@@ -27,9 +27,11 @@ Q = "/v1/workspaces/{id}/questions"
 ENDPOINTS = (
     Endpoint("GET", Q, list_questions, "Questions that wait for an answer.", answer=list[QuestionBatchRequest]),
     Endpoint(
-        "POST", Q + "/answer", answer_questions, "Answer a batch; the first answer wins.", AnswerQuestions, Resolved
+        "POST", Q + "/answer", answer_questions, "Answer a batch; the first answer wins.",
+        AnswerQuestions, Resolved, needs="approve",
     ),
     Endpoint(
-        "POST", Q + "/cancel", refuse_questions, "Answer none: the agent goes on alone.", CancelQuestions, Resolved
+        "POST", Q + "/cancel", refuse_questions, "Answer none: the agent goes on alone.",
+        CancelQuestions, Resolved, needs="approve",
     ),
-)
+)  # fmt: skip

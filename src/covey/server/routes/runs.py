@@ -22,7 +22,7 @@ async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
     workspace = await call.workspace()
     if body.run_id and not RUN_ID.fullmatch(body.run_id):
         raise BadRequest("run_id begins with a letter or digit; it may have those and . _ : - and at most 128 of them")
-    return await workspace.runs.post(body)
+    return await workspace.runs.post(body, call.who)
 
 
 async def session_state(call: Call, _body: None) -> AgentSession:
@@ -33,12 +33,12 @@ async def session_state(call: Call, _body: None) -> AgentSession:
 
 async def cancel_session(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.cancel_session(call.path["sid"])
+    return await workspace.runs.cancel_session(call.path["sid"], call.who)
 
 
 async def summarize(call: Call, _body: None) -> PromptReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.summarize(call.path["sid"])
+    return await workspace.runs.summarize(call.path["sid"], call.who)
 
 
 async def count_queued(call: Call, _body: None) -> int:
@@ -53,17 +53,17 @@ async def list_queued(call: Call, _body: None) -> list[str]:
 
 async def clear_queue(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.clear_queue(call.path["sid"])
+    return await workspace.runs.clear_queue(call.path["sid"], call.who)
 
 
 async def edit_prompt(call: Call, body: EditPrompt) -> Run:
     workspace = await call.workspace()
-    return await workspace.runs.edit_queued(call.path["sid"], call.path["run_id"], body)
+    return await workspace.runs.edit_queued(call.path["sid"], call.path["run_id"], body, call.who)
 
 
 async def remove_prompt(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.remove_queued(call.path["sid"], call.path["run_id"])
+    return await workspace.runs.remove_queued(call.path["sid"], call.path["run_id"], call.who)
 
 
 async def list_runs(call: Call, _body: None) -> list[Run]:
@@ -87,7 +87,7 @@ async def cancel_run(call: Call, _body: None) -> CancelReceipt:
     workspace = await call.workspace()
     if not RUN_ID.fullmatch(call.path["run_id"]):
         raise BadRequest("this cannot be the id of a run")
-    return await workspace.runs.cancel(call.path["run_id"])
+    return await workspace.runs.cancel(call.path["run_id"], call.who)
 
 
 W = "/v1/workspaces/{id}"
@@ -107,7 +107,10 @@ ENDPOINTS = (
     Endpoint("GET", S + "/prompts/queued", count_queued, "How many prompts wait.", answer=int),
     Endpoint("GET", S + "/prompts/list", list_queued, "The prompts that wait.", answer=list[str]),
     Endpoint("POST", S + "/prompts/clear", clear_queue, "Drop what waits, not what runs.", answer=CancelReceipt),
-    Endpoint("PATCH", S + "/prompts/{run_id}", edit_prompt, "Change the text of one queued prompt.", EditPrompt, Run),
+    Endpoint(
+        "PATCH", S + "/prompts/{run_id}", edit_prompt, "Change the text or the place of a queued prompt, or park it.",
+        EditPrompt, Run,
+    ),
     Endpoint("DELETE", S + "/prompts/{run_id}", remove_prompt, "Drop one queued prompt.", answer=CancelReceipt),
     Endpoint("GET", W + "/runs", list_runs, "Runs, the newest first.", answer=list[Run]),
     Endpoint("GET", W + "/runs/{run_id}", get_run, "One run; `wait` answers as soon as it ended.", answer=Run),

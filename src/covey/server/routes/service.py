@@ -41,6 +41,9 @@ async def retire_client(call: Call, _body: None) -> None:
 ENDPOINTS = (
     Endpoint("GET", "/v1/health", health, "Is the server there? The only route without a token.", answer=Health),
     Endpoint("GET", "/v1/version", version, "Which build runs.", answer=Version),
-    Endpoint("POST", "/v1/control", control, "Shut the server down: always, or only if nobody uses it.", Control),
+    Endpoint(
+        "POST", "/v1/control", control, "Shut the server down: always, or only if nobody uses it.",
+        Control, needs="admin",
+    ),
     Endpoint("DELETE", "/v1/clients/{client_id}", retire_client, "A client says goodbye for good: its claims go."),
-)
+)  # fmt: skip

@@ -14,6 +14,7 @@ from covey.protocol.requests import (
     ProviderInfo,
     WorkspaceView,
 )
+from covey.protocol.who import Who, bounded_name
 from covey.server.endpoint import Call, Endpoint
 from covey.server.event_stream import client_id_of
 
@@ -25,7 +26,8 @@ async def list_workspaces(call: Call, _body: None) -> list[WorkspaceView]:
 async def create_workspace(call: Call, body: CreateWorkspace) -> WorkspaceView:
     client_id = client_id_of(body.client_id)
     env = _environment(body.env)
-    workspace = await call.workspaces.create(body.path, client_id, yolo=body.yolo, env=env)
+    who = Who(client_id=client_id, name=bounded_name(body.client_name), kind=body.client_kind)
+    workspace = await call.workspaces.create(body.path, who, yolo=body.yolo, env=env)
     return workspace.describe()
 
 
