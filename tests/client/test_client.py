@@ -13,7 +13,7 @@ from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.protocol.errors import Conflict, CoveyError, NotFound, QueueFull, Unauthorized
 from covey.protocol.paths import Address
-from covey.protocol.requests import ForkSession, PostPrompt, UndoTurns, UpdateSession
+from covey.protocol.requests import EditPrompt, ForkSession, PostPrompt, UndoTurns, UpdateSession
 from tests.client.values import some_run, some_session, some_workspace, text_message
 from tests.support.stub_server import StubServer, answer, cut, stall
 
@@ -81,7 +81,7 @@ ROUTES: list[tuple[Call, str, str, Any]] = [
     (lambda c: c.queued_count("w1", "s1"), "GET", f"{LANE}/prompts/queued", 2),
     (lambda c: c.queued_prompts("w1", "s1"), "GET", f"{LANE}/prompts/list", ["a", "b"]),
     (lambda c: c.clear_queue("w1", "s1"), "POST", f"{LANE}/prompts/clear", b""),
-    (lambda c: c.edit_prompt("w1", "s1", "r1", "x"), "PATCH", f"{LANE}/prompts/r1", b""),
+    (lambda c: c.edit_prompt("w1", "s1", "r1", EditPrompt(prompt="x")), "PATCH", f"{LANE}/prompts/r1", some_run()),
     (lambda c: c.drop_prompt("w1", "s1", "r1"), "DELETE", f"{LANE}/prompts/r1", b""),
     (lambda c: c.runs("w1", session_id="s1", state="active"), "GET", f"{WORKSPACE}/runs", [some_run()]),
     (lambda c: c.run("w1", "r1", wait=5), "GET", f"{WORKSPACE}/runs/r1", some_run()),
@@ -148,7 +148,7 @@ async def test_an_id_cannot_leave_its_place_in_the_path(server: StubServer, clie
     with pytest.raises(NotFound):
         await client.delete_session("w1", "../../x?y=1")
     assert server.requests[0].path == f"{WORKSPACE}/sessions/../../x?y=1"
-    assert server.requests[0].query == {}
+    assert server.requests[0].query == {"client_id": "c1"}, "who does it"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from covey.client.sync import SyncClient, ask
 from covey.client.transcript import Transcript
 from covey.protocol.errors import Conflict, NotFound, Unauthorized
 from covey.protocol.paths import Address
-from covey.protocol.requests import PostPrompt, UpdateSession
+from covey.protocol.requests import EditPrompt, PostPrompt, UpdateSession
 from covey.protocol.runs import RunComplete
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, provider_config, running
@@ -149,7 +149,7 @@ async def test_runs_can_be_watched_edited_and_cancelled(client: Client, server: 
         while await client.queued_count(workspace, session) < 3:
             await asyncio.sleep(0.01)
     assert await client.queued_prompts(workspace, session) == ("two", "three", "four")
-    await client.edit_prompt(workspace, session, "run-two", "two, but better")
+    await client.edit_prompt(workspace, session, "run-two", EditPrompt(prompt="two, but better"))
     await client.drop_prompt(workspace, session, "run-three")
     assert await client.queued_prompts(workspace, session) == ("two, but better", "four")
     await client.cancel_run(workspace, "run-four")

@@ -44,7 +44,7 @@ def connected(
         resolve_address(args.host, data_dir(args))
     except BadAddress as error:
         raise exits.UsageError(str(error)) from None
-    return connect(args.host, data_dir=data_dir(args), token_path=token_path, autostart=autostart, say=say)
+    return connect(args.host, data_dir=data_dir(args), token_path=token_path, autostart=autostart, kind="run", say=say)
 
 
 def data_dir(args: argparse.Namespace) -> Path | None:

@@ -52,6 +52,7 @@ from covey.protocol.requests import (
     WorkspaceView,
 )
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
+from covey.protocol.who import ClientKind
 
 ANSWER_S = 30.0
 """No route but the long poll waits for anything slower than a disk."""
@@ -68,9 +69,21 @@ async def _cannot_revive() -> None:
 class Client:
     """A connection to one server, as one client with one id. Not thread-safe."""
 
-    def __init__(self, address: Address, *, token: str = "", client_id: str = "", answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        token: str = "",
+        client_id: str = "",
+        name: str = "",
+        kind: ClientKind = "api",
+        answer_s: float = ANSWER_S,
+    ) -> None:
         self.address = address
         self.client_id = client_id or str(uuid.uuid4())
+        self.name = name
+        """What others see of this client, such as the name of its user."""
+        self.kind: ClientKind = kind
         self.has_token = bool(token)
         self.revive: Callable[[], Awaitable[None]] = _cannot_revive
         """Starts the server again if it is gone and was ours to start: called before a connection is tried again."""
@@ -122,7 +135,10 @@ class Client:
 
     async def create_workspace(self, path: str, *, env: dict[str, str] | None = None) -> WorkspaceView:
         """Make or join the workspace of this directory."""
-        return await self._join(CreateWorkspace(path=path, client_id=self.client_id, env=env))
+        request = CreateWorkspace(
+            path=path, client_id=self.client_id, client_name=self.name, client_kind=self.kind, env=env
+        )
+        return await self._join(request)
 
     async def rejoin(self, workspace_id: str) -> str:
         """Join a workspace again that the server has released in the meantime; its id may be another one."""
@@ -221,9 +237,10 @@ class Client:
     async def clear_queue(self, workspace_id: str, session_id: str) -> None:
         await self._send("POST", f"{_lane(workspace_id, session_id)}/prompts/clear")
 
-    async def edit_prompt(self, workspace_id: str, session_id: str, run_id: str, prompt: str) -> None:
+    async def edit_prompt(self, workspace_id: str, session_id: str, run_id: str, change: EditPrompt) -> Run:
+        """Change the text or the place of a prompt that still waits, park it or unpark it."""
         path = f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}"
-        await self._send("PATCH", path, EditPrompt(prompt=prompt))
+        return _decode(Run, await self._send("PATCH", path, change))
 
     async def drop_prompt(self, workspace_id: str, session_id: str, run_id: str) -> None:
         await self._send("DELETE", f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}")
@@ -316,6 +333,8 @@ class Client:
         extra_s: float = 0.0,
         **params: Any,
     ) -> bytes:
+        if method != "GET":
+            params.setdefault("client_id", self.client_id)  # who does it
         data = b"" if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": "application/json"} if data else {}
         with self._failures():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import getpass
 import json
 import os
 import socket
@@ -30,6 +31,7 @@ from covey.protocol.build import current_build
 from covey.protocol.errors import CoveyError, Forbidden, Unauthorized, Unavailable
 from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
 from covey.protocol.requests import Version
+from covey.protocol.who import ClientKind
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -129,6 +131,14 @@ def environment(address: Address) -> dict[str, str] | None:
     return {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE and is_text(name + value)}
 
 
+def user_name() -> str:
+    """The user's name on this machine, as others on the workspace see it; '' if there is none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 def is_text(text: str) -> bool:
     """It can be sent as JSON: names of files and values of variables may hold any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
@@ -141,12 +151,14 @@ async def connect(
     data_dir: Path | None = None,
     token_path: Path | None = None,
     autostart: bool = True,
+    name: str = "",
+    kind: ClientKind = "api",
     say: Say = lambda sentence: None,
 ) -> AsyncIterator[Client]:
     """A client of the server at `host`, or of the user's own. Says goodbye at the end."""
     address = resolve_address(host, data_dir) if host else _own_address(data_dir)
     token = "" if address.is_unix else find_token(token_path, data_dir)
-    async with Client(address, token=token) as client:
+    async with Client(address, token=token, name=name or user_name(), kind=kind) as client:
         server = _Server(client, (data_dir or default_data_dir()).absolute(), say)
         if address.is_unix and autostart:
             client.revive = server.ensure
