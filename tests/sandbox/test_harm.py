@@ -54,7 +54,9 @@ class Trap:
         for endpoint in (self.tcp, self.udp, self.named, self.letterbox, self.abstract):
             endpoint.setblocking(False)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # a process inherits this
-        self.victim = subprocess.Popen(["sleep", "600"], env={"SECRET": "CANARY-ENVIRON"}, start_new_session=True)
+        self.victim = subprocess.Popen(
+            ["sleep", "600"], env={"SECRET": "CANARY-ENVIRON"}, cwd=place.outside, start_new_session=True
+        )
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         stack.callback(self._end)
         os.utime(place.root / "a.txt", (1, 1))
@@ -144,6 +146,8 @@ HARMS = [
     Harm("read our token", "cat {own}/token", prints("CANARY-TOKEN")),
     Harm("by a link", "ln -s ~/.ssh/id_rsa k; cat k; cat ready", prints("CANARY-KEY")),
     Harm("environment of others", "tr '\\0' '\\n' < /proc/{victim}/environ", prints("CANARY-ENVIRON")),
+    Harm("by the directory of others", "cat /proc/{victim}/cwd/secret.txt", prints("CANARY-OUTSIDE")),
+    Harm("by the root of others", "cat /proc/{victim}/root{outside}/secret.txt", prints("CANARY-OUTSIDE")),
     Harm("tcp", "echo x > /dev/tcp/127.0.0.1/{port}", lambda t, _: connected(t.tcp)),
     Harm("udp", "echo x > /dev/udp/127.0.0.1/{udp_port}", lambda t, _: received(t.udp)),
     Harm(
