@@ -109,6 +109,7 @@ class Server:
 
     def start(self) -> None:
         home = {"HOME": str(self.directory), "XDG_CONFIG_HOME": str(self.directory / "config")}
+        home["XDG_DATA_HOME"] = str(self.directory / "share")
         env = {**os.environ, **home, **self.env}
         for name in ("COVEY_TOKEN", "OPENAI_API_KEY"):
             env.pop(name, None)

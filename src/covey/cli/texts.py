@@ -94,6 +94,7 @@ examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
 
+It says where the key of each provider comes from as well, and shows none of them; with --json this is in `keys`.
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
 earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
 
@@ -130,6 +131,7 @@ your config.toml.
 MODELS_EXAMPLES = """\
 examples:
   covey models                    all that are usable now; * marks the one that a prompt goes to
+                                  and where the key of each provider comes from, without showing it
   covey models get                the embedded model: says its size, source and licence, and asks before it downloads
 """
 

@@ -30,8 +30,9 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 NO_MODEL = (
-    "no usable model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, start a local server "
-    "(Ollama, llama.cpp, LM Studio), get the embedded model with `covey models get`, or name a provider in "
+    "no usable model is configured. Log in to a provider with `covey login`, set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
+    "GEMINI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), get the embedded model with "
+    "`covey models get`, or name a provider in "
     "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
 )
 
@@ -157,6 +158,8 @@ class Agent:
         return None
 
     def _ready(self, choice: Resolved) -> ReadyModel:
+        if (key := self.config.keys.get(choice.provider_id)) and key.problem:
+            raise ModelFailed(key.problem, auth=True)
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)

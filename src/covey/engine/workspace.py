@@ -313,6 +313,8 @@ class Workspace:
 
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
+        if self.agent.key_refused:
+            self.shared.keys.forget()
         self.agent.reload(*await load_config(self.shared, self.path, self.agent.client_env))
         self.permissions.rules = self._rules()
         if not self.lanes.is_busy:

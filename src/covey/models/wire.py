@@ -71,6 +71,8 @@ class WireClient(ABC):
 
     default_base_url = ""
     """Where the provider is, unless the settings say otherwise; empty: they must."""
+    key_check_path = "/models"
+    """What can be asked for nothing, and by those alone who have a key."""
     optional_fields: Mapping[str, bytes] = {}
     """Fields of a body that some models refuse (`a.b` for one inside another), and the pattern of such a refusal.
 
@@ -152,6 +154,19 @@ class WireClient(ABC):
             await self._wait(attempts, error, Trouble.BUSY, None)  # it was too busy to say a word
         for fact in last_facts:
             yield fact  # here the connection is free already, however long the reader takes
+
+    async def check_key(self) -> None:
+        """One cheap request; raises ModelFailed, with `auth` if the key was refused. It is not repeated."""
+        try:
+            answer = await self._http.get(self.key_check_path)
+            if 200 <= answer.status < 300:
+                await answer.close()
+                return
+            body = await self._read_error(answer)
+        except HttpFailed as failure:
+            raise self._failed(f"the server {failure}", Trouble.BUSY) from None
+        trouble = self._judge(answer.status, body)
+        raise self._failed(self._refusal(answer, body, trouble), trouble)
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -243,7 +258,8 @@ class WireClient(ABC):
             return f"the server {told} (status {status})"
         if trouble is Trouble.AUTH:
             what = "the API key" if self._api_key else "a request without an API key"
-            advice = f"Set api_key for the provider {self._provider_id!r} in the configuration."
+            advice = f"Set api_key for the provider {self._provider_id!r} in the configuration, or use `covey login`; "
+            advice += "`covey models` says where the key comes from now."
             return f"the server refused {what} ({status}): {told}. {advice}"
         if target := answer.headers.get("location"):
             return f"the server moved ({status}): put its new address, {target}, into base_url"
