@@ -239,7 +239,8 @@ class Server:
         return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS:")))
 
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        """As the server counts them: nobody else may look."""
+        return int(self.metric("process_open_descriptors"))
 
     @contextlib.contextmanager
     def blocked_store(self) -> Iterator[None]:

@@ -137,6 +137,8 @@ class ContextSettings(Settings, frozen=True):
 class ToolSettings(Settings, frozen=True):
     disabled: tuple[str, ...] = ()
     """Tools that the model is not told of."""
+    pass_env: tuple[str, ...] = ()
+    """Variables with a provider's key that commands get all the same."""
 
 
 class ServerSettings(Settings, frozen=True):

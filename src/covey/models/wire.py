@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import msgspec
 
@@ -274,9 +274,9 @@ class WireClient(ABC):
         )
 
     def _without_secrets(self, text: str) -> str:
-        """Servers like to quote the key that they refuse. Headers may hold keys too."""
+        """Servers like to quote the key that they refuse, and the address. Headers and queries may hold keys too."""
         words = [word for value in self._settings.headers.values() for word in value.split() if len(word) >= MIN_SECRET]
-        for secret in (self._api_key, *words):
+        for secret in (self._api_key, *words, *secrets_of_query(self._settings.base_url)):
             if secret:
                 text = text.replace(secret, "***")
         return text
@@ -328,6 +328,22 @@ def without(body: bytes, field: str) -> bytes | None:
             return None
         del value[outer]
     return msgspec.json.encode(value)
+
+
+def secrets_of_query(url: str) -> list[str]:
+    """What a quoted address must not show of its query: the whole of it, each entry, and values as they may be quoted.
+
+    The version of an API is none: an error about it would be a riddle.
+    """
+    query = url.partition("?")[2].partition("#")[0]
+    entries = [entry for entry in query.split("&") if "=" in entry and not entry.startswith("api-version=")]
+    values = [value for entry in entries for value in _spellings(entry.partition("=")[2]) if len(value) >= MIN_SECRET]
+    whole = [query] if entries or (query and "=" not in query) else []
+    return sorted({*whole, *entries, *values}, key=len, reverse=True)
+
+
+def _spellings(value: str) -> set[str]:
+    return {value, unquote(value), unquote_plus(value)}
 
 
 def _is_plain(text: str) -> bool:

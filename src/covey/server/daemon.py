@@ -18,11 +18,13 @@ from pathlib import Path
 import uvicorn
 
 from covey import __version__
+from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.machine.locks import open_lock, try_lock
+from covey.machine.memory import close_memory
 from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.paths import Address, token_file
 from covey.server.access import Access, hosts
@@ -53,6 +55,7 @@ OpenStore = Callable[[Path], Store]
 
 def serve(options: Options, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
+    close_memory()
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -86,10 +89,13 @@ async def _serve(options: Options, listener: socket.socket, token: str, open_sto
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup asks for that
     for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
         loop.add_signal_handler(number, _on_signal, stopping, number)
-    loaded = load(None, options.config_file, os.environ)
+    environ = dict(os.environ)
+    loaded = load(None, options.config_file, environ)
+    for name in (*PROVIDERS_KEYS, *loaded.config.key_variables, TOKEN_VARIABLE):
+        os.environ.pop(name, None)  # whoever needs one gets it on purpose
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
-    shared = Shared(store, journal, World(), options.data_dir, options.config_file, dict(os.environ))
+    shared = Shared(store, journal, World(), options.data_dir, options.config_file, environ)
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
     access = Access(token, hosts(loaded.config.server.allowed_hosts))
     app = App(workspaces, access, shared.counts, stopping.set)
