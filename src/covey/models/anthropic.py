@@ -45,7 +45,7 @@ class Anthropic(WireClient):
     def _judge(self, status: int, body: bytes) -> Trouble:
         try:
             kind = msgspec.json.decode(body, type=_Refusal).error.type
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             kind = ""
         return trouble_of(kind, status, body)
 
