@@ -74,7 +74,8 @@ examples:
   covey serve --host tcp://127.0.0.1:8790           on a port; clients need the token in DATA-DIR/token
   covey serve --host tcp://127.0.0.1:0              on any free port; it is printed
 
-Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order.
+Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order. The data directory must be
+yours, and nobody else may write into it. A token of your own needs 16 characters.
 """
 
 SESSIONS_EXAMPLES = """\
