@@ -195,7 +195,7 @@ def test_doctor_says_where_keys_come_from_and_fetches_none(at: Home, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "said"),
     [
         ([], "Name a provider: birds, openrouter, openai"),
         (["nobody"], "there is no provider 'nobody'"),
@@ -203,9 +203,9 @@ def test_doctor_says_where_keys_come_from_and_fetches_none(at: Home, tmp_path: P
         (["birds", "--account", "a b"], "is not a name of letters"),
     ],
 )
-def test_wrong_usage_is_told(at: Home, args: list[str], told: str) -> None:
+def test_wrong_usage_is_reported(at: Home, args: list[str], said: str) -> None:
     done = at.covey("login", *args, stdin=GOOD)
-    assert done.returncode == exits.USAGE and told in done.stderr and listed(at) == []
+    assert done.returncode == exits.USAGE and said in done.stderr and listed(at) == []
 
 
 @pytest.mark.parametrize("given", ["", "two words", "ümlaut"])

@@ -84,7 +84,7 @@ def test_no_key_is_put_into_a_directory_that_others_can_write_to(environ: dict[s
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"accounts": [{"provider": "a/b"}]}', b"x" * (1024 * 1024 + 1)]
 )
-def test_a_damaged_file_is_told_in_a_sentence(environ: dict[str, str], content: bytes) -> None:
+def test_a_damaged_file_is_reported_in_a_sentence(environ: dict[str, str], content: bytes) -> None:
     file = accounts_file(environ)
     file.parent.mkdir(parents=True)
     file.write_bytes(content)

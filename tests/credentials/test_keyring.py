@@ -93,7 +93,7 @@ def test_without_a_keyring_the_key_is_in_the_file(project: Path, environ: dict[s
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "said"),
     [
         ("import sys; print('no D-Bus here', file=sys.stderr); sys.exit(1)", "no D-Bus here"),
         ("pass", "did not keep it"),
@@ -101,15 +101,15 @@ def test_without_a_keyring_the_key_is_in_the_file(project: Path, environ: dict[s
         ("print('x' * 200_000)", "wrote more than"),
     ],
 )
-def test_a_keyring_that_does_not_work_is_told_and_the_file_is_used(
-    tmp_path: Path, project: Path, environ: dict[str, str], program: str, told: str, monkeypatch: pytest.MonkeyPatch
+def test_a_keyring_that_does_not_work_is_reported_and_the_file_is_used(
+    tmp_path: Path, project: Path, environ: dict[str, str], program: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyring_module, "WAIT_S", 0.5 if "sleep" in program else 30.0)
     (tmp_path / "bin").mkdir()
     make_program(tmp_path / "bin" / "secret-tool", program)
     environ["PATH"] = str(tmp_path / "bin")
     kept, why = keep(environ, project, wanted(), KEY)
-    assert (kept.kept, kept.key) == ("file", KEY) and told in why and KEY not in why
+    assert (kept.kept, kept.key) == ("file", KEY) and said in why and KEY not in why
 
 
 def test_what_the_keyring_keeps_cannot_be_forgotten_without_it(

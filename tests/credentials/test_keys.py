@@ -30,7 +30,7 @@ ENVIRON = {"OPENAI_API_KEY": "of-environment"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "accounts", "environ", "told"),
+    ("settings", "accounts", "environ", "said"),
     [
         ({"api_key": "k", "api_key_command": ("c",), "account": "work"}, LOGIN, ENVIRON, "api_key in the"),
         ({"api_key": " ", "api_key_command": ("c",), "account": "work"}, LOGIN, ENVIRON, "api_key_command in the"),
@@ -43,11 +43,11 @@ ENVIRON = {"OPENAI_API_KEY": "of-environment"}
     ],
 )
 def test_the_order_in_which_a_key_is_looked_for(
-    settings: dict[str, Any], accounts: Accounts, environ: dict[str, str], told: str
+    settings: dict[str, Any], accounts: Accounts, environ: dict[str, str], said: str
 ) -> None:
     provider = ProviderSettings(**{"type": "openai", **settings})
-    assert describe(source_of("openai", provider, accounts, environ)).startswith(told)
-    assert bool(describe(source_of("openai", provider, accounts, environ))) == bool(told)
+    assert describe(source_of("openai", provider, accounts, environ)).startswith(said)
+    assert bool(describe(source_of("openai", provider, accounts, environ))) == bool(said)
 
 
 def around(tmp_path: Path, **environ: str) -> Surrounding:
@@ -105,7 +105,7 @@ async def test_a_command_has_no_keys_of_others_in_its_environment(tmp_path: Path
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "said"),
     [
         ("import sys; print('gpg: sealed\\nmore', file=sys.stderr); sys.exit(2)", "ended with code 2: gpg: sealed"),
         ("print()", "did not print a key: there is no key"),
@@ -115,15 +115,15 @@ async def test_a_command_has_no_keys_of_others_in_its_environment(tmp_path: Path
         ("import os; os.kill(os.getpid(), 9)", "ended with code -9"),
     ],
 )  # fmt: skip
-async def test_a_command_that_fails_is_told_in_a_sentence_and_tried_again(
-    tmp_path: Path, program: str, told: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_command_that_fails_is_reported_in_a_sentence_and_tried_again(
+    tmp_path: Path, program: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_module, "WAIT_S", 0.5 if "sleep" in program else 30.0)
     where, keys = around(tmp_path, OPENAI_API_KEY="of-environment"), Keys()
     make_program(tmp_path / "bin" / "give", program)
     key, source, problem = await filled(keys, where, LOGIN, api_key_command=("give",))
     assert (key, source) == ("", "api_key_command in the configuration"), "nothing else takes its place"
-    assert problem.startswith("openai: api_key_command (give) ") and told in problem
+    assert problem.startswith("openai: api_key_command (give) ") and said in problem
     make_program(tmp_path / "bin" / "give", "print('sk-2')")
     assert (await filled(keys, where, api_key_command=("give",)))[0] == "sk-2"
 
@@ -142,7 +142,7 @@ async def test_a_command_is_not_taken_from_the_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_text_that_cannot_be_split_is_told(tmp_path: Path) -> None:
+async def test_a_text_that_cannot_be_split_is_reported(tmp_path: Path) -> None:
     _, _, problem = await filled(Keys(), around(tmp_path), api_key_command="give 'a")
     assert problem == "openai: api_key_command cannot be read: No closing quotation"
 

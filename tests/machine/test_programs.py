@@ -41,7 +41,7 @@ def test_what_it_leaves_behind_is_neither_waited_for_nor_ended(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "said"),
     [
         ("import time\ntime.sleep(600)", "did not end within"),
         ("while True: print('x' * 100)", "wrote more than 1000 bytes"),
@@ -49,13 +49,13 @@ def test_what_it_leaves_behind_is_neither_waited_for_nor_ended(tmp_path: Path) -
         ("import os, time\nos.fork()\ntime.sleep(600)", "did not end within"),
     ],
 )
-def test_one_that_knows_no_bounds_is_ended(tmp_path: Path, source: str, told: str) -> None:
+def test_one_that_knows_no_bounds_is_ended(tmp_path: Path, source: str, said: str) -> None:
     make_program(tmp_path / "p", source)
-    with pytest.raises(CannotRun, match=told):
+    with pytest.raises(CannotRun, match=said):
         run(tmp_path / "p", timeout_s=0.5 if "sleep" in source else 30.0)
 
 
-def test_one_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_one_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="cannot be started: No such file"):
         run(tmp_path / "nothing")
     (tmp_path / "text").write_text("x")

@@ -192,7 +192,7 @@ async def test_too_busy_to_say_a_word_and_then_a_good_answer(server: WireServer)
 @pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"error":', "}"), ('{"choices":[', "]}")])
 @pytest.mark.parametrize("depth", [400, 900, 200_000])
 @pytest.mark.parametrize("status", [200, 400, 401])
-async def test_json_that_is_nested_to_do_harm_is_told_in_a_sentence(
+async def test_json_that_is_nested_to_do_harm_is_reported_in_a_sentence(
     server: WireServer, wire: Format, begin: str, end: str, depth: int, status: int
 ) -> None:
     body = f"{begin * depth}1{end * depth}"

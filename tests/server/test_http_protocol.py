@@ -254,7 +254,7 @@ async def test_a_head_may_have_64_kib_and_not_a_byte_more(over: int, status: byt
         assert (await ended(reader)).startswith(b"HTTP/1.1 " + status)
 
 
-async def test_a_head_behind_another_request_in_the_same_packet_is_bounded_too() -> None:
+async def test_a_head_after_another_request_in_the_same_packet_is_bounded_too() -> None:
     async with serving() as server:
         body = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx"
         reader, writer = await server.connect(body + head_of(MAX_HEAD_BYTES + 200))

@@ -92,8 +92,8 @@ class Callback:
         finally:
             await http.aclose()
         if answer.status != 200:
-            told = error_text_of_body(body).replace(self._verifier, "***").replace(code, "***")
-            raise CredentialsError(f"the server gave no key ({answer.status}): {told or 'it gave no reason'}")
+            said = error_text_of_body(body).replace(self._verifier, "***").replace(code, "***")
+            raise CredentialsError(f"the server gave no key ({answer.status}): {said or 'it gave no reason'}")
         try:
             return checked_key(msgspec.json.decode(body, type=_Key).key)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -128,7 +128,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _why_not(self) -> str:
         """Why the head that is complete now is not taken; empty if it is."""
-        # Behind another request in the same packet, a head was not counted byte by byte.
+        # After another request in the same packet, a head was not counted byte by byte.
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             return _TOO_LONG
         scheme, is_absolute, rest = self.url.partition(b"://")
