@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "covey"
 
 VALUES = {"protocol", "lifecycle", "permissions"}
-EDGES = VALUES | {"machine", "sandbox", "config", "context", "models", "tools", "store", "feed"}
+EDGES = VALUES | {"machine", "sandbox", "config", "credentials", "context", "models", "tools", "store", "feed"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": VALUES | {"machine"},
     "context": VALUES | {"machine", "config"},
     "models": VALUES | {"config"},
+    "credentials": VALUES | {"machine", "config", "models"},
     "tools": VALUES | {"machine", "sandbox"},
     "store": VALUES,
     "doctor": VALUES | {"store"},
@@ -36,6 +37,9 @@ ALLOWED: dict[str, set[str]] = {
 }
 ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/serve.py": {"server"},
+    "cli/login.py": {"credentials"},
+    "cli/logout.py": {"credentials"},
+    "cli/doctor_keys.py": {"credentials"},
     "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
 }

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from covey import __version__
-from covey.cli import exits, undo_options
+from covey.cli import exits, login_options, undo_options
 from covey.cli.texts import (
     DESCRIPTION,
     DOCTOR_EXAMPLES,
@@ -118,6 +118,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
+    for name, account_command in login_options.COMMANDS.items():
+        account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
+        _add_connection(added)
     _add_init(commands)
     _add_trust(commands)
     _add_status(commands)

@@ -40,6 +40,8 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
     """Where a prompt goes; empty: nowhere yet."""
     small: str
     models: list[ModelEntry]
+    keys: dict[str, str]
+    """By provider, where its key comes from, or why it could not be had. Never a key."""
     embedded: EmbeddedEntry
 
 
@@ -80,6 +82,11 @@ def models_of(config: ConfigView) -> Models:
         large=_reference(config.models.get("large")),
         small=_reference(config.models.get("small")),
         models=entries,
+        keys={
+            provider.id: provider.key_problem or provider.key_source
+            for provider in config.providers.values()
+            if provider.key_problem or provider.key_source
+        },
         embedded=_embedded(),
     )
 
@@ -116,6 +123,7 @@ def _text(models: Models) -> str:
         if name == models.small != models.large:
             about.append("titles and other small things go here")
         lines.append(f"{'*' if name == models.large else ' '} {name:<{width}}  {', '.join(about)}".rstrip())
+    lines += [f"The key of {provider}: {about}" for provider, about in models.keys.items()]
     return "\n".join([*lines, _about_embedded(models.embedded)])
 
 

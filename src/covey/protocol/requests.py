@@ -58,6 +58,10 @@ class ProviderInfo(Wire, frozen=True):
     type: str
     base_url: str
     models: tuple[ModelInfo, ...]
+    key_source: str = ""
+    """Where its key comes from, for people; empty: it has none."""
+    key_problem: str = ""
+    """Why its key could not be had, for people."""
 
 
 class SelectedModel(Wire, frozen=True):

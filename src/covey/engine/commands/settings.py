@@ -40,6 +40,8 @@ class WorkspaceSettings:
 
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
+        if self._agent.key_refused:
+            self._shared.keys.forget()
         self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
         self._permissions.rules = rules_of(self._agent.config, self._path)
         if not self._lanes.is_busy:
