@@ -21,7 +21,7 @@ from covey.engine.questions import QuestionDesk
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.run_waiters import RunWaiters
 from covey.engine.sessions import SessionBook
-from covey.engine.shared import Shared, load_config
+from covey.engine.shared import Shared, load_config, own_directories
 from covey.engine.tool_calls import ToolCalls
 from covey.engine.turn import Turn, TurnParts
 from covey.engine.undo import Undos
@@ -320,7 +320,7 @@ class Workspace:
 
     def _rules(self) -> Rules:
         permissions = self.agent.config.permissions
-        return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=self.path)
+        return Rules(permissions.allow, permissions.deny, permissions.ask, self.path, own_directories(self.shared))
 
     async def _allow_always(self, wish: Wish) -> None:
         """Write down a rule that grants this wish from now on in this directory, and read it."""

@@ -101,7 +101,7 @@ def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | No
     """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
         return doubt(wish.subject, line, rules, wish.cwd, wish.repository)
-    if path_allowed(rules.allow, wish.tool, wish.subject, rules.root):
+    if path_allowed(rules, wish.tool, wish.subject):
         return None
     return Doubt("no-rule", wish.subject)
 

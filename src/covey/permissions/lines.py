@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from covey.permissions import safe_paths
+from covey.permissions.risky_options import names_risks
 from covey.permissions.rules import Rules, exact, path_allowed, path_hit, patterns
 from covey.permissions.safe_commands import complaint
 from covey.permissions.safe_paths import Place, Repository
@@ -159,7 +160,7 @@ class _Judge:
         if any(word.kind not in (Kind.LITERAL, Kind.GLOB) for word in command.words):
             return False
         spelled = spell(command.words)
-        return any(fnmatchcase(spelled, pattern) for pattern in self._patterns)
+        return any(fnmatchcase(spelled, pattern) and names_risks(pattern, command.words) for pattern in self._patterns)
 
     def _surroundings(self, command: Command) -> str:
         for name, value in command.assigns:
@@ -178,7 +179,7 @@ class _Judge:
         if not target.known:
             return False
         paths = self._place.absolute(target.text)
-        return bool(paths) and all(path_allowed(self._rules.allow, "write", path, self._rules.root) for path in paths)
+        return bool(paths) and all(path_allowed(self._rules, "write", path) for path in paths)
 
     def _moves(self, command: Command) -> str:
         operands = [word for word in command.words[1:] if word.text != "--"]
