@@ -7,12 +7,13 @@ is, while a deny rule hits a command wherever it stands. This is no sandbox: a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from covey.permissions.lines import Doubt, doubt, hit, spell
-from covey.permissions.rules import Rules, escape, path_allowed, path_hit
-from covey.permissions.safe_paths import Repository
+from covey.permissions.links import Links, unseen
+from covey.permissions.rules import Rules, escape, path_allowed, path_hit, seen_from
+from covey.permissions.safe_paths import Repository, is_secret
 from covey.permissions.shell import Line, Unparsed, parse
 
 __all__ = ["Judgement", "Rules", "Verdict", "Wish", "decide", "explain", "judge", "sentence", "session_rule"]
@@ -39,6 +40,8 @@ class Wish:
     """For a command: the directory it runs in, if that is not the workspace's own."""
     repository: Repository = Repository.OWN
     """For a command: which repository git would use."""
+    links: Links = field(default=unseen, compare=False)
+    """For a command: where its paths really lead."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -82,7 +85,7 @@ def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool 
 
     if rule := found(rules.deny):
         return Judgement(Verdict.DENY, "deny-rule", rule)
-    worry = None if wish.harmless else _worry(wish, line, Rules(root=rules.root))
+    worry = _secret(wish, rules.root) if wish.harmless else _worry(wish, line, Rules(root=rules.root))
     if plan and worry and wish.action not in READING:
         return Judgement(Verdict.DENY, "plan", worry.about)
     if skip:
@@ -94,13 +97,22 @@ def judge(wish: Wish, rules: Rules, granted: Granted, *, skip: bool, plan: bool 
     if worry is None:
         return Judgement(Verdict.ALLOW, "harmless")
     left = _worry(wish, line, rules)
-    return Judgement(Verdict.ALLOW, "allow-rule") if left is None else Judgement(Verdict.ASK, left.tag, left.about)
+    if left is None:
+        return Judgement(Verdict.ALLOW, "allow-rule")
+    reason = worry if wish.harmless else left
+    return Judgement(Verdict.ASK, reason.tag, reason.about)
+
+
+def _secret(wish: Wish, root: str) -> Doubt | None:
+    """What speaks against reading in the workspace, which is harmless otherwise: the file usually holds a secret."""
+    inside = seen_from(root, wish.subject) if wish.action == "read" else None
+    return Doubt("secret", inside) if inside and any(map(is_secret, inside.split("/"))) else None
 
 
 def _worry(wish: Wish, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
     """What speaks against a wish, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
-        return doubt(wish.subject, line, rules, wish.cwd, wish.repository)
+        return doubt(wish.subject, line, rules, wish.cwd, wish.repository, wish.links)
     if path_allowed(rules, wish.tool, wish.subject):
         return None
     return Doubt("no-rule", wish.subject)
@@ -123,6 +135,7 @@ _SENTENCES = {
     "sets": "{about} sets a variable that other commands may depend on.",
     "writes": "{about} writes into a file.",
     "outside": "{about} reaches outside of the workspace.",
+    "link": "{about} may follow a link out of the workspace.",
     "secret": "{about} may show secrets.",
     "unknown": "What {about} works on is only known when it runs.",
     "directory": "{about} depends on a change of the directory.",

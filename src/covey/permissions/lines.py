@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from covey.permissions import safe_paths
+from covey.permissions.links import LINK, Links, Use, unseen
 from covey.permissions.risky_options import names_risks
 from covey.permissions.rules import Rules, exact, path_allowed, path_hit, patterns
 from covey.permissions.safe_commands import complaint
@@ -110,7 +111,12 @@ def _guessed(text: str) -> Iterator[str]:
 
 
 def doubt(
-    text: str, line: Line | Unparsed, rules: Rules, cwd: str, repository: Repository = Repository.OWN
+    text: str,
+    line: Line | Unparsed,
+    rules: Rules,
+    cwd: str,
+    repository: Repository = Repository.OWN,
+    links: Links = unseen,
 ) -> Doubt | None:
     """The first thing that is neither harmless nor allowed by a rule; None: all of the line is."""
     if "" in patterns(rules.allow, "bash"):
@@ -124,7 +130,7 @@ def doubt(
     place = safe_paths.place(rules.root, cwd)
     if place is None:
         return Doubt("outside", cwd)
-    return _Judge(line, rules, replace(place, repository=repository)).first_doubt()
+    return _Judge(line, rules, replace(place, repository=repository, links=links)).first_doubt()
 
 
 def _only_shows(name: str, value: str) -> bool:
@@ -179,7 +185,9 @@ class _Judge:
         if not target.known:
             return False
         paths = self._place.absolute(target.text)
-        return bool(paths) and all(path_allowed(self._rules, "write", path) for path in paths)
+        if not paths or self._place.problem(target) == LINK:
+            return False
+        return all(path_allowed(self._rules, "write", path) for path in paths)
 
     def _moves(self, command: Command) -> str:
         operands = [word for word in command.words[1:] if word.text != "--"]
@@ -187,7 +195,7 @@ class _Judge:
             return "directory"
         moved = self._place.moved(operands[0])
         if moved is None:
-            return self._place.problem(operands[0]) or "directory"
+            return self._place.problem(operands[0], Use.DIRECTORY) or "directory"
         self._place = moved
         return ""
 

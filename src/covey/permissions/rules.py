@@ -44,7 +44,7 @@ def _covers(pattern: str, tool: str, path: str, rules: Rules) -> bool:
     if tool not in CHANGES_FILES:
         return True
     place = path.partition(" -> ")[2] if tool == "download" else path
-    inside = _seen_from(rules.root, place)
+    inside = seen_from(rules.root, place)
     return inside is not None and not _protected(inside.split("/")) and _names_own("", place, rules)
 
 
@@ -67,7 +67,7 @@ def path_hit(rules: Iterable[str], tool: str, path: str, root: str) -> str | Non
     for pattern in patterns(rules, tool):
         if not pattern or any(
             fnmatchcase(name, variant)
-            for name in (path, _seen_from(root, path) or path)
+            for name in (path, seen_from(root, path) or path)
             for variant in (pattern, pattern.replace("**/", ""), pattern.replace("/**", ""))
         ):
             return f"{tool}:{pattern}" if pattern else tool
@@ -79,7 +79,7 @@ def _fits_strictly(path: str, pattern: str, root: str) -> bool:
     if ".." in parts:
         return False
     if path.startswith("/") and not pattern.startswith("/"):
-        inside = _seen_from(root, path)
+        inside = seen_from(root, path)
         if inside is None:
             return False
         parts = inside.split("/")
@@ -89,7 +89,8 @@ def _fits_strictly(path: str, pattern: str, root: str) -> bool:
     return _fit(parts, wanted)
 
 
-def _seen_from(root: str, path: str) -> str | None:
+def seen_from(root: str, path: str) -> str | None:
+    """A path inside of the root, as seen from there; None for any other."""
     prefix = f"{root.rstrip('/')}/"
     return path[len(prefix) :] if root and path.startswith(prefix) else None
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from covey.permissions.shell_commands import Command, Line, Redirect, Unparsed
 from covey.permissions.shell_grammar import Grammar
+from covey.permissions.shell_output import may_print_patterns
 from covey.permissions.shell_words import UNKNOWN, CannotRead, Kind, Word
 from covey.permissions.shell_wrappers import Inner, unwrap
 
@@ -73,8 +74,10 @@ class _Parser(Grammar):
         for index in waiting:
             self._see_through(index)
 
-    def commands_of(self, text: str) -> None:
-        self._adopt(self._inside(text), -1)
+    def commands_of(self, text: str) -> bool:
+        inner = self._inside(text)
+        self._adopt(inner, -1)
+        return may_print_patterns(inner.commands)
 
     def _expanded(self, body: str) -> Word:
         if "\\\n" in body and ("$" in body or "`" in body):  # lines are joined first, also inside of quotes

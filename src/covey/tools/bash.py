@@ -13,6 +13,7 @@ from covey.permissions.safe_paths import Repository
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
+from covey.tools.links import WorkspaceLinks
 from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
 
@@ -66,7 +67,8 @@ class Bash(Tool[BashParams]):
     def wish(self, params: BashParams, context: ToolContext) -> Wish:
         cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
         repository = repository_of(context.root) if "git" in params.command else Repository.OWN
-        return Wish(tool=self.name, action="execute", subject=params.command, cwd=cwd, repository=repository)
+        links = WorkspaceLinks(context.root)
+        return Wish(self.name, "execute", params.command, cwd=cwd, repository=repository, links=links)
 
     def describe(self, params: BashParams, context: ToolContext) -> str:
         # The command itself, never the model's words about it: those are in the preview, beside it.

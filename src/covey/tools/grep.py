@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from covey.permissions.judge import Wish
+from covey.permissions.safe_searches import picks_secret
 from covey.tools.base import ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import name_for, open_regular
 from covey.tools.search import PATTERN_LIMIT, Looks, is_directory, name_below, place_to_look, report, shown_name
@@ -44,6 +47,10 @@ class Grep(Looks[GrepParams]):
 
     def place(self, params: GrepParams, context: ToolContext) -> Path:
         return place_to_look(context, params.path)
+
+    def wish(self, params: GrepParams, context: ToolContext) -> Wish:
+        wish = super().wish(params, context)
+        return replace(wish, harmless=wish.harmless and not picks_secret(params.include))
 
     def describe(self, params: GrepParams, context: ToolContext) -> str:
         return f"Search for {shown_name(params.pattern)} in {name_for(context, self.place(params, context))}"
