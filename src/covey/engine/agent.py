@@ -21,6 +21,7 @@ from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.git_guard import guarded
 from covey.tools.jobs import Jobs
+from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
@@ -85,8 +86,8 @@ class Agent:
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
         inherited = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
-        self.env = guarded(inherited)
-        processes = LocalProcesses()
+        self.env = in_utf8(guarded(inherited))
+        processes = LocalProcesses(root)
         self.jobs = Jobs(processes, workspace_tag(workspace_id))
         self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)
         self.look_around = look_around
