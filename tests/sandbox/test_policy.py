@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from covey.sandbox.plan import Abilities, Views, planned
-from covey.sandbox.policy import Facts, Kind, Mode, Network, Policy, Repository, Sockets, approved, is_within, unasked
+from covey.sandbox.policy import Facts, GitPlaces, Kind, Mode, Network, Policy, Sockets, approved, is_within, unasked
 
 GIT = "/home/ann/p/.git"
 FACTS = Facts(
@@ -27,7 +27,7 @@ FACTS = Facts(
     secrets=("/etc/shadow",),
     covey=("/home/ann/.local/share/covey",),
     guarded=("/home/ann/p/covey.toml",),
-    repository=Repository((GIT,), (f"{GIT}/config", f"{GIT}/hooks")),
+    repository=GitPlaces((GIT,), (f"{GIT}/config", f"{GIT}/hooks")),
 )
 HOME = replace(FACTS, workspace="/home/ann")
 ABLE = Abilities("x86_64", 7, True, Views.OWN)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from covey.server.http_protocol import MAX_HEAD_BYTES, Bounds, HttpProtocol, bounded
+from covey.server.http_protocol import MAX_HEAD_BYTES, ConnectionBounds, HttpProtocol, bounded
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +102,7 @@ async def until(condition: Any) -> None:
 
 @asynccontextmanager
 async def serving(head_s: float = AGES, body_s: float = AGES, waiting: int = 100) -> AsyncIterator[Server]:
-    protocol = bounded(Bounds(head_s, body_s, waiting))
+    protocol = bounded(ConnectionBounds(head_s, body_s, waiting))
     made = Server(protocol)
     config = uvicorn.Config(
         made.app, port=0, interface="asgi3", loop="none", http=protocol, ws="none", lifespan="off", log_config=None,

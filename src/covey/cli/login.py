@@ -31,7 +31,7 @@ BROWSER_LOGINS = ("openrouter",)
 """Providers that document a login in the browser for programs of others."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LoginEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One account, as `--list --json` writes it."""
 
     provider: str
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _list(as_json: bool) -> int:
     entries = [
-        Entry(provider=a.provider, account=a.name, is_default=a.is_default, kept=a.kept, origin=a.origin)
+        LoginEntry(provider=a.provider, account=a.name, is_default=a.is_default, kept=a.kept, origin=a.origin)
         for a in read_accounts(os.environ).accounts
     ]
     if as_json:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+
+from covey.cli.undo_options import Command
 
 LOGIN_EXAMPLES = """\
 examples:
@@ -62,12 +62,6 @@ def _add_logout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="whose key to forget")
     parser.add_argument("--account", metavar="NAME", type=_account, help="which of several")
     parser.add_argument("--all", action="store_true", help="forget all keys of all providers")
-
-
-class Command(NamedTuple):
-    help: str
-    examples: str
-    add_options: Callable[[argparse.ArgumentParser], None]
 
 
 COMMANDS = {

@@ -10,6 +10,7 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text
 from covey.config import local_model
 from covey.protocol.requests import ConfigView, SelectedModel
 
@@ -57,7 +58,7 @@ async def _list(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         models = models_of((await common.join(client, args.cwd)).config)
     if args.json:
-        print(msgspec.json.encode(models).decode())
+        print(json_text(models))
         return exits.OK
     print(plain(_text(models)))
     if not models.large:

@@ -23,6 +23,7 @@ from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
 from covey.tools.jobs import Jobs
+from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
@@ -81,7 +82,7 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
-        processes = LocalProcesses()
+        processes = LocalProcesses(root)
         self.jobs = Jobs(processes, workspace_tag(workspace_id))
         self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)
         self.look_around = look_around
@@ -96,7 +97,7 @@ class Agent:
     def env(self) -> dict[str, str]:
         """For everything that tools start."""
         keys = PROVIDERS_KEYS.union(self.config.key_variables)
-        return tool_environment({**self._environ, **self.client_env}, keys, self.config.tools.pass_env)
+        return in_utf8(tool_environment({**self._environ, **self.client_env}, keys, self.config.tools.pass_env))
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings

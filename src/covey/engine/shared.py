@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from covey.config.defaults import with_defaults
-from covey.config.load import load
+from covey.config.load import config_dir, load
 from covey.config.probe import probe
 from covey.config.schema import Config
 from covey.credentials.accounts import Accounts, CredentialsError
@@ -67,3 +67,10 @@ async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None =
         log.warning("%s", warning)
     config = await with_defaults(loaded.config, environ, probe, accounts.providers)
     return await shared.keys.fill(config, accounts, Surrounding(Path(path), shared.environ, environ)), warnings
+
+
+def own_directories(shared: Shared) -> tuple[str, ...]:
+    """Where Covey keeps its own files, with links resolved: a rule for all edits does not cover those."""
+    settings = config_dir(shared.environ)
+    own = (settings, settings / "config.toml", settings / "trusted.toml", shared.data_dir, shared.config_file)
+    return tuple(dict.fromkeys(str(path.resolve()) for path in own if path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from covey.machine.regular import read_regular
 from covey.sandbox import places
-from covey.sandbox.policy import Facts, Paths, Repository, is_within
+from covey.sandbox.policy import Facts, GitPlaces, Paths, is_within
 
 _SMALL = 64 * 1024
 """Bytes of a configuration of git, or of a file that says where it is."""
@@ -151,13 +151,13 @@ def _git_settings(home: str, environ: Mapping[str, str]) -> Paths:
     return tuple(p for p in _existing((*files, *named)) if not any(is_within(p, s) for s in secret))
 
 
-def _repository(root: str) -> Repository:
+def _repository(root: str) -> GitPlaces:
     """The repository that the workspace is, or is a part of."""
     top = root
     while not os.path.lexists(f"{top}/.git"):
         above = os.path.dirname(top)
         if above == top:
-            return Repository()
+            return GitPlaces()
         top = above
     dot_git = f"{top}/.git"
     git_dir = os.path.realpath(dot_git)
@@ -166,13 +166,13 @@ def _repository(root: str) -> Repository:
         protected.append(dot_git)
         git_dir = _named_in(dot_git, b"gitdir:")
         if not git_dir:
-            return Repository(protected=(dot_git,))
+            return GitPlaces(protected=(dot_git,))
     common = _named_in(f"{git_dir}/commondir", b"") or git_dir
     if not _belongs(dot_git, git_dir) or not os.path.isdir(f"{common}/objects"):
-        return Repository(protected=tuple(protected))
+        return GitPlaces(protected=tuple(protected))
     for directory in dict.fromkeys((common, git_dir, *_modules(common))):
         protected += [f"{directory}/{name}" for name in ("config", "config.worktree", "commondir", "hooks")]
-    return Repository(tuple(dict.fromkeys((git_dir, common))), tuple(protected))
+    return GitPlaces(tuple(dict.fromkeys((git_dir, common))), tuple(protected))
 
 
 def _named_in(file: str, prefix: bytes) -> str:

@@ -43,7 +43,7 @@ class Abilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class SandboxGap:
     """A promise that is not kept here."""
 
     text: str
@@ -52,10 +52,10 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SandboxPlan:
     steps: Words
     """What stands before `--` for the launcher; empty: there is nothing to do."""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[SandboxGap, ...]
     has_view: bool = False
     """Whether protected paths that exist cannot be changed. If not, they have to be put back afterwards."""
     view: Words = ()
@@ -79,11 +79,11 @@ _ATTRIBUTES = "This system has no user namespaces for us: modes and times of fil
 
 
 @lru_cache(maxsize=256)
-def planned(policy: Policy, abilities: Abilities, mode: Mode) -> Plan:
+def planned(policy: Policy, abilities: Abilities, mode: Mode) -> SandboxPlan:
     """How this system carries the policy out."""
     match mode:
         case Mode.OFF:
-            return Plan((), ())
+            return SandboxPlan((), ())
         case Mode.AUTO | Mode.REQUIRED:
             pass
         case _:
@@ -91,7 +91,7 @@ def planned(policy: Policy, abilities: Abilities, mode: Mode) -> Plan:
     gaps = tuple(_gaps(policy, abilities))
     reasons = [gap.text for gap in gaps if gap.matters]
     if mode is Mode.REQUIRED and reasons:
-        return Plan(("refuse", f"sandbox is required, and this system cannot: {' '.join(reasons)}"), gaps)
+        return SandboxPlan(("refuse", f"sandbox is required, and this system cannot: {' '.join(reasons)}"), gaps)
     own_view = _has_view(policy, abilities)
     steps: list[str] = [*_made(policy)]
     view: list[str] = []
@@ -103,7 +103,7 @@ def planned(policy: Policy, abilities: Abilities, mode: Mode) -> Plan:
     steps += [*_landlock(policy, abilities, own_view=own_view), "capabilities", f"{_KEPT[policy.kind]:x}"]
     if abilities.seccomp:
         steps += ["seccomp", _filter(policy, abilities, own_view=own_view).hex()]
-    return Plan(tuple(steps), gaps, own_view, tuple(view))
+    return SandboxPlan(tuple(steps), gaps, own_view, tuple(view))
 
 
 def _has_view(policy: Policy, abilities: Abilities) -> bool:
@@ -111,27 +111,27 @@ def _has_view(policy: Policy, abilities: Abilities) -> bool:
     return policy.kind is Kind.APPROVED and abilities.views is not Views.NONE
 
 
-def _gaps(policy: Policy, abilities: Abilities) -> list[Gap]:
+def _gaps(policy: Policy, abilities: Abilities) -> list[SandboxGap]:
     gaps = []
     if not abilities.landlock:
-        gaps.append(Gap(_NO_LANDLOCK, True))
+        gaps.append(SandboxGap(_NO_LANDLOCK, True))
     elif abilities.landlock < 6:
-        gaps.append(Gap(_NO_SCOPE, False))
+        gaps.append(SandboxGap(_NO_SCOPE, False))
     if not abilities.seccomp:
-        gaps.append(Gap(_NO_SECCOMP, True))
+        gaps.append(SandboxGap(_NO_SECCOMP, True))
     if policy.kind is Kind.UNASKED or abilities.views is not Views.NONE:
         return gaps
     if policy.protected:
-        gaps.append(Gap(_NO_VIEW, True))
+        gaps.append(SandboxGap(_NO_VIEW, True))
     if any(is_within(path, tree) for path in policy.hidden for tree in policy.writable):
-        gaps.append(Gap(_NO_HIDING, True))
+        gaps.append(SandboxGap(_NO_HIDING, True))
     if policy.sockets is Sockets.ANY:
-        gaps.append(Gap(_ALL_SOCKETS, True))
-    gaps.append(Gap(_ATTRIBUTES, False))
+        gaps.append(SandboxGap(_ALL_SOCKETS, True))
+    gaps.append(SandboxGap(_ATTRIBUTES, False))
     if policy.network is Network.LOOPBACK:
-        gaps.append(Gap(_NO_LOOPBACK, False))
+        gaps.append(SandboxGap(_NO_LOOPBACK, False))
     if policy.sockets is Sockets.OWN and abilities.landlock < 9:
-        gaps.append(Gap(_NO_SOCKETS, False))
+        gaps.append(SandboxGap(_NO_SOCKETS, False))
     return gaps
 
 

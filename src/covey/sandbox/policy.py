@@ -70,7 +70,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class GitPlaces:
     """Where git has its parts, as far as they are known. All of it is empty where there is no repository."""
 
     git_dirs: Paths = ()
@@ -114,7 +114,7 @@ class Facts:
     """Covey's own data, configuration and sockets."""
     guarded: Paths
     """Covey's files in the workspace, which may not exist."""
-    repository: Repository
+    repository: GitPlaces
 
 
 def unasked(facts: Facts, *, also_readable: Iterable[str] = ()) -> Policy:

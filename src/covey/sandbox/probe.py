@@ -16,7 +16,7 @@ from typing import assert_never
 
 from covey.sandbox import facts, places, seccomp
 from covey.sandbox.guard import Guard
-from covey.sandbox.plan import HIDE, TEMP, Abilities, Gap, Plan, Views, planned
+from covey.sandbox.plan import HIDE, TEMP, Abilities, SandboxGap, SandboxPlan, Views, planned
 from covey.sandbox.policy import Kind, Mode, Network, Policy, Sockets
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
@@ -48,7 +48,7 @@ class Wrapped:
 
     command: tuple[str, ...]
     env: Mapping[str, str]
-    plan: Plan
+    plan: SandboxPlan
     policy: Policy
     bubblewrap: str = ""
 
@@ -90,7 +90,7 @@ def probed() -> Abilities:
     return Abilities(machine, landlock.version(), filters, views, bubblewrap, facts.top_links())
 
 
-def sentences(abilities: Abilities, gaps: Sequence[Gap]) -> str:
+def sentences(abilities: Abilities, gaps: Sequence[SandboxGap]) -> str:
     """For people: what holds here, and what does not."""
     if not abilities.landlock and not abilities.seccomp:
         return "There is no sandbox on this system: commands can do whatever you can."

@@ -26,7 +26,7 @@ _ENVIRONMENT = ("LD_LIBRARY_PATH",)
 """What the interpreter may need to start."""
 
 
-class Child:
+class SandboxedChild:
     """A process that somebody else has forked for us: what `subprocess.Popen` is for those that it starts."""
 
     def __init__(self, pid: int) -> None:
@@ -55,7 +55,7 @@ class Child:
         return code
 
 
-def launch(wrapped: Wrapped, cwd: Path, output: int) -> Child | subprocess.Popen[bytes]:
+def launch(wrapped: Wrapped, cwd: Path, output: int) -> SandboxedChild | subprocess.Popen[bytes]:
     """Start a wrapped command in a session of its own, with no input. Raises OSError, ValueError."""
     if wrapped.plan.steps and not wrapped.plan.view:
         return STARTER.start(wrapped.command, cwd, wrapped.env, wrapped.plan.steps, output)
@@ -80,7 +80,7 @@ class Starter:
 
     def start(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str], words: Sequence[str], output: int
-    ) -> Child:
+    ) -> SandboxedChild:
         """Start a command whose output goes to a descriptor. It is a session of its own. Raises OSError, ValueError."""
         if any("\0" in text for text in (*command, *env, *env.values())):
             raise ValueError("embedded null byte")
@@ -103,7 +103,7 @@ class Starter:
         with self._lock:
             self._end()
 
-    def _ask(self, request: bytes, output: int) -> Child:
+    def _ask(self, request: bytes, output: int) -> SandboxedChild:
         from covey.sandbox.forker import LENGTH_BYTES  # with it come the functions of the C library
 
         channel = self._channel or self._begin()
@@ -112,7 +112,7 @@ class Starter:
         answer = channel.recv(LENGTH_BYTES, socket.MSG_WAITALL)
         if len(answer) < LENGTH_BYTES:
             raise ConnectionResetError("the process that starts commands has ended")
-        return Child(int.from_bytes(answer, "little"))
+        return SandboxedChild(int.from_bytes(answer, "little"))
 
     def _begin(self) -> socket.socket:
         ours, theirs = socket.socketpair()

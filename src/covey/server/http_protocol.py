@@ -23,7 +23,7 @@ _MOST_WAITING = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConnectionBounds:
     """What connections may take before they are closed."""
 
     head_s: float = 20.0
@@ -60,7 +60,7 @@ class Waiting:
 class HttpProtocol(HttpToolsProtocol):
     """One connection. `bounded` gives the class for one server."""
 
-    bounds = Bounds()
+    bounds = ConnectionBounds()
     waiting = Waiting(_MOST_WAITING)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -187,7 +187,7 @@ class HttpProtocol(HttpToolsProtocol):
 _TOO_LONG = f"The head of a request may have at most {MAX_HEAD_BYTES} bytes."
 
 
-def bounded(bounds: Bounds = HttpProtocol.bounds) -> type[HttpProtocol]:
+def bounded(bounds: ConnectionBounds = HttpProtocol.bounds) -> type[HttpProtocol]:
     """The protocol of one server: its connections know of each other."""
     return type("BoundedHttp", (HttpProtocol,), {"bounds": bounds, "waiting": Waiting(bounds.waiting or _places())})
 

@@ -13,7 +13,6 @@ import asyncio
 import itertools
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -32,6 +31,7 @@ from covey.sandbox.starter import launch
 from covey.tools import process_table
 from covey.tools.output import Output
 from covey.tools.process_table import Process
+from covey.tools.programs import find_program
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -94,9 +94,10 @@ class Processes(Protocol):
 
 
 class LocalProcesses:
-    """Processes on this machine."""
+    """Processes on this machine. `root`: the project, from which no shell is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path | None = None) -> None:
+        self._root = root
         self._endings = ThreadPoolExecutor(_ENDINGS_AT_ONCE, thread_name_prefix="covey-ending")
         self._writes = ThreadPoolExecutor(_WRITES_AT_ONCE, thread_name_prefix="covey-output")
         self._numbers = itertools.count(1)
@@ -117,7 +118,7 @@ class LocalProcesses:
         # The number keeps calls apart even if a model gives two of them the same id.
         tag = tag_within(tag, next(self._numbers))
         output = output or Output(output_limit)
-        arguments, env = _arguments(command, env), {**env, TAG_VARIABLE: tag}
+        arguments, env = _arguments(command, env, self._root), {**env, TAG_VARIABLE: tag}
         wrapped = wrap(arguments, policy, env, sandbox) if policy else None
         guard = wrapped.guard() if wrapped else None
         start = partial(launch, wrapped, cwd) if wrapped else partial(_start, arguments, cwd, env)
@@ -336,10 +337,10 @@ def _has_exited(process: Started) -> bool:
         return True
 
 
-def _arguments(command: Sequence[str] | str, env: Mapping[str, str]) -> Sequence[str]:
+def _arguments(command: Sequence[str] | str, env: Mapping[str, str], root: Path | None) -> Sequence[str]:
     if not isinstance(command, str):
         return command
-    shell = shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
+    shell = find_program("bash", env.get("PATH"), root) or "/bin/sh"
     return [shell, "-c", command]
 
 
