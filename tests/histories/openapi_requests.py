@@ -150,7 +150,7 @@ class Generator:
             return str(uuid.UUID(int=self._chance.getrandbits(128)))
         if schema.get("contentEncoding") == "base64":
             return base64.b64encode(self._chance.randbytes(10)).decode()
-        return self._chance.choice(TEXTS)
+        return self._chance.choice(TEXTS)[: schema.get("maxLength")]
 
     def broken(self, schema: Any) -> Any:
         """A value that is not as the schema says, in one place."""
