@@ -78,6 +78,8 @@ def _mend_all(data_dir: Path, now: float) -> None:
             for record in [record for record in wrong if record.path] or wrong:
                 if record.path or _give_directory(connection, record, data_dir, int(now)):
                     _Writing(connection, record, mend(record, now)).write()
+        if connection.table_exists("main", "search_progress"):
+            connection.execute("DELETE FROM search_progress")  # the next server makes the index for search anew
         connection.execute("COMMIT")
 
 
