@@ -15,7 +15,7 @@ from covey.permissions.judge import Wish
 from covey.permissions.rules import path_hit
 from covey.tools.base import Tool, ToolContext, ToolFailed, is_inside, resolve
 from covey.tools.files import may_look, name_for, printable
-from covey.tools.processes import Processes
+from covey.tools.processes import Completed, Processes
 from covey.tools.threads import in_thread
 from covey.tools.walk import PSEUDO
 
@@ -86,14 +86,7 @@ class Looks(Tool[P]):
         request |= {"operation": self.name, "base": str(base), "top": str(context.root), "seconds": _OWN_S}
         request["denied"] = denied
         try:
-            completed = await self._processes.run_command(
-                [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],
-                cwd=Path("/"),
-                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                tag=context.call_tag,
-                timeout_s=SEARCH_S,
-                output_limit=_OUTPUT_LIMIT,
-            )
+            completed = await look(self._processes, request, context.call_tag, SEARCH_S, _OUTPUT_LIMIT)
         except (OSError, ValueError) as error:
             raise ToolFailed(f"The search could not be started: {error}") from None
         answer = _read(completed.output)
@@ -104,6 +97,20 @@ class Looks(Tool[P]):
         if answer.summary.get("out_of_time") and not answer.found:
             raise ToolFailed(f"Nothing was found in time. {_TOO_LONG}")
         return answer
+
+
+async def look(
+    processes: Processes, request: dict[str, Any], tag: str, timeout_s: float, output_limit: int
+) -> Completed:
+    """Let a process of its own look at a tree. Raises OSError or ValueError if it cannot be started."""
+    return await processes.run_command(
+        [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],
+        cwd=Path("/"),
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        tag=tag,
+        timeout_s=timeout_s,
+        output_limit=output_limit,
+    )
 
 
 def _read(output: str) -> Answer:
