@@ -165,14 +165,14 @@ async def test_a_message_whose_end_the_disk_refuses_does_not_make_readers_spin(t
         await within(engine.workspace._parts.recorder.write(Batch()))
         engine.workspace._parts.feed.live.clear()
         reads = 0
-        read = engine.workspace.sessions._read_messages
+        read = engine.store.messages
 
-        async def counting(*args: object) -> list[Message]:
+        def counting(workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
             nonlocal reads
             reads += 1
-            return await read(*args)  # type: ignore[arg-type]
+            return read(workspace_id, session_id, after, limit)
 
-        engine.workspace.sessions._read_messages = counting  # type: ignore[method-assign, assignment]
+        engine.store.messages = counting  # type: ignore[method-assign]
         messages = await within(engine.workspace.sessions.messages(engine.session_id, "", 0))
         assert [m.role for m in messages] == ["user", "assistant"]
         assert reads < 50
@@ -188,6 +188,9 @@ async def test_messages_are_paged(tmp_path: Path) -> None:
         rest = await engine.workspace.sessions.messages(engine.session_id, first[-1].id, 0)
         assert [*first, *rest] == everything
         assert len(everything) == 6
+        last = await engine.workspace.sessions.messages_before(engine.session_id, "", 2)
+        before = await engine.workspace.sessions.messages_before(engine.session_id, last[0].id, 4)
+        assert [*before, *last] == everything
 
 
 # ── waiting for a run ──

@@ -30,6 +30,8 @@ PROTOCOL = f"""
     GET POST {W}/sessions
     GET PUT DELETE {W}/sessions/{{sid}}
     GET {W}/sessions/{{sid}}/messages
+    GET {W}/files
+    GET {W}/files/content
     POST {W}/sessions/{{sid}}/undo
     POST {W}/sessions/{{sid}}/fork
     GET POST {W}/agent
@@ -66,7 +68,9 @@ NOT_DESCRIBED = {"GET /metrics", "GET /openapi.json"}
 
 QUERIES = {
     f"GET {W}/events": {"client_id", "deltas", "session_id", "last_event_id"},
-    f"GET {W}/sessions/{{sid}}/messages": {"after", "limit"},
+    f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
+    f"GET {W}/files": {"q", "limit"},
+    f"GET {W}/files/content": {"path"},
     f"GET {W}/runs": {"session_id", "state", "limit"},
     f"GET {W}/runs/{{run_id}}": {"wait"},
     f"DELETE {W}": {"client_id"},

@@ -186,10 +186,17 @@ class Client:
         await self._send("DELETE", _session(workspace_id, session_id))
 
     async def messages(
-        self, workspace_id: str, session_id: str, *, after: str = "", limit: int | None = None
+        self,
+        workspace_id: str,
+        session_id: str,
+        *,
+        after: str = "",
+        before: str | None = None,
+        limit: int | None = None,
     ) -> tuple[Message, ...]:
+        """In order: all, those after one, or with `before` the `limit` messages that end there ('': the last ones)."""
         path = f"{_session(workspace_id, session_id)}/messages"
-        body = await self._send("GET", path, after=after, limit=limit)
+        body = await self._send("GET", path, after=after, before=before, limit=limit)
         with _readable(body):
             return decode_messages(body)
 
@@ -374,7 +381,8 @@ def _readable(body: bytes) -> Iterator[None]:
 
 
 def _target(path: str, params: Mapping[str, Any]) -> str:
-    query = urlencode({name: value for name, value in params.items() if value not in ("", None)})
+    given = {name: value for name, value in params.items() if value is not None and (value != "" or name == "before")}
+    query = urlencode(given)
     return f"{path}?{query}" if query else path
 
 

@@ -18,7 +18,7 @@ from covey.server import metrics, openapi
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import EventStreamApp, Stream
-from covey.server.routes import permissions, questions, runs, service, sessions, undo, workspaces
+from covey.server.routes import files, permissions, questions, runs, service, sessions, undo, workspaces
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *sessions.ENDPOINTS,
     *undo.ENDPOINTS,
+    *files.ENDPOINTS,
     *workspaces.ENDPOINTS,
     *permissions.ENDPOINTS,
     *questions.ENDPOINTS,

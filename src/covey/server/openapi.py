@@ -13,6 +13,7 @@ from covey.protocol.errors import ErrorBody
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
+from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
 from covey.server.routes.sessions import MESSAGES_MAX
 
@@ -31,7 +32,11 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     },
     "DELETE /v1/workspaces/{id}": {"client_id": _CLIENT},
     "POST /v1/workspaces/{id}/current-session": {"client_id": _CLIENT},
-    "GET /v1/workspaces/{id}/sessions/{sid}/messages": {"after": _TEXT, "limit": _up_to(MESSAGES_MAX)},
+    "GET /v1/workspaces/{id}/sessions/{sid}/messages": {
+        "after": _TEXT, "before": _TEXT, "limit": _up_to(MESSAGES_MAX)
+    },
+    "GET /v1/workspaces/{id}/files": {"q": _TEXT, "limit": _up_to(FILES_MAX)},
+    "GET /v1/workspaces/{id}/files/content": {"path": _TEXT},
     "GET /v1/workspaces/{id}/runs": {"session_id": _TEXT, "state": _STATE, "limit": _up_to(RUNS_MAX)},
     "GET /v1/workspaces/{id}/runs/{run_id}": {"wait": {"type": "number", "minimum": 0}},
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -86,16 +87,24 @@ class Sessions:
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has published them so far."""
+        store = self._parts.store
+        return await self._as_published(session_id, lambda: self._parts.read(store.messages, session_id, after, limit))
+
+    async def messages_before(self, session_id: str, before: str, limit: int) -> list[Message]:
+        """The page of so many messages that ends before one of them, or at the end ('')."""
+        store = self._parts.store
+        return await self._as_published(
+            session_id, lambda: self._parts.read(store.messages_before, session_id, before, limit)
+        )
+
+    async def _as_published(self, session_id: str, read: Callable[[], Awaitable[list[Message]]]) -> list[Message]:
         self._parts.book.get(session_id)
         live = self._parts.feed.live
         for _ in range(REREADS):
-            stored = await self._read_messages(session_id, after, limit)
+            stored = await read()
             if all(m.id in live or m.role != "assistant" or m.finish for m in stored):
                 break  # else one of them began or ended while it was being read
         return [live[m.id].message() if m.id in live else m for m in stored]
-
-    async def _read_messages(self, session_id: str, after: str, limit: int) -> list[Message]:
-        return await self._parts.read(self._parts.store.messages, session_id, after, limit)
 
     async def undo(self, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take back the newest turn, or all from one on, with their files."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import CreateSession, UpdateSession
 from covey.server.endpoint import Call, Endpoint
 
 MESSAGES_MAX = 10_000
-"""The most that one answer holds; `after` pages on."""
+"""The most that one answer holds; `after` and `before` page on."""
 
 
 async def list_sessions(call: Call, _body: None) -> list[Session]:
@@ -38,7 +39,11 @@ async def delete_session(call: Call, _body: None) -> None:
 async def list_messages(call: Call, _body: None) -> list[Message]:
     workspace = await call.workspace()
     limit = call.count("limit", at_most=MESSAGES_MAX)
-    return await workspace.sessions.messages(call.path["sid"], call.query.get("after", ""), limit)
+    if "before" not in call.query:
+        return await workspace.sessions.messages(call.path["sid"], call.query.get("after", ""), limit)
+    if "after" in call.query:
+        raise BadRequest("give only one of after and before")
+    return await workspace.sessions.messages_before(call.path["sid"], call.query["before"], limit or MESSAGES_MAX)
 
 
 SESSIONS = "/v1/workspaces/{id}/sessions"
@@ -51,6 +56,10 @@ ENDPOINTS = (
     Endpoint("PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session),
     Endpoint("DELETE", ONE, delete_session, "End its runs and remove it."),
     Endpoint(
-        "GET", ONE + "/messages", list_messages, "Messages in order; `after` and `limit` page.", answer=list[Message]
+        "GET",
+        ONE + "/messages",
+        list_messages,
+        "Messages in order; `after` or `before`, and `limit`, page.",
+        answer=list[Message],
     ),
 )
