@@ -14,6 +14,7 @@ from pathlib import Path
 
 from covey.machine.names import tag_within, workspace_tag
 from covey.tools.base import ToolFailed
+from covey.tools.live_output import LiveOutput
 from covey.tools.output import Unread
 from covey.tools.processes import Completed, Processes, kill_tagged
 
@@ -28,15 +29,19 @@ COMMAND_SHOWN = 60
 
 
 class Job:
-    """One command in the background, and what it has written since somebody last looked."""
+    """One command in the background, and what it has written since somebody last looked.
 
-    def __init__(self, job_id: str, session_id: str, command: str) -> None:
+    `live`: where people see what it writes, for as long as it runs.
+    """
+
+    def __init__(self, job_id: str, session_id: str, command: str, live: LiveOutput | None = None) -> None:
         self.id = job_id
         self.session_id = session_id
         self.command = command
         self.was_killed = False
         self._news = asyncio.Event()
-        self.unread = Unread(UNREAD_LIMIT, self._news.set)
+        self.unread = Unread(UNREAD_LIMIT, self._news.set, live)
+        self._live = live
         self._task: asyncio.Task[Completed] | None = None
 
     @property
@@ -65,7 +70,12 @@ class Job:
 
     def follow(self, task: asyncio.Task[Completed]) -> None:
         self._task = task
-        task.add_done_callback(lambda _: self._news.set())
+        task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[Completed]) -> None:
+        self._news.set()
+        if self._live:
+            self._live.close()
 
     async def end(self) -> None:
         """End it with all its processes. If whoever waits is cancelled, it is ended all the same."""
@@ -86,7 +96,9 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._closed = False
 
-    async def start(self, session_id: str, command: str, cwd: Path, env: Mapping[str, str]) -> Job:
+    async def start(
+        self, session_id: str, command: str, cwd: Path, env: Mapping[str, str], *, live: LiveOutput | None = None
+    ) -> Job:
         """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
         if self._closed:
             raise ToolFailed("The workspace is closing: nothing can be started any more.")
@@ -94,7 +106,7 @@ class Jobs:
         if len(running) >= RUNNING_LIMIT:
             mine = _listed(job for job in running if job.session_id == session_id)
             raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
-        job = Job(f"job-{next(self._numbers)}", session_id, command)
+        job = Job(f"job-{next(self._numbers)}", session_id, command, live)
         work = self._processes.run_command(
             command, cwd=cwd, env=env, tag=tag_within(self._tag, job.id), timeout_s=None, output=job.unread
         )
