@@ -157,11 +157,15 @@ async def test_the_text_of_many_short_calls_counts_for_the_length_of_the_log(mon
     assert feed._bytes <= 200_000
 
 
-async def test_one_take_is_bounded_however_many_calls_print(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [0, TAIL_BYTES])
+async def test_one_take_is_bounded_however_many_calls_print(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what comes takes the place of what was kept, and costs nothing."""
     monkeypatch.setattr(feed_module, "SEND_BYTES", 30_000)
     feed = Feed(1, 0)
-    reader = Reader(feed)
     printers = [Printer(feed, str(number)) for number in range(20)]
+    for printer in printers:
+        printer.print("x" * before)
+    reader = Reader(feed)
     for _ in range(3):
         for printer in printers:
             printer.print("x" * 10_000)
@@ -169,7 +173,7 @@ async def test_one_take_is_bounded_however_many_calls_print(monkeypatch: pytest.
     while data := reader.take():
         sizes.append(len(data))
     assert max(sizes) < 30_000 + 12_000
-    assert all(reader.output(str(number)) == "x" * 30_000 for number in range(20))
+    assert all(reader.output(str(number)) == "x" * (before + 30_000) for number in range(20))
 
 
 async def test_whoever_comes_in_the_middle_gets_the_tail_and_then_what_follows() -> None:
