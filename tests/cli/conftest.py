@@ -100,7 +100,7 @@ class Home:
         # A socket's path is short: the directories of a test are too deep for it.
         self.runtime = Path(tempfile.mkdtemp(prefix="covey-"))
         self.socket = self.runtime / f"covey-{os.getuid()}.sock"
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "LC_ALL") if name in os.environ}
         self.env = {
             **kept,
             "HOME": str(directory),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from covey.cli.request_text import COLUMNS_SHOWN, LINES_SHOWN, request_text
+import pytest
+
+from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk
+from covey.cli.request_text import COLUMNS_SHOWN, LAST_COLUMNS, LAST_LINES, LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest
 
 
@@ -32,11 +35,67 @@ def test_nothing_can_hide_in_a_command() -> None:
     assert shown("bash", "", command=command)[1] == r"    rm\x1b[2K\rls \u202e\u200b\x9b\u2028" + "\té😀"
 
 
-def test_a_long_command_says_how_much_is_left_out() -> None:
-    lines = shown("bash", "", command="\n".join(["x" * (COLUMNS_SHOWN + 5), *["ls"] * LINES_SHOWN]))
-    assert lines[1] == f"    {'x' * COLUMNS_SHOWN} … 5 more characters"
+def test_a_long_command_is_cut_in_the_middle_and_says_how_much_is_left_out() -> None:
+    long = "x" * COLUMNS_SHOWN + "12345" + "rm -rf end"
+    rows = [long, *(f"echo {number}" for number in range(LINES_SHOWN + 7)), "rm -rf victim"]
+    lines = shown("bash", "", command="\n".join(rows))
+    assert lines[1] == f"    {'x' * (COLUMNS_SHOWN - LAST_COLUMNS)} … 15 more characters … {long[-LAST_COLUMNS:]}"
     assert len(lines) == LINES_SHOWN + 2
-    assert lines[-1] == "    … 1 more line"
+    assert lines[LINES_SHOWN - LAST_LINES + 1] == "    … 9 more lines …"
+    assert lines[-2:] == [f"    echo {LINES_SHOWN + 6}", "    rm -rf victim"]
+    assert lines[1 + LINES_SHOWN - LAST_LINES - 1] == f"    echo {LINES_SHOWN - LAST_LINES - 2}"
+
+
+def asked(**params: Any) -> PermissionAsk:
+    return PermissionAsk(
+        PermissionRequest(
+            id="p1",
+            session_id="s1",
+            tool_call_id="c1",
+            tool_name="bash" if "command" in params else "write",
+            description="",
+            action="execute",
+            params=params,
+            path="/project",
+            rules=("bash:x",),
+        )
+    )
+
+
+HIDING = "make test\n" + "# a comment\n" * 45 + "rm -rf HIDDEN\n" + "# a comment\n" * 15 + "x=(a b)"
+WIDE = "make test # " + "x" * 2000 + " ; rm -rf HIDDEN ; " + "y" * 2000
+
+
+@pytest.mark.parametrize("command", [HIDING, WIDE])
+@pytest.mark.parametrize("answer", ["y", "yes", "a", "r", "always", "s", "show"])
+def test_no_part_of_a_command_is_unseen_when_it_is_allowed(command: str, answer: str) -> None:
+    ask = asked(command=command)
+    assert "HIDDEN" not in ask.text
+    assert "[s]how all of it" in ask.question
+    assert ask.hear(answer) is Heard.WHOLE
+    assert "HIDDEN" in ask.text
+    assert "[s]how all of it" not in ask.question
+    assert ask.hear("y") == PermissionAnswer("allow")
+
+
+def test_a_denial_needs_no_more_to_be_shown() -> None:
+    assert asked(command=HIDING).hear("no, not like that") == PermissionAnswer("deny", "not like that")
+    assert asked(command=HIDING).hear("n") == PermissionAnswer("deny")
+
+
+def test_a_long_change_is_shown_in_full_where_somebody_wants_to_see_it() -> None:
+    ask = asked(content="\n".join(f"line {number}" for number in range(61)))
+    assert "line 60" in ask.text
+    assert "line 35" not in ask.text
+    assert ask.hear("s") is Heard.WHOLE
+    assert "line 35" in ask.text
+
+
+def test_what_is_shown_in_full_offers_no_more() -> None:
+    ask = asked(command="make test")
+    assert "[s]how" not in ask.question
+    assert ask.hear("s") is Heard.AGAIN
+    assert ask.hear("y") == PermissionAnswer("allow")
 
 
 def test_a_change_of_a_file_is_shown_as_its_diff() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from covey.config.check import _expected, check, dotted
-from covey.config.schema import Config, ConfigError, ProviderSettings
+from covey.config.schema import Config, ConfigError, ProviderSettings, Sections
 
 PROVIDER_TYPES = '"openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"'
 
@@ -56,12 +56,12 @@ def provider(**settings: Any) -> dict[str, Any]:
         ({"limits": {"queue_per_session": True}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"limits": {"queue_per_session": 1.5}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"permissions": {"deny": ["a", 1]}}, "permissions.deny: expected a list of strings"),
-        ({"\x1b[2J": 1}, '"\\u001b[2J": unknown key; known here: ' + ", ".join(Config.__struct_fields__)),
+        ({"\x1b[2J": 1}, '"\\u001b[2J": unknown key; known here: ' + ", ".join(Sections.__struct_fields__)),
     ],
 )
 def test_a_mistake_is_named(table: dict[str, Any], expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check(table, Config)
+        check(table, Sections)
     assert str(caught.value) == expected
 
 
@@ -76,8 +76,8 @@ def test_a_mistake_is_named(table: dict[str, Any], expected: str) -> None:
     ],
 )
 def test_what_is_right_passes_and_converts(table: dict[str, Any]) -> None:
-    check(table, Config)
-    assert isinstance(msgspec.convert(table, Config), Config)
+    check(table, Sections)
+    assert isinstance(msgspec.convert(table, Sections), Sections)
 
 
 def test_every_setting_can_say_what_it_expects() -> None:
@@ -94,7 +94,7 @@ def test_every_setting_can_say_what_it_expects() -> None:
         elif kind != dict[str, str]:
             assert _expected(kind)
 
-    visit(Config)
+    visit(Sections)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from covey.config import local_model
-from covey.config.defaults import KNOWN, OPENAI_MODEL, Role, discover, find, resolve, with_defaults
+from covey.config.defaults import KNOWN, OPENAI_MODEL, Role, discover, environment_key, find, resolve, with_defaults
 from covey.config.schema import Config, ConfigError, LimitSettings, ModelChoice, ModelSettings, ProviderSettings
 
 OLLAMA, LLAMACPP, LMSTUDIO = (f"http://127.0.0.1:{port}/v1" for port in (11434, 8080, 1234))
@@ -56,7 +57,8 @@ async def test_a_key_in_the_environment_is_enough(variable: str, provider_id: st
     config = await discover({variable: " k\n"}, nobody)
     assert list(config.providers) == [provider_id]
     found, known = config.providers[provider_id], KNOWN[provider_id]
-    assert (found.type, found.api_key, found.base_url) == (known.provider.type, "k", known.provider.base_url)
+    assert (found.type, found.api_key, found.base_url) == (known.provider.type, "", known.provider.base_url)
+    assert environment_key(provider_id, found, {variable: " k\n"}) == (variable, "k")
     large, small = resolve(config, "large"), resolve(config, "small")
     assert large is not None and (large.provider_id, large.model) == (provider_id, known.large)
     assert small is not None and (small.provider_id, small.model) == (provider_id, known.small)
@@ -77,11 +79,47 @@ async def test_of_several_keys_the_first_is_used_and_all_can_be_chosen() -> None
     config = await discover(keys, nobody)
     assert list(config.providers) == ["openai", "anthropic", "google", "openrouter", "groq", "deepseek"]
     assert config.models.large == f"openai/{OPENAI_MODEL.id}"
-    assert find(config, f"anthropic/{KNOWN['anthropic'].large.id}").provider.api_key == "anthropic"
+    assert find(config, f"anthropic/{KNOWN['anthropic'].large.id}").provider_id == "anthropic"
     del keys["OPENAI_API_KEY"]
     assert (await discover(keys, nobody)).models.large.startswith("anthropic/")
     google = {"GOOGLE_API_KEY": "second", "GEMINI_API_KEY": "first"}
-    assert (await discover(google, nobody)).providers["google"].api_key == "first"
+    provider = (await discover(google, nobody)).providers["google"]
+    assert environment_key("google", provider, google) == ("GEMINI_API_KEY", "first")
+
+
+@pytest.mark.anyio
+async def test_a_provider_that_was_logged_in_to_comes_before_those_of_the_environment() -> None:
+    config = await discover({"OPENAI_API_KEY": "k"}, nobody, logged_in={"groq", "anthropic", "elsewhere"})
+    assert list(config.providers) == ["anthropic", "groq", "openai"]
+    assert config.models.large.startswith("anthropic/")
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "settings", "variable"),
+    [
+        ("openai", {"type": "openai"}, "OPENAI_API_KEY"),
+        ("mine", {"type": "openai", "base_url": "https://api.openai.com/v1"}, "OPENAI_API_KEY"),
+        ("openai", {"type": "openai", "base_url": "https://api.openai.com.evil.example/v1"}, ""),
+        ("openai", {"type": "openai", "base_url": "http://api.openai.com/v1"}, ""),
+        ("openai", {"type": "openai-compatible", "base_url": "http://127.0.0.1:1"}, ""),
+        ("groq", {"type": "openai-compatible", "base_url": "https://api.groq.com/openai/v1"}, "GROQ_API_KEY"),
+        ("groq", {"type": "openai-compatible", "base_url": "https://elsewhere.example/v1"}, ""),
+        ("local", {"type": "openai-compatible", "base_url": "http://127.0.0.1:1"}, ""),
+        ("odd", {"type": "anthropic", "base_url": "http://[odd"}, ""),
+    ],
+)
+def test_a_key_of_the_environment_goes_to_its_own_address_only(
+    provider_id: str, settings: dict[str, Any], variable: str
+) -> None:
+    environ = {"OPENAI_API_KEY": "o", "GROQ_API_KEY": "g", "ANTHROPIC_API_KEY": "a"}
+    assert environment_key(provider_id, ProviderSettings(**settings), environ)[0] == variable
+
+
+def test_with_another_address_in_the_environment_the_key_goes_there_and_nowhere_else() -> None:
+    environ = {"OPENAI_API_KEY": "o", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    there = ProviderSettings(type="openai", base_url="http://127.0.0.1:1/other")
+    assert environment_key("openai", there, environ)[1] == "o"
+    assert environment_key("openai", ProviderSettings(type="openai"), environ)[1] == ""
 
 
 @pytest.mark.anyio

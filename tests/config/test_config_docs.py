@@ -27,6 +27,7 @@ from covey.config.schema import (
     ToolSettings,
 )
 from covey.permissions.judge import Intent, Rules, decide
+from covey.protocol.effects import Effect
 
 PAGE = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -79,11 +80,16 @@ def test_other_numbers_are_right() -> None:
     [
         ("edit", "/p/a.py", "allow"),
         ("edit", "/p/.env", "deny"),
+        ("edit", "/p/covey.toml", "ask"),
+        ("edit", "/home/ann/.bashrc", "ask"),
+        ("write", "/home/ann/notes/a.md", "allow"),
+        ("write", "/home/ann/a.md", "ask"),
         ("bash", "make test", "allow"),
         ("bash", "make tests", "ask"),
-        ("bash", "git log --oneline", "allow"),
-        ("bash", "git log; ls", "allow"),
-        ("bash", "git log; make install", "ask"),
+        ("bash", "npm run build -- --watch", "allow"),
+        ("bash", "npm run deploy", "ask"),
+        ("bash", "npm run build; ls", "allow"),
+        ("bash", "ls; make it-so", "ask"),
         ("bash", "git log; rm -rf x", "deny"),
         ("bash", "cd x && rm -rf y", "deny"),
         ("bash", "git push", "deny"),
@@ -92,7 +98,9 @@ def test_other_numbers_are_right() -> None:
 def test_the_rules_shown_do_what_is_said(tool: str, subject: str, verdict: str) -> None:
     (example,) = (text for text in EXAMPLES if "git push" in text)
     permissions = msgspec.convert(tomllib.loads(example), Config).permissions
-    rules = Rules(permissions.allow, permissions.deny)
-    assert decide(Intent(tool, "execute", subject), rules, frozenset(), skip=False) == verdict
+    rules = Rules(permissions.allow, permissions.deny, permissions.ask, root="/p")
+    effect = Effect.CHANGES_FILES if tool == "edit" else Effect.RUNS_COMMANDS
+    intent = Intent(tool, "execute", subject, effect=effect)
+    assert decide(intent, rules, frozenset(), skip=False) == verdict
     if verdict == "deny":
-        assert decide(Intent(tool, "execute", subject), rules, frozenset(), skip=True) == verdict
+        assert decide(intent, rules, frozenset(), skip=True) == verdict

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -151,3 +153,31 @@ def test_r1_a_head_request_is_answered_without_a_body(place: Workspace) -> None:
     answer = place.server.raw(head(place.server, "HEAD", "/v1/version"))
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b"\r\n\r\n")
+
+
+def test_silent_connections_do_not_use_up_the_files_of_a_server(tmp_path: Path, model: FakeModel) -> None:
+    """Without a token: anybody on this machine can connect."""
+    server = Server(tmp_path, provider_config(model.url))
+    server.wrapper = ("sh", "-c", 'ulimit -n 64; exec "$@"', "sh")
+    with contextlib.ExitStack() as stack:
+        stack.callback(server.close)
+        server.start()
+        for number in range(200):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            connection.sendall((b"", b"GET /v1/he", b"POST /v1/control HTTP/1.1\r\nHost: 127.0.0.1\r\n")[number % 3])
+        workspace = server.workspace()
+        run = workspace.ended(workspace.prompt(workspace.session(), "hello")["run_id"])
+        assert run["state"] == "completed"
+        assert server.descriptors() < 64
+        workspace.close()
+        server.finish()
+
+
+def test_a_body_of_another_type_is_refused_where_none_is_needed(place: Workspace) -> None:
+    request = head(place.server, "POST", f"{place.path}/agent/update", "Content-Type: text/plain", "Content-Length: 2")
+    assert place.server.raw(request + b"hi").startswith(b"HTTP/1.1 415 ")
+
+
+def test_an_absolute_address_names_us_or_nobody(place: Workspace) -> None:
+    for target, status in (("http://127.0.0.1/v1/health", b"200"), ("http://evil.example/v1/health", b"400")):
+        assert place.server.raw(head(place.server, "GET", target)).startswith(b"HTTP/1.1 " + status)

@@ -94,10 +94,10 @@ def test_r1_the_token_is_kept_across_restarts(server: Server) -> None:
 
 def test_r1_a_token_may_come_from_a_file(tmp_path: Path, model: FakeModel) -> None:
     file = tmp_path / "secret"
-    file.write_text("my own token\n")
+    file.write_text("my very own token\n")
     with running(tmp_path, provider_config(model.url), options=("--token-file", str(file))) as server:
         assert not (server.data_dir / "token").exists()
-        (server.data_dir / "token").write_text("my own token")
+        (server.data_dir / "token").write_text("my very own token")
         assert server.request("GET", "/v1/version").status == 200
         wrong = {"Authorization": "Bearer another"}
         server.request("GET", "/v1/version", headers=wrong).refused(401, "unauthorized")

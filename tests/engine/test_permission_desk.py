@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.config.load import config_dir
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest
 from covey.tools.base import ToolContext
 from tests.support.disk import Disk
@@ -167,3 +168,13 @@ async def test_what_was_allowed_for_a_session_is_allowed_after_a_restart(tmp_pat
         await engine.ended("b")
         assert engine.of_type(PermissionRequest) == []
         assert results(engine)[-1] == ("worked", False)
+
+
+async def test_the_rules_know_where_covey_keeps_its_own_files(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        shared, desk = engine.shared, engine.workspace.asks._permissions
+        own = desk.rules.own
+        assert str(shared.data_dir.resolve()) in own
+        assert str(config_dir(shared.environ).resolve()) in own
+        await engine.workspace.settings.reload()
+        assert desk.rules.own == own

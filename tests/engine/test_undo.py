@@ -159,6 +159,15 @@ async def test_modes_are_kept(tmp_path: Path) -> None:
         assert (at.text("run.sh"), at.path("run.sh").stat().st_mode & 0o777) == ("zero", 0o751)
 
 
+async def test_a_file_that_is_gone_comes_back_with_its_mode(tmp_path: Path) -> None:
+    async with undoing(tmp_path) as at:
+        at.path("run.sh").write_text("zero")
+        at.path("run.sh").chmod(0o751)
+        await at.turn("first", {"run.sh": None})
+        await at.undo()
+        assert (at.text("run.sh"), at.path("run.sh").stat().st_mode & 0o777) == ("zero", 0o751)
+
+
 async def test_a_directory_that_was_made_stays(tmp_path: Path) -> None:
     async with undoing(tmp_path) as at:
         await at.turn("first", {"deep/er/a.py": "one"})

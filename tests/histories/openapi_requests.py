@@ -150,7 +150,7 @@ class Generator:
             return str(uuid.UUID(int=self._chance.getrandbits(128)))
         if schema.get("contentEncoding") == "base64":
             return base64.b64encode(self._chance.randbytes(10)).decode()
-        return self._chance.choice(TEXTS)
+        return self._chance.choice(TEXTS)[: schema.get("maxLength")]
 
     def broken(self, schema: Any) -> Any:
         """A value that is not as the schema says, in one place."""
@@ -192,6 +192,9 @@ class Generator:
                 yield f"{where}: {value!r} is not one of {schema['enum']}"
         elif not _has_type(schema["type"], value):
             yield f"{where}: {value!r} is not of type {schema['type']}"
+        elif schema["type"] == "string":
+            if len(value) > schema.get("maxLength", len(value)):
+                yield f"{where}: {len(value)} characters are too many"
         elif schema["type"] == "array":
             for number, item in enumerate(value):
                 yield from self.faults(schema["items"], item, f"{where}[{number}]")
@@ -206,7 +209,7 @@ class Generator:
                     yield f"{where}.{name} is not described"
 
 
-KNOWN_WORDS = {"$ref", "anyOf", "enum", "type", "items", "properties", "required", "additionalProperties"}
+KNOWN_WORDS = {"$ref", "anyOf", "enum", "type", "items", "properties", "required", "additionalProperties", "maxLength"}
 
 
 def _has_type(name: str, value: Any) -> bool:

@@ -25,8 +25,13 @@ ROUNDS = 25
 """Requests for each operation."""
 SILENCE = '[[{"text": "so", "ending": "silence"}]]'
 """The fake model begins to answer this, and never ends: what is posted behind it waits."""
-NEVER_DONE = {"POST /v1/control", "POST /v1/workspaces/{id}/sessions/{sid}/undo"}
-"""Only two commands are known, and chance does not find them; a session that is busy is not undone."""
+NEVER_DONE = {
+    "POST /v1/control",
+    "POST /v1/workspaces/{id}/sessions/{sid}/undo",
+    "PATCH /v1/workspaces/{id}/agent/sessions/{sid}/prompts/{run_id}",
+}
+"""Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
+place, and chance gives it several."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from covey.config.defaults import OWN_URLS
 from covey.config.schema import ProviderSettings
 from covey.models.connect import open_client
-from covey.models.openai_compatible import OPENAI_URL, OpenAIChat, OpenAICompatible
+from covey.models.openai_compatible import OpenAIChat, OpenAICompatible
 from covey.models.openai_responses import OpenAIResponses
 from covey.models.scripted import Scripted
 from covey.models.wire import WireClient
@@ -28,14 +29,14 @@ def test_openai_compatible() -> None:
 @pytest.mark.parametrize(
     ("fields", "kind", "address"),
     [
-        ({}, OpenAIResponses, OPENAI_URL),
-        ({"base_url": "https://api.openai.com/v1/"}, OpenAIResponses, OPENAI_URL),
+        ({}, OpenAIResponses, OWN_URLS["openai"]),
+        ({"base_url": "https://api.openai.com/v1/"}, OpenAIResponses, OWN_URLS["openai"]),
         ({"base_url": "https://eu.api.openai.com/v1"}, OpenAIResponses, "https://eu.api.openai.com/v1"),
         ({"base_url": "https://gateway.example/v1"}, OpenAIChat, "https://gateway.example/v1"),
         ({"base_url": "https://notapi.openai.com.example/v1"}, OpenAIChat, "https://notapi.openai.com.example/v1"),
         ({"base_url": "https://gateway.example/v1", "api": "responses"}, OpenAIResponses, "https://gateway.example/v1"),
-        ({"api": "chat"}, OpenAIChat, OPENAI_URL),
-        ({"api": "responses"}, OpenAIResponses, OPENAI_URL),
+        ({"api": "chat"}, OpenAIChat, OWN_URLS["openai"]),
+        ({"api": "responses"}, OpenAIResponses, OWN_URLS["openai"]),
     ],
 )
 def test_openai_has_two_apis_and_an_address_of_its_own(

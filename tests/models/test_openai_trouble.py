@@ -189,6 +189,24 @@ async def test_an_error_within_the_answer(model: FakeModel) -> None:
     await model.until(lambda: model.requests[0].closed_early_at is not None)
 
 
+@pytest.mark.parametrize(
+    ("query", "quoted", "shown"),
+    [
+        ("q=abc", "no /v1/chat/completions?q=abc here", "no /v1/chat/completions?*** here"),
+        ("key=s3cret%2Fword&x=1", "bad key s3cret/word, or s3cret%2Fword; x=1", "bad key ***, or ***; ***"),
+        ("justasecret", "what is justasecret", "what is ***"),
+        ("api-version=2024-10-21", "no version 2024-10-21", "no version 2024-10-21"),
+        ("api-version=2024-10-21&k=1", "/v1?api-version=2024-10-21&k=1", "/v1?***"),
+    ],
+)
+async def test_the_query_of_the_address_is_hidden_when_a_server_quotes_it(
+    model: FakeModel, query: str, quoted: str, shown: str
+) -> None:
+    model.on(lambda request: Reply(status=400, body=quoted))
+    failed = await failure(model, base_url=f"{model.url}?{query}")
+    assert str(failed) == f"local: the server answered 400: {shown}"
+
+
 async def test_secrets_in_headers_are_hidden_too(model: FakeModel) -> None:
     model.on(lambda r: Reply(status=400, body=f"you sent {r.headers['x-key']} and {r.headers['x-mode']}"))
     failed = await failure(model, headers={"X-Key": "Token abcdefgh1234", "X-Mode": "fast"})

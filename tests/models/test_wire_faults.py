@@ -187,3 +187,15 @@ async def test_too_busy_to_say_a_word_and_then_a_good_answer(server: WireServer)
     server.on("/responses", replay(busy), replay(GOOD["responses"]))
     [retry] = await good_answer(FORMATS["responses"], server)
     assert "Rate limit reached" in retry.error
+
+
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"error":', "}"), ('{"choices":[', "]}")])
+@pytest.mark.parametrize("depth", [400, 900, 200_000])
+@pytest.mark.parametrize("status", [200, 400, 401])
+async def test_json_that_is_nested_to_do_harm_is_reported_in_a_sentence(
+    server: WireServer, wire: Format, begin: str, end: str, depth: int, status: int
+) -> None:
+    body = f"{begin * depth}1{end * depth}"
+    server.on("/", Serving(f"data: {body}\n\n".encode() if status == 200 else body.encode(), status))
+    _, failed = await failing(wire.client(server.url, max_attempts=1))
+    assert len(str(failed)) < 1000 and failed.auth == (status == 401)

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from covey.permissions.judge import Intent, Rules, Verdict, decide
+from covey.permissions.judge import Rules, Verdict, decide
 from tests.permissions.trapped_project import TRAPS, Arena
 
 LOOP_NAMES = ("x", "v", "i", "f")
@@ -36,6 +36,15 @@ PLAIN = (
         "*.py",
         "src/*",
         "dir",
+        "link",
+        "linkdir",
+        "linkdir/f",
+        "linkdir/*",
+        "src/sub/top",
+        "src/inner",
+        "notes",
+        "*ink*",
+        "../project/*",
     ),
     *("1", "0", "-1", "x", "v", "a", "-n", "-l", "-r", "{}", "{}/c.py", "-", "--", "e*", "[@]*", "@*", "-*", "*]"),
 )
@@ -237,10 +246,7 @@ def known_lines() -> list[str]:
 def fault(arena: Arena, text: str, tally: Counter[str]) -> str:
     """What a line did although it was judged harmless; empty if it did nothing, or was not run."""
     tally["lines"] += 1
-    if (
-        decide(Intent("bash", "execute", text), Rules(root=str(arena.root)), frozenset(), skip=False)
-        is not Verdict.ALLOW
-    ):
+    if decide(arena.intent(text), Rules(root=str(arena.root)), frozenset(), skip=False) is not Verdict.ALLOW:
         return ""
     tally["judged harmless and run"] += 1
     for construct in ("for ", "case ", "[[ ", "-exec", "$(", "<<", "|", "git ", "awk", "sed", "cd ", "strings", "jq"):

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from covey.permissions.judge import Intent, Rules, Verdict, decide
+from covey.permissions.judge import Rules, Verdict, decide
 from tests.permissions.fuzz_harmless import fault, known_lines, made_up
 from tests.permissions.trapped_project import Arena
 
@@ -103,14 +103,51 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
         # What is a digit, and where a word ends.
         ("echo hi >&٣", "changed ٣"),
         ("grep -v -e ../outside/dir/{e.\\\n.f}", "read a file outside"),
+        # Links.
+        ("cat link", "read a file outside"),
+        ("cat ./link", "read a file outside"),
+        ("base64 -w 0 link | base64 -d", "read a file outside"),
+        ("cat linkdir/f", "read a file outside"),
+        ("cat linkdir/../secret.txt", "read a file outside"),
+        ("cat src/sub/top/../outside/secret.txt", "read a file outside"),
+        ("cd linkdir && cat f", "read a file outside"),
+        ("cd src/sub/top && cat ../outside/secret.txt", "read a file outside"),
+        ("cat *ink", "read a file outside"),
+        ("cat [k-m]ink", "read a file outside"),
+        ('cat l["!"i]nk', "read a file outside"),
+        ("cat < link", "read a file outside"),
+        ("head -n 1 */f", "read a file outside"),
+        ("sed -n 1p link", "read a file outside"),
+        ("awk 1 link", "read a file outside"),
+        ("grep canary one link", "read a file outside"),
+        ("grep -R canary .", "read a file outside"),
+        ("grep -Rh canary", "read a file outside"),
+        ("diff -r linkdir dir", "read a file outside; listed a directory outside"),
+        ("diff --new-file -r . two", "read a file outside"),
+        ("find . -name 'lin*' -exec cat {} +", "read a file outside"),
+        ("find . -type l -exec cat {} \\;", "read a file outside"),
+        ("find . -type f -o -name link -exec cat {} \\;", "read a file outside"),
+        ("find . -maxdepth 1 -exec cat {}/f \\;", "read a file outside"),
+        ("ls linkdir", "listed a directory outside"),
+        ("echo linkdir/*", "listed a directory outside"),
+        ("for x in linkdir/*; do set -x; ls one; done; echo linkdir/c*", "listed a directory outside"),
+        ("tree -l", "listed a directory outside"),
+        ("ls -RL .", "listed a directory outside"),
+        ("du -aL .", "listed a directory outside"),
+        # What is printed becomes names of files.
+        ("echo $(echo '../outside/dir/*')", "listed a directory outside"),
+        ("printf %s `echo ../outside/dir/'*'`", "listed a directory outside"),
+        ("echo $(printf '../outside/dir/\\052')", "listed a directory outside"),
+        # Lists of files in a file.
+        ("printf '../outside\\0' | du -a --files0-from=-", "listed a directory outside"),
         # The name of a file as a program.
         ("jq -n en*", "printed a variable"),
     ],
 )
 def test_a_line_that_once_did_harm_unasked_is_asked_about(arena: Arena, line: str, harm: str) -> None:
     rules = Rules(root=str(arena.root))
-    assert decide(Intent("bash", "execute", line), rules, frozenset(), skip=False) is Verdict.ASK
-    assert decide(Intent("bash", "execute", line), rules, frozenset(), skip=True, plan=True) is Verdict.DENY
+    assert decide(arena.intent(line), rules, frozenset(), skip=False) is Verdict.ASK
+    assert decide(arena.intent(line), rules, frozenset(), skip=True, plan=True) is Verdict.DENY
     done = arena.harm(line)
     if not done:
         pytest.skip("the programs of this machine do no harm here: they are missing, or of another version")
@@ -140,7 +177,7 @@ def test_every_canary_sings(arena: Arena, line: str, harm: str) -> None:
 def test_what_is_judged_harmless_does_no_harm(arena: Arena) -> None:
     """A short piece of what `python -m tests.permissions.fuzz_harmless` does for as long as one likes."""
     draw, tally, known = random.Random(11), Counter[str](), known_lines()
-    lines = (made_up(draw, known) for _ in range(450))
+    lines = (made_up(draw, known) for _ in range(600))
     assert {line: harm for line in lines if (harm := fault(arena, line, tally))} == {}
     assert tally["judged harmless and run"] > 120, "else nothing was tried"
     assert all(tally[f"with {construct}"] for construct in ("for ", "case ", "[[ ", "-exec", "git "))

@@ -182,8 +182,8 @@ def test_a_deny_pattern_may_name_what_else_stands_before_a_command() -> None:
 def test_patterns_of_other_tools_are_about_paths_as_they_are() -> None:
     write = Intent("write", "write", "/project/src/a; rm b.py")
     assert verdict(write, allow=("write:/project/src/*",)) is ALLOW
-    assert verdict(write, deny=("write:rm *",), allow=("write",)) is ALLOW
-    assert verdict(write, deny=("write:/project/*",), allow=("write",)) is DENY
+    assert verdict(write, deny=("write:rm *",), allow=("write:/project/**",)) is ALLOW
+    assert verdict(write, deny=("write:/project/*",), allow=("write:/project/**",)) is DENY
     assert verdict(write, allow=("write:/project/SRC/*",)) is ASK
 
 

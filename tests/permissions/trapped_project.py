@@ -14,12 +14,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from covey.permissions.judge import Intent
 from covey.tools.bash import NOT_INTERACTIVE
 from covey.tools.git_guard import guarded
+from covey.tools.links import WorkspaceLinks
 
 LIMIT_S = 2.0
 OUTPUT_LIMIT = 1 << 20
 OUTSIDE_TEXT = "canary-of-a-file-outside"
+OUTSIDE_NAME = "canary-of-a-name"
 VARIABLE_TEXT = "canary-of-a-variable"
 HOSTILE_NAMES = ("cd", "ls", "for", "[[", "test", "git", "cat")
 """Programs of the project that are named like builtins, keywords and commands that only look."""
@@ -40,6 +43,16 @@ TRAPS = (
 """Names of files that become code, options or programs where they are not taken as a path."""
 
 
+LINKS = {
+    "link": "../outside/secret.txt",
+    "linkdir": "../outside/dir",
+    "src/sub/top": "../..",
+    "src/inner": "sub",
+    "notes": ".env",
+}
+"""Links of the project: out of it, to its top (where `..` leads out), and to other files in it."""
+
+
 class Arena:
     """A project with traps in it, a directory beside it that nobody may look into, and what happened there."""
 
@@ -50,6 +63,7 @@ class Arena:
             directory.mkdir(parents=True)
         (self._outside / "secret.txt").write_text(f"{OUTSIDE_TEXT}\n")
         (self._outside / "dir" / "f").write_text(f"{OUTSIDE_TEXT}\n")
+        (self._outside / "dir" / OUTSIDE_NAME).touch()
         self._fill()
         self._env = {
             **guarded({}),
@@ -83,6 +97,7 @@ class Arena:
             "two/2": "2\n",
             "{}/keep": "",
             "outside/secret.txt": "inside\n",
+            ".env": "KEY=1\n",
             ";": "",
             "+": "",
             **dict.fromkeys(TRAPS, "trap\n"),
@@ -91,6 +106,8 @@ class Arena:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        for name, target in LINKS.items():
+            (self.root / name).symlink_to(target)
         for folder in ("", "evil", "0", "src"):
             for name in HOSTILE_NAMES:
                 program = self.root / folder / name
@@ -102,6 +119,10 @@ class Arena:
 
     def _git(self, *arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=self.root, env=self._env, check=True, capture_output=True)
+
+    def intent(self, line: str) -> Intent:
+        """As the bash tool makes it."""
+        return Intent("bash", "execute", line, links=WorkspaceLinks(self.root))
 
     def harm(self, line: str) -> str:
         """What the line did that it must not; empty: nothing. The project is as it was afterwards."""
@@ -116,6 +137,8 @@ class Arena:
             self._restore()
         if OUTSIDE_TEXT.encode() in output:
             harm.append("read a file outside")
+        if OUTSIDE_NAME.encode() in output:
+            harm.append("listed a directory outside")
         if VARIABLE_TEXT.encode() in output:
             harm.append("printed a variable")
         return "; ".join(harm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec import structs
 
 from covey.engine import recorder as recorder_module
 from covey.server import endpoint as endpoint_module
+from covey.server.app import ENDPOINTS
 from covey.server.routes import runs
 from tests.server.site import CLIENT, Site, serving
 from tests.support.engine import Gate, config
@@ -60,6 +62,22 @@ async def test_a_body_of_another_kind_is_refused(tmp_path: Path, kind: str) -> N
         body = json.dumps({"session_id": sid, "prompt": "hi"}).encode()
         answer = await site.request("POST", f"{path}/agent", chunks=[body], headers={"content-type": kind})
         assert (answer.status, answer.code) == (415, "unsupported_media_type")
+
+
+async def test_a_body_of_another_kind_is_refused_also_where_none_is_needed(tmp_path: Path) -> None:
+    without_body = [e for e in ENDPOINTS if e.body is None and e.method != "GET"]
+    assert len(without_body) >= 4
+    async with serving(tmp_path) as site:
+        path, sid = await session(site)
+        known = {"id": path.rpartition("/")[2], "session_id": sid, "run_id": "r", "client_id": CLIENT}
+        for endpoint in without_body:
+            where = re.sub(r"\{(\w+)\}", lambda match: known.get(match[1], "x"), endpoint.path)
+            for announced in ({"content-length": "2"}, {"transfer-encoding": "chunked"}):
+                headers = {"content-type": "text/plain", **announced}
+                answer = await site.request(endpoint.method, where, chunks=[b"hi"], headers=headers)
+                assert (answer.status, answer.code) == (415, "unsupported_media_type"), where
+        taken = await site.request("POST", f"{path}/agent/sessions/{sid}/cancel", {"anything": 1})
+        assert taken.status == 200, "JSON that nobody needs is read and left alone"
 
 
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON", "application/json; charset=utf-8"])

@@ -117,3 +117,15 @@ async def test_no_prompt_gets_in_while_a_turn_is_undone(tmp_path: Path) -> None:
         assert (answer.status, answer.code) == (409, "session_busy")
         site.store.release()
         assert (await within(undo)).status == 200
+
+
+async def test_the_title_of_a_session_is_bounded(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        session, _ = await talked(site, "one")
+        sessions = session.rpartition("/")[0]
+        for method, path in (("POST", sessions), ("PUT", session), ("POST", f"{session}/fork")):
+            refused = await site.request(method, path, {"title": "x" * 1_001})
+            assert (refused.status, refused.code) == (400, "invalid_request"), (method, path)
+            assert "1000" in refused.value["message"]
+            assert "title" in refused.value["message"]
+            assert (await site.request(method, path, {"title": "é" * 1_000})).status in (200, 201)

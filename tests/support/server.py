@@ -109,6 +109,7 @@ class Server:
 
     def start(self) -> None:
         home = {"HOME": str(self.directory), "XDG_CONFIG_HOME": str(self.directory / "config")}
+        home["XDG_DATA_HOME"] = str(self.directory / "share")
         env = {**os.environ, **home, **self.env}
         for name in ("COVEY_TOKEN", "OPENAI_API_KEY"):
             env.pop(name, None)
@@ -238,7 +239,8 @@ class Server:
         return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS:")))
 
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        """As the server counts them: nobody else may look."""
+        return int(self.metric("process_open_descriptors"))
 
     @contextlib.contextmanager
     def blocked_store(self) -> Iterator[None]:

@@ -73,13 +73,14 @@ class Undoing:
     def change(self, name: str, text: str | None) -> FileVersion:
         path = self.path(name)
         before = path.read_bytes() if path.exists() else None
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
         after = None if text is None else text.encode()
         if after is None:
             path.unlink()
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(after)
-        return FileVersion(path, before, after)
+        return FileVersion(path, before, after, mode)
 
     async def undo(self, **fields: Any) -> UndoReceipt:
         return await within(self.undos.undo(self.engine.session_id, UndoTurns(**fields)))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from covey.permissions.judge import Intent
+from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolContext, ToolFailed
 from covey.tools.bash import BashParams, bash_tool
 from covey.tools.output import Output
@@ -36,6 +37,8 @@ class FakeProcesses:
         timeout_s: float | None,
         output_limit: int = 0,
         output: Output | None = None,
+        policy: Policy | None = None,
+        sandbox: Mode = Mode.AUTO,
     ) -> Completed:
         self.asked = {"command": command, "cwd": cwd, "env": env, "tag": tag, "timeout_s": timeout_s}
         if isinstance(self.completed, Exception):

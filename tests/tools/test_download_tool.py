@@ -111,7 +111,7 @@ async def test_a_file_that_was_seen_is_replaced_and_keeps_its_mode(
     await view_tool(reads).run(ViewParams(file_path="mine"), context)
     server.pages["/file"] = answer("new")
     output = await tool.run(wanted(server, "mine"), context)
-    assert output.files == (FileVersion(root / "mine", b"old", b"new"),)
+    assert output.files == (FileVersion(root / "mine", b"old", b"new", 0o750),)
     assert stat.S_IMODE((root / "mine").stat().st_mode) == 0o750
     server.pages["/file"] = answer("newer")
     await tool.run(wanted(server, "mine"), context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from covey.tools.view import ViewParams, view_tool
 from covey.tools.write import write_tool
 
 pytestmark = pytest.mark.anyio
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ async def test_edits_see_what_the_ones_before_have_left(reads: FileReads, contex
         "The blanks at the ends of lines were not as in old_string; the indentation of the file was used."
     )
     assert output.metadata["diff"] == "--- a\n+++ a\n@@ -1,3 +1,3 @@\n-one\n-\ttwo\n+uno\n+\tdos\n three\n"
-    assert output.files == (FileVersion(path, b"one\n\ttwo\nthree\n", b"uno\n\tdos\nthree\n"),)
+    assert output.files == (FileVersion(path, b"one\n\ttwo\nthree\n", b"uno\n\tdos\nthree\n", mode_of(path)),)
 
 
 async def test_all_or_none(reads: FileReads, context: ToolContext) -> None:
@@ -91,6 +96,6 @@ async def test_each_change_tells_what_was_there(reads: FileReads, context: ToolC
     path.write_bytes(b"caf\xe9 one")
     await view_tool(reads).run(ViewParams(file_path="b"), context)
     edited = await edit.run(edit.decode('{"file_path": "b", "old_string": "one", "new_string": ""}'), context)
-    assert edited.files == (FileVersion(path, b"caf\xe9 one", b"caf\xe9 "),)
+    assert edited.files == (FileVersion(path, b"caf\xe9 one", b"caf\xe9 ", mode_of(path)),)
     replaced = await write.run(write.decode('{"file_path": "b", "content": ""}'), context)
-    assert replaced.files == (FileVersion(path, b"caf\xe9 ", b""),)
+    assert replaced.files == (FileVersion(path, b"caf\xe9 ", b"", mode_of(path)),)

@@ -1,4 +1,4 @@
-"""What a deny rule keeps from being viewed is not found by searching either."""
+"""What a deny rule keeps from being viewed is not found by searching either; secrets are not searched unasked."""
 
 from __future__ import annotations
 
@@ -33,3 +33,17 @@ async def test_what_may_not_be_viewed_is_not_searched_either(context: ToolContex
     assert await search(glob_tool, context, pattern="**/*") == "deep/a.py"
     with pytest.raises(ToolFailed, match="forbids to look there"):
         await search(grep_tool, context, pattern="SECRET", path="deep/.env")
+
+
+async def test_a_search_that_picks_out_secrets_is_not_harmless(context: ToolContext, root: Path) -> None:
+    grep = grep_tool(LocalProcesses())
+
+    def harmless(**params: str) -> bool:
+        return grep.intent(grep.decode(json.dumps({"pattern": "x", **params})), context).harmless
+
+    assert harmless()
+    assert harmless(include="*.{ts,json}")
+    assert not harmless(include=".env")
+    assert not harmless(include="{.env,*.py}")
+    assert not harmless(include="**/*.pem")
+    assert not harmless(path=str(root.parent))

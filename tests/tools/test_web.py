@@ -262,6 +262,15 @@ async def test_an_inner_host_may_redirect_to_itself_and_to_nobody_like_it(server
         await get(server.url("/a"))
 
 
+async def test_a_page_of_this_machine_may_not_redirect_to_another_port_of_it(server: WebServer) -> None:
+    async with serving() as other:
+        other.pages["/secret"] = answer("of another server")
+        server.pages["/a"] = redirect(other.url("/secret"))
+        with pytest.raises(ToolFailed, match="Redirects are not followed there"):
+            await get(server.url("/a"))
+        assert other.requests == []
+
+
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "http://u:p@public.example/", "http://[", "data:,x"])
 async def test_a_redirect_to_what_is_no_plain_url_is_refused(server: WebServer, target: str) -> None:
     server.pages["/a"] = redirect(target)

@@ -255,7 +255,7 @@ class Asking:
         match heard:
             case Heard.AGAIN:
                 self._screen.ask(ask.question)
-            case Heard.MORE:
+            case Heard.MORE | Heard.WHOLE:
                 self._screen.ask(ask.text)
             case PermissionAnswer() | QuestionAnswers():
                 answered, self._asked = self._asked, ""
@@ -311,7 +311,7 @@ class Asking:
 def _in_short(ask: Ask) -> str:
     if isinstance(ask, QuestionAsk):
         return visible(" ".join(item.question for item in ask.request.questions))
-    return f"{ask.request.tool_name}: {visible(ask.request.description)}"
+    return visible(f"{ask.request.tool_name}: {ask.request.description}")
 
 
 def _as_rules(request: PermissionRequest) -> str:

@@ -21,6 +21,7 @@ ANSWERS: dict[str, PermissionAction] = {
     "n": "deny",
     "no": "deny",
 }
+SHOW = ("s", "show")
 ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
 """What an answer for the session covers, by the action that is asked for."""
 
@@ -34,6 +35,7 @@ class Heard(Enum):
 
     AGAIN = "not understood"
     MORE = "understood, and there is another question"
+    WHOLE = "all of it has to be shown first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ Answer = PermissionAnswer | QuestionAnswers
 
 @dataclass
 class PermissionAsk:
+    """A permission request. A command that was shown in part only cannot be allowed before all of it was shown."""
+
     request: PermissionRequest
+    shown_whole: bool = False
 
     @property
     def id(self) -> str:
@@ -63,14 +68,19 @@ class PermissionAsk:
     @property
     def text(self) -> str:
         reason = f"{visible(self.request.reason)}\n" if self.request.reason else ""
-        return f"{request_text(self.request)}\n{reason}{self.question}"
+        return f"{request_text(self.request, whole=self.shown_whole)}\n{reason}{self.question}"
+
+    @property
+    def _is_cut(self) -> bool:
+        return not self.shown_whole and request_text(self.request) != request_text(self.request, whole=True)
 
     @property
     def question(self) -> str:
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
-        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}: "
+        show = ", [s]how all of it" if self._is_cut else ""
+        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}{show}: "
 
     @property
     def refusal(self) -> Answer:
@@ -78,7 +88,12 @@ class PermissionAsk:
 
     def hear(self, line: str) -> Answer | Heard:
         """`no` may be followed by words for the model: `no, use pytest`."""
-        action = ANSWERS.get(line.strip().lower())
+        words = line.strip().lower()
+        action = ANSWERS.get(words)
+        allows_unseen = action not in (None, "deny") and "command" in self.request.params
+        if self._is_cut and (words in SHOW or allows_unseen):
+            self.shown_whole = True
+            return Heard.WHOLE
         if action and (action != "allow_always" or self.request.rules):
             return PermissionAnswer(action)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())

@@ -25,6 +25,8 @@ WHEN_REFUSED = (
     "Give its own with --token-file FILE or in $COVEY_TOKEN: it is in the file `token` of the server's data directory, "
     "unless the server was started with a --token-file."
 )
+RELOAD_S = 10.0
+"""For a server that runs to read its configuration again, which may mean asking for local models."""
 RUNS_LOOKED_AT = 50
 """To find the latest session: more only if that many prompts were of sessions that are deleted now."""
 
@@ -96,6 +98,29 @@ def _explained(error: Exception) -> tuple[str, int]:
         case CoveyError():
             return error.message, exits.FAILED
     return str(error), exits.FAILED
+
+
+def reload_servers(args: argparse.Namespace, directory: str = "") -> int:
+    """Let a server that runs read its configuration again, for one directory or for all that it has open.
+
+    Whoever opens a directory later does so anyway, so this fails nobody.
+    """
+    asyncio.run(_reload(args, directory))
+    return exits.OK
+
+
+async def _reload(args: argparse.Namespace, directory: str) -> None:
+    try:
+        async with asyncio.timeout(RELOAD_S), connected(args, autostart=False, say=lambda text: None) as client:
+            for workspace in await client.workspaces():
+                if directory in ("", workspace.path):
+                    await client.update_agent(workspace.id)
+    except CoveyError as error:
+        complain(f"The server that runs cannot take it up: {error.message}")
+    except TimeoutError:
+        complain("The server that runs did not take it up in time; it does so when it opens the directory next.")
+    except (ServerUnreachable, UnsafeDirectory, OSError):
+        return
 
 
 async def find_latest_session(client: Client, workspace_id: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
 from covey.cli import common, exits
+from covey.cli.terminal_text import json_text
 from covey.protocol.errors import NotFound
 from covey.protocol.requests import ForkSession
 
@@ -25,5 +24,5 @@ async def _fork(args: argparse.Namespace) -> int:
             if error.code != "message_not_found":
                 raise
             raise exits.UsageError(error.message) from None
-    print(msgspec.json.encode(session).decode() if args.json else session.id)
+    print(json_text(session) if args.json else session.id)
     return exits.OK

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from covey import __version__
-from covey.cli import exits, undo_options
+from covey.cli import exits, login_options, undo_options
+from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
     DOCTOR_EXAMPLES,
@@ -94,12 +95,17 @@ def _flushed(exit_code: int) -> int:
 
 
 def _prepare_streams() -> None:
-    """A stream that was closed, or that cannot show every character, is no reason to fail in the middle of a run."""
+    """A stream that was closed, or that cannot show every character, is no reason to fail in the middle of a run.
+
+    To a terminal goes nothing but plain text, whoever prints it.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+            if stream.isatty():
+                setattr(sys, name, TerminalStream(stream))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -118,6 +124,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
+    for name, account_command in login_options.COMMANDS.items():
+        account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
+        _add_connection(added)
     _add_init(commands)
     _add_trust(commands)
     _add_status(commands)

@@ -10,6 +10,7 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text
 from covey.config import local_model
 from covey.protocol.requests import ConfigView, SelectedModel
 
@@ -40,6 +41,8 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
     """Where a prompt goes; empty: nowhere yet."""
     small: str
     models: list[ModelEntry]
+    keys: dict[str, str]
+    """By provider, where its key comes from, or why it could not be had. Never a key."""
     embedded: EmbeddedEntry
 
 
@@ -55,7 +58,7 @@ async def _list(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         models = models_of((await common.join(client, args.cwd)).config)
     if args.json:
-        print(msgspec.json.encode(models).decode())
+        print(json_text(models))
         return exits.OK
     print(plain(_text(models)))
     if not models.large:
@@ -80,6 +83,11 @@ def models_of(config: ConfigView) -> Models:
         large=_reference(config.models.get("large")),
         small=_reference(config.models.get("small")),
         models=entries,
+        keys={
+            provider.id: provider.key_problem or provider.key_source
+            for provider in config.providers.values()
+            if provider.key_problem or provider.key_source
+        },
         embedded=_embedded(),
     )
 
@@ -116,6 +124,7 @@ def _text(models: Models) -> str:
         if name == models.small != models.large:
             about.append("titles and other small things go here")
         lines.append(f"{'*' if name == models.large else ' '} {name:<{width}}  {', '.join(about)}".rstrip())
+    lines += [f"The key of {provider}: {about}" for provider, about in models.keys.items()]
     return "\n".join([*lines, _about_embedded(models.embedded)])
 
 

@@ -7,6 +7,7 @@ from typing import Protocol, TextIO
 import msgspec
 
 from covey.cli.screen import Screen, plain
+from covey.cli.terminal_text import escaped_json, json_text
 from covey.client.transcript import Transcript, TranscriptChange
 from covey.protocol.events import Event, MessageDelta, created, encode_event
 from covey.protocol.messages import Message
@@ -127,7 +128,7 @@ class JsonPrinter:
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
-        self._stdout.write(msgspec.json.encode(Result(exit_code=exit_code, **fields)).decode() + "\n")
+        self._stdout.write(json_text(Result(exit_code=exit_code, **fields)) + "\n")
         self._stdout.flush()
 
     def fail(self, run_id: str, session_id: str, error: str, exit_code: int) -> None:
@@ -149,7 +150,7 @@ class StreamJsonPrinter:
     def event(self, event: Event, change: TranscriptChange | None) -> None:
         if isinstance(event.payload, RunComplete):
             self._ended.add(event.payload.run_id)
-        self._stdout.write(encode_event(event).decode() + "\n")
+        self._stdout.write(escaped_json(encode_event(event).decode()) + "\n")
         self._stdout.flush()
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:

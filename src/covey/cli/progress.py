@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from covey.cli.screen import Screen
+from covey.cli.terminal_text import one_line
 from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.events import AgentEvent, Event, MessageDelta
 from covey.protocol.messages import Message, ToolResult
@@ -62,7 +63,7 @@ class Progress:
         for call in message.tool_calls:
             if call.finished and call.id not in self._calls:
                 self._calls.add(call.id)
-                self._screen.say(f"· {call.name} {_shorten(call.input)}")
+                self._screen.say(f"· {one_line(call.name)} {_shorten(call.input)}")
                 self._screen.wait_for(f"running {call.name}")
 
     def _results(self, message: Message) -> None:
@@ -70,7 +71,7 @@ class Progress:
         for result in message.tool_results:
             if result.is_error and call_end(result) is not CallEnd.CANCELLED:
                 first = result.content.strip().partition("\n")[0]
-                self._screen.say(f"✗ {result.name}: {_shorten(first)}")
+                self._screen.say(f"✗ {one_line(result.name)}: {_shorten(first)}")
             elif code := _exit_code(result):
                 self._screen.say(f"  exit code {code}")
 

@@ -7,13 +7,15 @@ from typing import Any
 from covey.protocol.events import PermissionRequest
 
 LINES_SHOWN = 40
-"""As many as fit on a screen together with the question."""
+"""As many as fit on a screen together with the question: most from the beginning, and the last ones."""
+LAST_LINES = 10
 COLUMNS_SHOWN = 1000
-"""Of one line: a dozen lines of a terminal. What is left out is counted, so that nothing can hide behind it."""
+"""Of one line: a dozen lines of a terminal. What is left out is counted, so that nothing can hide in it."""
+LAST_COLUMNS = 200
 
 
-def request_text(request: PermissionRequest) -> str:
-    """A headline, and below it the command or the change, indented."""
+def request_text(request: PermissionRequest, *, whole: bool = False) -> str:
+    """A headline, and below it the command or the change, indented; cut in the middle, unless all of it is wanted."""
     params = request.params
     headline, body = request.description, ""
     if isinstance(command := params.get("command"), str):
@@ -29,25 +31,30 @@ def request_text(request: PermissionRequest) -> str:
         headline += " (wherever it occurs)" if params.get("replace_all") else ""
         body = "\n".join((*_marked("-", params["old_string"]), *_marked("+", params["new_string"])))
     head = f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
-    return "\n".join((visible(head), *_indented(body)))
+    return "\n".join((visible(head), *_indented(body, whole=whole)))
 
 
 def _marked(mark: str, text: Any) -> list[str]:
     return [f"{mark}{line}" for line in str(text).split("\n")]
 
 
-def _indented(text: str) -> list[str]:
+def _indented(text: str, *, whole: bool) -> list[str]:
     lines = text.rstrip("\n").split("\n") if text else []
-    shown = [f"    {_cut(line)}" for line in lines[:LINES_SHOWN]]
-    if more := len(lines) - len(shown):
-        shown.append(f"    … {more} more line{'s' if more > 1 else ''}")
-    return shown
+    if whole:
+        return [f"    {visible(line)}" for line in lines]
+    more = len(lines) - LINES_SHOWN
+    if more > 0:
+        told = f"… {more} more line{'s' if more > 1 else ''} …"
+        lines[LINES_SHOWN - LAST_LINES : -LAST_LINES] = [told]
+    return [f"    {_cut(line)}" for line in lines]
 
 
 def _cut(line: str) -> str:
-    if len(line) <= COLUMNS_SHOWN:
+    more = len(line) - COLUMNS_SHOWN
+    if more <= 0:
         return visible(line)
-    return f"{visible(line[:COLUMNS_SHOWN])} … {len(line) - COLUMNS_SHOWN} more characters"
+    beginning, end = line[: COLUMNS_SHOWN - LAST_COLUMNS], line[-LAST_COLUMNS:]
+    return f"{visible(beginning)} … {more} more characters … {visible(end)}"
 
 
 def visible(text: str) -> str:

@@ -22,6 +22,7 @@ from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinte
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
 from covey.cli.screen import Screen, warning
+from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
@@ -161,7 +162,7 @@ class _Command:
         receipt = await client.post_prompt(workspace_id, self._request)
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
-        print(msgspec.json.encode(receipt).decode() if as_json else receipt.run_id, flush=True)
+        print(json_text(receipt) if as_json else receipt.run_id, flush=True)
         return exits.OK
 
     async def _follow(self, client: Client, workspace_id: str) -> int:

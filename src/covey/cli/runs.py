@@ -19,6 +19,7 @@ from covey.cli.ids import find_run
 from covey.cli.output import JsonPrinter, Printer, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
+from covey.cli.terminal_text import json_text, one_line
 from covey.client.client import Client
 from covey.client.prompt import follow_run
 from covey.client.transcript import TranscriptChange
@@ -59,9 +60,7 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
         runs += await _ended_runs(client, workspace_id)
     asks = await _asks(client, workspace_id)
     if args.json:
-        print(
-            msgspec.json.encode([{**msgspec.to_builtins(run), "asks": asks.get(run.run_id)} for run in runs]).decode()
-        )
+        print(json_text([{**msgspec.to_builtins(run), "asks": asks.get(run.run_id)} for run in runs]))
         return exits.OK
     # What an agent does for another belongs to that one's run, unless somebody has to answer it.
     shown = [run for run in runs if not run.effective_options.delegate or run.run_id in asks]
@@ -95,7 +94,7 @@ async def _asks(client: Client, workspace_id: str) -> dict[str, str]:
 
 
 def _line(run: Run, now: float, *, asks: bool) -> str:
-    state = f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state
+    state = one_line(f"{run.state} ({run.waiting_on})") if run.waiting_on else run.state
     words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
     line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
@@ -122,7 +121,7 @@ async def _cancel(client: Client, workspace_id: str, args: argparse.Namespace) -
     run_id = (await find_run(client, workspace_id, args.run_id)).run_id
     receipt = await client.cancel_run(workspace_id, run_id)
     if args.json:
-        print(msgspec.json.encode(receipt).decode())
+        print(json_text(receipt))
     else:
         print(_cancelled(receipt, await client.run(workspace_id, run_id)))
     return exits.OK

@@ -7,18 +7,14 @@ import os
 import time
 from typing import TextIO
 
+from covey.cli.terminal_text import one_line, plain, undisguised
+
+__all__ = ["FRAMES", "Screen", "plain", "warning"]
+
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME_S = 0.1
 PATIENCE_S = 0.3
 """A wait that is shorter than this needs no spinner."""
-
-_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-"""Characters that would let a model or a file name move the cursor, or speak to the terminal."""
-
-
-def plain(text: str) -> str:
-    """The text without control characters: what others wrote must not drive the terminal."""
-    return text.translate(_CONTROL)
 
 
 def warning(text: str) -> str:
@@ -30,7 +26,7 @@ class Screen:
     """Stderr of one command. `at_line_start` is set by whatever writes the answer to the same terminal."""
 
     def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool) -> None:
-        self._stream = stream
+        self._stream = undisguised(stream)
         self._quiet = quiet
         self._shares_terminal = shares_terminal
         self._spins = stream.isatty() and not quiet and os.environ.get("TERM") != "dumb"
@@ -42,9 +38,10 @@ class Screen:
         self.at_line_start = True
 
     def say(self, text: str) -> None:
-        """A note that one may do without."""
+        """A note that one may do without, on one line."""
         if not self._quiet:
-            self._line(f"\x1b[2m{plain(text)}\x1b[0m" if self._colors else plain(text))
+            note = " ".join(plain(text).splitlines())
+            self._line(f"\x1b[2m{note}\x1b[0m" if self._colors else note)
 
     def warn(self, text: str) -> None:
         """Something that must be said, quiet or not."""
@@ -64,6 +61,7 @@ class Screen:
 
     def wait_for(self, what: str) -> None:
         """Show that we wait, and for what; '' when there is nothing to wait for."""
+        what = one_line(what)
         if what != self._waiting_for:
             self._waiting_for, self._since = what, time.monotonic()
             if self._drawn:

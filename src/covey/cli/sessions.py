@@ -7,11 +7,9 @@ import sys
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from covey.cli import common, exits
 from covey.cli.ids import find_session
-from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text, one_line, plain
 from covey.client.client import Client
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import UpdateSession
@@ -81,7 +79,7 @@ async def _show(client: Client, workspace_id: str, session: Session, args: argpa
         print(to_markdown(session, messages))
     else:
         text = to_markdown(session, messages, shown_chars=SHOWN_CHARS)
-        print(plain(text) if sys.stdout.isatty() else text)
+        print(text)
     return exits.OK
 
 
@@ -89,23 +87,25 @@ def _line(session: Session) -> str:
     when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
     busy = " (busy)" if session.is_busy else ""
     model = f" [{session.model}]" if session.model else ""
-    title = session.title or "untitled"
+    title = one_line(session.title) or "untitled"
     return plain(f"{session.id}  {when}  {session.message_count:4} messages  {title}{model}{busy}")
 
 
 def _print_json(value: Any) -> None:
-    print(msgspec.json.encode(value).decode())
+    print(json_text(value))
 
 
 def to_markdown(session: Session, messages: tuple[Message, ...], shown_chars: int | None = None) -> str:
     """The whole conversation, to be read by people."""
-    lines = [f"# {session.title or 'Session ' + session.id}"]
+    lines = [f"# {one_line(session.title) or 'Session ' + session.id}"]
     for message in messages:
         if message.role != "tool":
             lines.append(f"## {message.role.capitalize()}")
         if message.text:
             lines.append(message.text.strip("\n"))
-        lines += [f"**{call.name}**\n\n{_fenced(call.input, 'json', shown_chars)}" for call in message.tool_calls]
+        lines += [
+            f"**{one_line(call.name)}**\n\n{_fenced(call.input, 'json', shown_chars)}" for call in message.tool_calls
+        ]
         lines += [_fenced(result.content, "", shown_chars) for result in message.tool_results]
         finish = message.finish
         if finish and finish.reason not in ("end_turn", "tool_use"):

@@ -12,7 +12,9 @@ from pathlib import Path
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.request_text import visible
 from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
@@ -69,7 +71,7 @@ async def _report(args: argparse.Namespace) -> int:
             pid=server_pid(client.address, common.data_dir(args)),
             workspaces=list(await asyncio.gather(*(_workspace_status(client, workspace) for workspace in found))),
         )
-    print(msgspec.json.encode(status).decode() if args.json else _text(status))
+    print(json_text(status) if args.json else _text(status))
     return exits.OK
 
 
@@ -91,7 +93,7 @@ def _text(status: Status) -> str:
     lines = [f"Covey {status.version} (build {status.build_id}) at {status.address}{pid}"]
     for workspace in status.workspaces:
         counts = f"{workspace.sessions} sessions, {workspace.busy} busy, {workspace.queued} queued"
-        lines.append(f"  {workspace.path}  {workspace.model or 'no model'}  {counts}")
+        lines.append(f"  {visible(workspace.path)}  {workspace.model or 'no model'}  {counts}")
     if not status.workspaces:
         lines.append("  no open workspace")
     return plain("\n".join(lines))

@@ -74,7 +74,8 @@ examples:
   covey serve --host tcp://127.0.0.1:8790           on a port; clients need the token in DATA-DIR/token
   covey serve --host tcp://127.0.0.1:0              on any free port; it is printed
 
-Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order.
+Once it listens, one line on stdout says where. Logs go to stderr. Ctrl-C ends it in order. The data directory must be
+yours, and nobody else may write into it. A token of your own needs 16 characters.
 """
 
 SESSIONS_EXAMPLES = """\
@@ -94,6 +95,7 @@ examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
 
+It says where the key of each provider comes from as well, and shows none of them; with --json this is in `keys`.
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
 earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
 
@@ -130,6 +132,7 @@ your config.toml.
 MODELS_EXAMPLES = """\
 examples:
   covey models                    all that are usable now; * marks the one that a prompt goes to
+                                  and where the key of each provider comes from, without showing it
   covey models get                the embedded model: says its size, source and licence, and asks before it downloads
 """
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from pathlib import Path
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
-from covey.client.errors import ServerUnreachable
 from covey.config.edit import distrust, trust
 from covey.config.load import PROJECT_FILE, keys_that_need_trust, trusted_directories
 from covey.config.schema import ConfigError
-from covey.protocol.errors import CoveyError
-from covey.protocol.paths import UnsafeDirectory
-
-RELOAD_S = 10.0
-"""For a server that runs to read its configuration again, which may mean asking for local models."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -31,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
         common.complain(error.message)
         return exits.FAILED
     if code == exits.OK:
-        asyncio.run(_notify_server(args, str(directory)))
+        common.reload_servers(args, str(directory))
     return code
 
 
@@ -70,18 +63,3 @@ def _list() -> int:
     if not trusted:
         print("No directory is trusted yet.", file=sys.stderr)
     return exits.OK
-
-
-async def _notify_server(args: argparse.Namespace, directory: str) -> None:
-    """A server that has the directory open reads its configuration again. A workspace opened later does so anyway."""
-    try:
-        async with asyncio.timeout(RELOAD_S), common.connected(args, autostart=False, say=lambda text: None) as client:
-            for workspace in await client.workspaces():
-                if workspace.path == directory:
-                    await client.update_agent(workspace.id)
-    except CoveyError as error:
-        common.complain(f"The server that runs cannot take it up: {error.message}")
-    except TimeoutError:
-        common.complain("The server that runs did not take it up in time; it does so when it opens the directory next.")
-    except (ServerUnreachable, UnsafeDirectory, OSError):
-        return

@@ -10,7 +10,9 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.ids import find_run
+from covey.cli.request_text import visible
 from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.protocol.errors import Conflict
 from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, WorkspaceView
@@ -43,7 +45,7 @@ async def _undo(args: argparse.Namespace) -> int:
                 raise
             return await _refused(client, workspace, session_id, request, error, as_json=args.json)
     if args.json:
-        print(msgspec.json.encode(done).decode())
+        print(json_text(done))
     else:
         _print(done, workspace, is_done=not args.dry_run)
     return exits.FAILED if done.skipped or done.conflicts else exits.OK
@@ -56,7 +58,7 @@ async def _refused(
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
     if as_json:
         body = {"message": error.message, "code": error.code, "conflicts": found.conflicts}
-        print(msgspec.json.encode(body).decode())
+        print(json_text(body))
     elif found.conflicts:
         common.complain("nothing was undone, because these files would lose something:")
         _print_conflicts(found.conflicts, workspace)
@@ -96,7 +98,7 @@ def _print_conflicts(conflicts: tuple[FileConflict, ...], workspace: WorkspaceVi
 def _named(path: str, workspace: WorkspaceView) -> str:
     """A path in the workspace, from its root on."""
     root = workspace.path.rstrip("/") + "/"
-    return path.removeprefix(root)
+    return visible(path.removeprefix(root))
 
 
 def _here(cwd: str | None) -> str:

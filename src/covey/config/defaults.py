@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -27,6 +28,13 @@ class Known:
     large: ModelSettings
     small: ModelSettings
 
+
+OWN_URLS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "google": "https://generativelanguage.googleapis.com/v1beta",
+}
+"""Where a provider of this type is, unless its base_url says otherwise."""
 
 OPENAI_MODEL = ModelSettings(id="gpt-6.1-sol")
 
@@ -89,20 +97,28 @@ class ResolvedModel:
     model: ModelSettings
 
 
-async def with_defaults(config: Config, environ: Mapping[str, str], probe: Probe) -> Config:
+async def with_defaults(
+    config: Config, environ: Mapping[str, str], probe: Probe, logged_in: Collection[str] = ()
+) -> Config:
     """`config` as it is when it names a provider, else with whatever `discover` finds."""
     if config.providers:
         return config
-    found = await discover(environ, probe)
+    found = await discover(environ, probe, logged_in=logged_in)
     models = config.models if config.models.large else found.models
     return msgspec.structs.replace(config, providers=found.providers, models=models)
 
 
 async def discover(
-    environ: Mapping[str, str], probe: Probe, has_embedded: Callable[[], bool] = local_model.is_installed
+    environ: Mapping[str, str],
+    probe: Probe,
+    has_embedded: Callable[[], bool] = local_model.is_installed,
+    logged_in: Collection[str] = (),
 ) -> Config:
-    """What is there without configuration: providers with a key, else local servers, else the embedded model."""
-    if found := _with_keys(environ):
+    """What is there without configuration: providers with a key, else local servers, else the embedded model.
+
+    The keys themselves are not filled in: where each comes from is decided elsewhere, for all providers.
+    """
+    if found := _with_keys(environ, logged_in):
         return found
     if (local := await _local_servers(probe)).providers:
         return local
@@ -113,29 +129,62 @@ async def discover(
     return Config()
 
 
-def _with_keys(environ: Mapping[str, str]) -> Config | None:
-    """All providers whose keys are in the environment; the first one is used, and the others can be chosen."""
+def _with_keys(environ: Mapping[str, str], logged_in: Collection[str]) -> Config | None:
+    """All known providers that have a key; the first one is used, and the others can be chosen.
+
+    Those to which the user has logged in come before those whose key merely is in the environment.
+    """
     providers: dict[str, ProviderSettings] = {}
     choices: list[ModelChoice] = []
-    for provider_id, known in KNOWN.items():
-        api_key = next((key for name in known.keys if (key := environ.get(name, "").strip())), "")
-        if not api_key:
+    for provider_id in sorted(KNOWN, key=lambda id: id not in logged_in):
+        known = KNOWN[provider_id]
+        provider = known_provider(provider_id, environ)
+        if provider_id not in logged_in and not environment_key(provider_id, provider, environ)[1]:
             continue
         models = (known.large, known.small)
-        base_url = known.provider.base_url
-        if provider_id == "openai":
-            base_url = environ.get("OPENAI_BASE_URL", "")
-            check(base_url, Url, "$OPENAI_BASE_URL")
-            if chosen := environ.get("OPENAI_MODEL"):  # at that address there may be no other
-                models = (ModelSettings(id=chosen),) * 2
-        providers[provider_id] = msgspec.structs.replace(
-            known.provider,
-            api_key=api_key,
-            base_url=base_url,
-            models=tuple({model.id: model for model in models}.values()),
-        )
+        if provider_id == "openai" and (chosen := environ.get("OPENAI_MODEL")):  # at that address may be no other
+            models = (ModelSettings(id=chosen),) * 2
+        listed = tuple({model.id: model for model in models}.values())
+        providers[provider_id] = msgspec.structs.replace(provider, models=listed)
         choices.append(ModelChoice(large=f"{provider_id}/{models[0].id}", small=f"{provider_id}/{models[1].id}"))
     return Config(providers=providers, models=choices[0]) if choices else None
+
+
+def known_provider(provider_id: str, environ: Mapping[str, str]) -> ProviderSettings:
+    """A provider of KNOWN as it is without any file, and without its key."""
+    provider = KNOWN[provider_id].provider
+    if provider_id != "openai":
+        return provider
+    base_url = environ.get("OPENAI_BASE_URL", "")
+    check(base_url, Url, "$OPENAI_BASE_URL")
+    return msgspec.structs.replace(provider, base_url=base_url)
+
+
+def environment_key(provider_id: str, provider: ProviderSettings, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The variable with the key for this provider, and the key; both empty if there is none.
+
+    A key is for one address. Another server that goes by the same name does not get it, unless the environment itself
+    says where that is.
+    """
+    known = KNOWN.get(provider_id) or KNOWN.get(provider.type)
+    if known is None or known.provider.type != provider.type:
+        return "", ""
+    own = known.provider
+    if provider.type == "openai" and (elsewhere := environ.get("OPENAI_BASE_URL")):
+        own = msgspec.structs.replace(own, base_url=elsewhere)
+    if origin(provider) != origin(own):
+        return "", ""
+    return next(((name, key) for name in known.keys if (key := environ.get(name, "").strip())), ("", ""))
+
+
+def origin(provider: ProviderSettings) -> str:
+    """Whose server a key is sent to: scheme, host and port; empty if there is none."""
+    try:
+        parts = urlsplit(provider.base_url or OWN_URLS.get(provider.type, ""))
+    except ValueError:
+        return ""
+    host = parts.netloc.rpartition("@")[2].lower()
+    return f"{parts.scheme}://{host}" if host else ""
 
 
 async def _local_servers(probe: Probe) -> Config:

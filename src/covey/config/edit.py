@@ -6,9 +6,7 @@ written. It is put in place in one step, and two that come at once wait for each
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -18,14 +16,13 @@ from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
 from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
-from covey.machine.locks import open_lock, try_lock
+from covey.machine.locks import locked
 from covey.machine.replace import replace_file
 
 RuleKind = Literal["allow", "ask", "deny"]
 
 LOCK_SECONDS = 5.0
 """A change takes milliseconds. A process that holds the lock for longer is stuck, or in a debugger."""
-_RETRY_S = 0.02
 
 TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"
 
@@ -109,7 +106,7 @@ def _change(
     """Read, change, compare, replace. `change` gives the new text, and what reading it must give."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(path.parent / ".lock"):
+        with locked(path.parent / ".lock", LOCK_SECONDS):
             text = read_text(path)
             with blaming(path):
                 old = parse(text or "")
@@ -136,14 +133,3 @@ def _compare(new_text: str, wanted: dict[str, Any], advice: str) -> None:
         raise ConfigError(f"cannot be changed without breaking it ({error}). {advice}") from None
     if found != wanted:
         raise ConfigError(f"is written in a way that cannot be changed safely. {advice}")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open_lock(path) as descriptor:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while not try_lock(descriptor):
-            if time.monotonic() > deadline:
-                raise OSError(0, "somebody else is changing it, and does not finish")
-            time.sleep(_RETRY_S)
-        yield

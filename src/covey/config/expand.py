@@ -15,6 +15,11 @@ _REFERENCE = re.compile(
 )
 
 
+def references(text: str) -> set[str]:
+    """The names of the variables in a text."""
+    return {name for found in _REFERENCE.finditer(text) if (name := found["plain"] or found["braced"])}
+
+
 def expand(value: Any, environ: Mapping[str, str] | None, unset: list[str], key: str = "") -> Any:
     """`value` with its strings expanded, keys as they are. Keys whose variables are not set are added to `unset`.
 

@@ -22,6 +22,7 @@ import msgspec
 
 from covey.config.check import check, dotted
 from covey.config.expand import expand
+from covey.config.key_variables import key_variables
 from covey.config.schema import Config, ConfigError, Files, Settings
 from covey.machine.regular import NotRegular, open_regular
 
@@ -63,24 +64,27 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     merged: dict[str, Any] = {}
     warnings: list[str] = []
     files: list[Path] = []
+    variables: set[str] = set()
     project_file = project / PROJECT_FILE if project else None
     for path in (config_dir(environ) / "config.toml", project_file, extra):
         raw = _read(path) if path else None
         if path is None or raw is None:
             continue
         if path is project_file:
-            _check_says_nothing_of_directories(path, raw)
+            _check_leaves_to_the_user(path, raw)
         if path is project_file and project and not is_trusted(project, environ):
             data, said = _untrusted(path, project, raw, merged)
         else:
             data, said = _believed(path, project, raw, merged, environ)
+            variables |= key_variables(raw)
         warnings += said
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
     if extra and extra not in files:
         raise ConfigError(f"{extra}: there is no such file")
-    return Loaded(msgspec.convert(merged, Config), tuple(warnings), tuple(files))
+    config = msgspec.structs.replace(msgspec.convert(merged, Config), key_variables=tuple(sorted(variables)))
+    return Loaded(config, tuple(warnings), tuple(files))
 
 
 def _believed(
@@ -130,10 +134,15 @@ def _untrusted(
     return data, warnings + [f"{path}: {key}: {why}" for key in literal]
 
 
-def _check_says_nothing_of_directories(path: Path, raw: dict[str, Any]) -> None:
-    """A project's file cannot say what holds in which directory, trusted or not: that is for its user to say."""
+def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
+    """What only the user can say, however trusted a project is: what holds where, and which programs give keys."""
     if "projects" in raw:
         raise ConfigError(f"{path}: projects: only your own config.toml can say what holds in which directory")
+    providers = raw.get("providers")
+    for name, table in providers.items() if isinstance(providers, dict) else ():
+        if isinstance(table, dict) and "api_key_command" in table:
+            key = dotted(dotted("providers", name), "api_key_command")
+            raise ConfigError(f"{path}: {key}: only your own config.toml can name a command that is run for a key")
 
 
 def _without_open_providers(raw: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +180,7 @@ def keys_that_need_trust(project: Path, environ: Mapping[str, str]) -> list[str]
     """What of a project's file counts only if the directory is trusted. Raises ConfigError for a mistake in it."""
     path = project / PROJECT_FILE
     raw, user = _read(path) or {}, _read(config_dir(environ) / "config.toml") or {}
-    _check_says_nothing_of_directories(path, raw)
+    _check_leaves_to_the_user(path, raw)
     with blaming(path):
         check(_merge(expand(user, environ, []), expand(raw, environ, [])), Files)
     return _without_trust(raw)[1]

@@ -27,7 +27,7 @@ async def probe(base_url: str) -> list[str] | None:
         async with asyncio.timeout(PROBE_SECONDS):
             body = await _get(f"{base_url}/models")
         return [model.id for model in msgspec.json.decode(body, type=_Models).data or ()]
-    except (OSError, msgspec.MsgspecError):  # a timeout is an OSError too
+    except (OSError, msgspec.MsgspecError, RecursionError):  # a timeout is an OSError too
         return None
 
 

@@ -31,6 +31,18 @@ ProjectPath = Annotated[
 ]
 """In the one form that a resolved path has, so that it is found by comparing text."""
 
+Command = Annotated[
+    tuple[str, ...] | str, Meta(description='a command, such as ["pass", "show", "openai"]; no shell reads it')
+]
+AccountName = Annotated[
+    str,
+    Meta(
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?\Z",
+        description="a name of letters, digits, dots, dashes and underscores, 64 at most",
+    ),
+]
+"""It becomes a part of a name in the system's keyring, and an argument of the programs that keep it."""
+
 Effort = Literal["", "low", "medium", "high"]
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
 
@@ -63,6 +75,10 @@ class ProviderSettings(Settings, frozen=True):
     base_url: Url = ""
     api_key: str = ""
     """A secret: never shown, logged or sent anywhere but to this provider."""
+    api_key_command: Command = ()
+    """A program that prints the key. Only the user's own files may name one."""
+    account: AccountName = ""
+    """Which of the keys that `covey login` keeps for this provider; empty: the default one."""
     headers: dict[str, str] = {}
     models: tuple[ModelSettings, ...] = ()
     script: str = ""
@@ -121,6 +137,8 @@ class ContextSettings(Settings, frozen=True):
 class ToolSettings(Settings, frozen=True):
     disabled: tuple[str, ...] = ()
     """Tools that the model does not get."""
+    pass_env: tuple[str, ...] = ()
+    """Variables with a provider's key that commands get all the same."""
 
 
 class ServerSettings(Settings, frozen=True):
@@ -134,8 +152,8 @@ class ProjectSettings(Settings, frozen=True):
     permissions: PermissionSettings = PermissionSettings()
 
 
-class Config(Settings, frozen=True):
-    """What holds in one directory."""
+class Sections(Settings, frozen=True):
+    """What both the files and the configuration of a directory have."""
 
     models: ModelChoice = ModelChoice()
     providers: dict[ProviderId, ProviderSettings] = {}
@@ -146,7 +164,25 @@ class Config(Settings, frozen=True):
     server: ServerSettings = ServerSettings()
 
 
-class Files(Config, frozen=True):
+class KeyState(msgspec.Struct, frozen=True):
+    """What is known of a provider's key: never the key itself."""
+
+    source: str
+    """Where it comes from, for people; empty: there is none, which may be right."""
+    problem: str = ""
+    """Why it could not be had, for people; empty: it was."""
+
+
+class Config(Sections, frozen=True):
+    """What holds in one directory."""
+
+    keys: dict[str, KeyState] = {}
+    """By provider, once the keys have been looked for. No file can say this."""
+    key_variables: tuple[str, ...] = ()
+    """The environment variables that became a part of a key or a header."""
+
+
+class Files(Sections, frozen=True):
     """What files may say: `projects` becomes a part of the rest for the directory that is opened, and is gone then."""
 
     projects: dict[ProjectPath, ProjectSettings] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from covey.config.defaults import Role, resolve
-from covey.config.schema import Config, ConfigError, ProviderSettings
+from covey.config.schema import Config, ConfigError, KeyState, ProviderSettings
 from covey.protocol.requests import ConfigView, ModelInfo, Options, ProviderInfo, SelectedModel
 
 
@@ -14,7 +14,10 @@ def view(config: Config, data_dir: Path) -> ConfigView:
     """No key, no header, no script, and of URLs only what says where they lead."""
     roles: tuple[Role, ...] = ("large", "small")
     selected: dict[str, SelectedModel] = {role: model for role in roles if (model := _selected(config, role))}
-    providers = {provider_id: _provider(provider_id, provider) for provider_id, provider in config.providers.items()}
+    providers = {
+        provider_id: _provider(provider_id, provider, config.keys.get(provider_id))
+        for provider_id, provider in config.providers.items()
+    }
     return ConfigView(models=selected, providers=providers, options=Options(data_directory=str(data_dir)))
 
 
@@ -26,7 +29,7 @@ def _selected(config: Config, role: Role) -> SelectedModel | None:
     return SelectedModel(model=resolved.model.id, provider=resolved.provider_id) if resolved else None
 
 
-def _provider(provider_id: str, provider: ProviderSettings) -> ProviderInfo:
+def _provider(provider_id: str, provider: ProviderSettings, key: KeyState | None) -> ProviderInfo:
     models = tuple(
         ModelInfo(
             id=model.id,
@@ -42,6 +45,8 @@ def _provider(provider_id: str, provider: ProviderSettings) -> ProviderInfo:
         type=provider.type,
         base_url=_without_secrets(provider.base_url),
         models=models,
+        key_source=key.source if key else "",
+        key_problem=key.problem if key else "",
     )
 
 

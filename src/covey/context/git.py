@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import selectors
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.context.inside import inside, resolved_inside
+from covey.machine.programs import find_program
 from covey.machine.regular import read_regular
 
 GIT_SECONDS = 2.0
@@ -96,7 +96,7 @@ def read_state(directory: Path, environ: Mapping[str, str]) -> GitState | None:
     try:
         repository = _open(root)
         branch, commit = _head(repository)
-        git = _find_git(environ, root)
+        git = find_program("git", environ.get("PATH", os.defpath), root)
         if git is None:
             return GitState(branch, commit[:10], None, False, ())
         with _stand_in(repository, commit) as env:
@@ -183,17 +183,6 @@ _STATUS = (
     "status", "--short", "--untracked-files=normal", "--no-renames", "--ignore-submodules=all",
 )  # fmt: skip
 """Submodules have a configuration of their own, and git would follow it there."""
-
-
-def _find_git(environ: Mapping[str, str], root: Path) -> str | None:
-    """The git of this machine: never one that lies in the project, however PATH may be set."""
-    for entry in environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(entry) or inside(Path(entry), root):
-            continue
-        found = shutil.which("git", path=entry)
-        if found and not inside(Path(found), root):
-            return found
-    return None
 
 
 @contextmanager

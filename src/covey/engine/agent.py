@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from covey.config.defaults import ResolvedModel, find, resolve
+from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.lifecycle.budget import Price
-from covey.machine.names import TOKEN_VARIABLE, workspace_tag
+from covey.machine.names import workspace_tag
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
 from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
 from covey.tools.base import Tool
-from covey.tools.git_guard import guarded
+from covey.tools.environment import tool_environment
 from covey.tools.jobs import Jobs
+from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
@@ -31,19 +33,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 NO_MODEL = (
-    "no usable model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, start a local server "
-    "(Ollama, llama.cpp, LM Studio), get the embedded model with `covey models get`, or name a provider in "
+    "no usable model is configured. Log in to a provider with `covey login`, set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
+    "GEMINI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), get the embedded model with "
+    "`covey models get`, or name a provider in "
     "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
 )
 
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
-
-NOT_FOR_TOOLS = frozenset({TOKEN_VARIABLE, "CDPATH"})
-"""Variables of the server that its tools do not get: what a model can print, everybody who watches can read.
-
-With CDPATH, `cd` would lead elsewhere than it says.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +82,7 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
-        inherited = {name: value for name, value in {**os.environ, **env}.items() if name not in NOT_FOR_TOOLS}
-        self.env = guarded(inherited)
-        processes = LocalProcesses()
+        processes = LocalProcesses(root)
         self.jobs = Jobs(processes, workspace_tag(workspace_id))
         self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)
         self.look_around = look_around
@@ -97,6 +92,12 @@ class Agent:
         self._retired: list[ModelClient] = []
         self._known: dict[str, Surroundings] = {}
         """For each session, what its model read last about where it is."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """For everything that tools start."""
+        keys = PROVIDERS_KEYS.union(self.config.key_variables)
+        return in_utf8(tool_environment({**self._environ, **self.client_env}, keys, self.config.tools.pass_env))
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -157,6 +158,8 @@ class Agent:
         return None
 
     def _ready(self, choice: ResolvedModel) -> ReadyModel:
+        if (key := self.config.keys.get(choice.provider_id)) and key.problem:
+            raise ModelFailed(key.problem, auth=True)
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)

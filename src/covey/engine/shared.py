@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from covey.config.defaults import with_defaults
-from covey.config.load import load
+from covey.config.load import config_dir, load
 from covey.config.probe import probe
 from covey.config.schema import Config
+from covey.credentials.accounts import Accounts, CredentialsError
+from covey.credentials.file import read_accounts
+from covey.credentials.keys import Keys, Surrounding
 from covey.engine.world import World
 from covey.store.base import Store
 from covey.store.journal import Journal
@@ -38,6 +41,8 @@ class Shared:
     counts: Counter[str] = field(default_factory=Counter)
     """What has happened since the start, for /metrics."""
     large_replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_REPLAYS))
+    keys: Keys = field(default_factory=Keys)
+    """The providers' keys that programs had to be asked for."""
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = kill_left_jobs
@@ -52,6 +57,20 @@ async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None =
     mine = {name: value for name, value in shared.environ.items() if name == "HOME" or name.startswith("XDG_")}
     environ = {**shared.environ, **(env or {}), **mine}
     loaded = await asyncio.to_thread(load, Path(path), shared.config_file, environ)
-    for warning in loaded.warnings:
+    warnings = list(loaded.warnings)
+    try:
+        accounts = await asyncio.to_thread(read_accounts, environ)
+    except CredentialsError as error:
+        accounts = Accounts()
+        warnings.append(str(error))
+    for warning in warnings:
         log.warning("%s", warning)
-    return await with_defaults(loaded.config, environ, probe), loaded.warnings
+    config = await with_defaults(loaded.config, environ, probe, accounts.providers)
+    return await shared.keys.fill(config, accounts, Surrounding(Path(path), shared.environ, environ)), warnings
+
+
+def own_directories(shared: Shared) -> tuple[str, ...]:
+    """Where Covey keeps its own files, with links resolved: a rule for all edits does not cover those."""
+    settings = config_dir(shared.environ)
+    own = (settings, settings / "config.toml", settings / "trusted.toml", shared.data_dir, shared.config_file)
+    return tuple(dict.fromkeys(str(path.resolve()) for path in own if path))

@@ -63,7 +63,7 @@ class Workspace:
         permissions = PermissionDesk(
             journal,
             row.id,
-            rules_of(agent.config, row.path),
+            rules_of(agent.config, row.path, shared),
             book,
             recorder,
             skip=yolo,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from covey.config.defaults import OWN_URLS
 from covey.models.anthropic_answer import MessagesAnswer, trouble_of
 from covey.models.anthropic_request import encode_request
 from covey.models.base import ModelRequest
@@ -26,7 +27,7 @@ class _Refusal(msgspec.Struct):
 class Anthropic(WireClient):
     """One provider that speaks the Messages API."""
 
-    default_base_url = "https://api.anthropic.com/v1"
+    default_base_url = OWN_URLS["anthropic"]
 
     def _path(self, request: ModelRequest) -> str:
         return "/messages"
@@ -44,7 +45,7 @@ class Anthropic(WireClient):
     def _judge(self, status: int, body: bytes) -> Trouble:
         try:
             kind = msgspec.json.decode(body, type=_Refusal).error.type
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             kind = ""
         return trouble_of(kind, status, body)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from covey.config.defaults import OWN_URLS
 from covey.models.base import ModelRequest
 from covey.models.google_answer import GeminiAnswer, trouble_of
 from covey.models.google_request import encode_request
@@ -17,7 +18,7 @@ _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 class Google(WireClient):
     """One provider that speaks the Gemini API."""
 
-    default_base_url = "https://generativelanguage.googleapis.com/v1beta"
+    default_base_url = OWN_URLS["google"]
 
     def _path(self, request: ModelRequest) -> str:
         model = request.model.removeprefix("models/")

@@ -1,4 +1,4 @@
-"""POST to a model provider and read the answer while it comes: the seam between a wire format and the network.
+"""Ask a model provider and read the answer while it comes: the seam between a wire format and the network.
 
 There are two ways: `http_direct` for almost everything, `http_proxied` where the environment asks for a proxy.
 """
@@ -35,7 +35,7 @@ class ProviderEndpoint:
     idle_timeout_s: float
 
     def __repr__(self) -> str:
-        return f"ProviderEndpoint({self.url!r})"
+        return f"ProviderEndpoint({self.url.partition('?')[0]!r})"
 
     @property
     def parts(self) -> SplitResult:
@@ -77,6 +77,10 @@ class ProviderHttp(Protocol):
 
         Raises ProviderHttpFailed.
         """
+        ...
+
+    async def get(self, path: str) -> ProviderResponse:
+        """The same without a body, for a small question beside the models."""
         ...
 
     async def aclose(self) -> None:

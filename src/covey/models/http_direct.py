@@ -43,8 +43,15 @@ class Direct:
         self._tls: ssl.SSLContext | None = None
 
     async def post(self, body: bytes, path: str = "") -> _Answer:
-        first_line = f"POST {self._endpoint.target(path)} HTTP/1.1\r\n".encode("latin-1")
-        request = first_line + self._head + b"content-length: %d\r\n\r\n" % len(body) + body
+        return await self._ask(self._head_of("POST", path) + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    async def get(self, path: str) -> _Answer:
+        return await self._ask(self._head_of("GET", path) + b"\r\n")
+
+    def _head_of(self, method: str, path: str) -> bytes:
+        return f"{method} {self._endpoint.target(path)} HTTP/1.1\r\n".encode("latin-1") + self._head
+
+    async def _ask(self, request: bytes) -> _Answer:
         if self._idle:
             try:
                 return await self._idle.pop().ask(request)

@@ -17,9 +17,15 @@ class Proxied:
             raise ProviderHttpFailed(f"is behind a proxy of a kind that needs more software: {error}") from None
 
     async def post(self, body: bytes, path: str = "") -> _ProxiedAnswer:
+        return await self._ask("POST", body, path)
+
+    async def get(self, path: str) -> _ProxiedAnswer:
+        return await self._ask("GET", None, path)
+
+    async def _ask(self, method: str, body: bytes | None, path: str) -> _ProxiedAnswer:
         parts = self._endpoint.parts
         url = f"{parts.scheme}://{parts.netloc}{self._endpoint.target(path)}"
-        request = self._client.build_request("POST", url, content=body, headers=dict(self._endpoint.headers))
+        request = self._client.build_request(method, url, content=body, headers=dict(self._endpoint.headers))
         try:
             return _ProxiedAnswer(await self._client.send(request, stream=True), self._endpoint)
         except httpx2.ReadTimeout:

@@ -15,7 +15,9 @@ and the older one carries the deployment and the version, which stay where they 
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
+from covey.config.defaults import OWN_URLS
 from covey.config.schema import ProviderSettings
 from covey.models.base import ModelRequest
 from covey.models.chat_answer import ChatAnswer
@@ -23,8 +25,6 @@ from covey.models.chat_request import encode_request
 from covey.models.wire import WireClient
 
 _THOUGHTS_MISSED = re.compile(rb"(?i)missing .{0,3}reasoning_content|reasoning_content.{0,80} passed back")
-
-OPENAI_URL = "https://api.openai.com/v1"
 
 
 class OpenAICompatible(WireClient):
@@ -38,6 +38,8 @@ class OpenAICompatible(WireClient):
 
     def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
         super().__init__(provider_id, settings)
+        if provider_id == "openrouter" or urlsplit(settings.base_url).hostname == "openrouter.ai":
+            self.key_check_path = "/key"  # its list of models is open to everybody
         self._thinkers: set[str] = set()
         """The models that want their thoughts back, as DeepSeek's do since 2026 and did not before."""
 
@@ -57,5 +59,5 @@ class OpenAICompatible(WireClient):
 class OpenAIChat(OpenAICompatible):
     """OpenAI itself, by its older API. Newer models there want the limit under another name than everybody else."""
 
-    default_base_url = OPENAI_URL
+    default_base_url = OWN_URLS["openai"]
     max_tokens_field = "max_completion_tokens"

@@ -5,8 +5,8 @@ What goes out is `responses_request`, what comes back is `responses_answer`, eve
 
 from __future__ import annotations
 
+from covey.config.defaults import OWN_URLS
 from covey.models.base import ModelRequest
-from covey.models.openai_compatible import OPENAI_URL
 from covey.models.responses_answer import ResponsesAnswer
 from covey.models.responses_request import encode_request
 from covey.models.wire import WireClient
@@ -15,7 +15,7 @@ from covey.models.wire import WireClient
 class OpenAIResponses(WireClient):
     """One provider that speaks Responses."""
 
-    default_base_url = OPENAI_URL
+    default_base_url = OWN_URLS["openai"]
     optional_fields = {
         "include": rb"(?i)encrypted[ _]content|'include'",
         "reasoning.summary": rb"(?i)reasoning[. ]summar",

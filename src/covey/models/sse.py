@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, UsageReported
-from covey.models.trouble import CUT_OFF, NOT_AN_API, AnswerBroken, error_text, reported, snippet
+from covey.models.trouble import CUT_OFF, NOT_AN_API, TOO_DEEP, AnswerBroken, error_text, reported, snippet
 from covey.protocol.messages import FinishReason
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -83,6 +83,8 @@ class SseAnswer(ABC):
                     self._other_line(line)
         except AnswerBroken as broken:
             self._broken, self.done = broken, True
+        except RecursionError:
+            self._broken, self.done = AnswerBroken(TOO_DEEP), True
         self._flush()
         if self._usage is not None:
             self._facts.append(self._usage)

@@ -14,6 +14,7 @@ MAX_ERROR_TEXT = 1000
 """Some servers quote the whole request in their errors."""
 
 NOT_AN_API = "answered with a web page: this does not look like the API of a model, so check base_url"
+TOO_DEEP = "sent JSON that is nested too deeply: no answer of a model is"
 CUT_OFF = "stopped before the end: the answer was cut off"
 
 
@@ -124,7 +125,7 @@ def error_text_of_body(body: bytes) -> str:
         return NOT_AN_API
     try:
         return error_text(msgspec.json.decode(text))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return snippet(text)
 
 

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import msgspec
 
@@ -71,6 +71,8 @@ class WireClient(ABC):
 
     default_base_url = ""
     """Where the provider is, unless the settings say otherwise; empty: they must."""
+    key_check_path = "/models"
+    """What can be asked for nothing, and by those alone who have a key."""
     optional_fields: Mapping[str, bytes] = {}
     """Fields of a body that some models refuse (`a.b` for one inside another), and the pattern of such a refusal.
 
@@ -152,6 +154,19 @@ class WireClient(ABC):
             await self._wait(attempts, error, Trouble.BUSY, None)  # it was too busy to say a word
         for fact in last_facts:
             yield fact  # here the connection is free already, however long the reader takes
+
+    async def check_key(self) -> None:
+        """One cheap request; raises ModelFailed, with `auth` if the key was refused. It is not repeated."""
+        try:
+            answer = await self._http.get(self.key_check_path)
+            if 200 <= answer.status < 300:
+                await answer.close()
+                return
+            body = await self._read_error(answer)
+        except ProviderHttpFailed as failure:
+            raise self._failed(f"the server {failure}", Trouble.BUSY) from None
+        trouble = self._judge(answer.status, body)
+        raise self._failed(self._refusal(answer, body, trouble), trouble)
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -243,7 +258,8 @@ class WireClient(ABC):
             return f"the server {reason} (status {status})"
         if trouble is Trouble.AUTH:
             what = "the API key" if self._api_key else "a request without an API key"
-            advice = f"Set api_key for the provider {self._provider_id!r} in the configuration."
+            advice = f"Set api_key for the provider {self._provider_id!r} in the configuration, or use `covey login`; "
+            advice += "`covey models` says where the key comes from now."
             return f"the server refused {what} ({status}): {reason}. {advice}"
         if target := answer.headers.get("location"):
             return f"the server moved ({status}): put its new address, {target}, into base_url"
@@ -258,9 +274,9 @@ class WireClient(ABC):
         )
 
     def _without_secrets(self, text: str) -> str:
-        """Servers like to quote the key that they refuse. Headers may hold keys too."""
+        """Servers like to quote the key that they refuse, and the address. Headers and queries may hold keys too."""
         words = [word for value in self._settings.headers.values() for word in value.split() if len(word) >= MIN_SECRET]
-        for secret in (self._api_key, *words):
+        for secret in (self._api_key, *words, *secrets_of_query(self._settings.base_url)):
             if secret:
                 text = text.replace(secret, "***")
         return text
@@ -312,6 +328,22 @@ def without(body: bytes, field: str) -> bytes | None:
             return None
         del value[outer]
     return msgspec.json.encode(value)
+
+
+def secrets_of_query(url: str) -> list[str]:
+    """What a quoted address must not show of its query: the whole of it, each entry, and values as they may be quoted.
+
+    The version of an API is none: an error about it would be a riddle.
+    """
+    query = url.partition("?")[2].partition("#")[0]
+    entries = [entry for entry in query.split("&") if "=" in entry and not entry.startswith("api-version=")]
+    values = [value for entry in entries for value in _spellings(entry.partition("=")[2]) if len(value) >= MIN_SECRET]
+    whole = [query] if entries or (query and "=" not in query) else []
+    return sorted({*whole, *entries, *values}, key=len, reverse=True)
+
+
+def _spellings(value: str) -> set[str]:
+    return {value, unquote(value), unquote_plus(value)}
 
 
 def _is_plain(text: str) -> bool:

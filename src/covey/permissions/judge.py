@@ -7,12 +7,13 @@ is, while a deny rule hits a command wherever it stands. This is no sandbox: a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from covey.permissions.lines import Doubt, doubt, hit, spell
-from covey.permissions.rules import Rules, escape, path_allowed, path_hit
-from covey.permissions.safe_paths import Repository
+from covey.permissions.links import Links, unseen
+from covey.permissions.rules import Rules, escape, path_allowed, path_hit, seen_from
+from covey.permissions.safe_paths import Repository, is_secret
 from covey.permissions.shell import Line, Unparsed, parse
 from covey.protocol.effects import Effect
 
@@ -42,6 +43,8 @@ class Intent:
     """For a command: which repository git would use."""
     effect: Effect = Effect.RUNS_COMMANDS
     """Of the tool. Who does not say it may do anything."""
+    links: Links = field(default=unseen, compare=False)
+    """For a command: where its paths really lead."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -81,7 +84,7 @@ def judge(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: b
 
     if rule := found(rules.deny):
         return Judgement(Verdict.DENY, "deny-rule", rule)
-    worry = None if intent.harmless else _worry(intent, line, Rules(root=rules.root))
+    worry = _secret(intent, rules.root) if intent.harmless else _worry(intent, line, Rules(root=rules.root))
     if plan and worry and not intent.effect.is_left_alone_by_plan:
         return Judgement(Verdict.DENY, "plan", worry.about)
     if skip:
@@ -93,14 +96,23 @@ def judge(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: b
     if worry is None:
         return Judgement(Verdict.ALLOW, "harmless")
     left = _worry(intent, line, rules)
-    return Judgement(Verdict.ALLOW, "allow-rule") if left is None else Judgement(Verdict.ASK, left.tag, left.about)
+    if left is None:
+        return Judgement(Verdict.ALLOW, "allow-rule")
+    reason = worry if intent.harmless else left
+    return Judgement(Verdict.ASK, reason.tag, reason.about)
+
+
+def _secret(intent: Intent, root: str) -> Doubt | None:
+    """What speaks against reading in the workspace, which is harmless otherwise: the file usually holds a secret."""
+    inside = seen_from(root, intent.subject) if intent.action == "read" else None
+    return Doubt("secret", inside) if inside and any(map(is_secret, inside.split("/"))) else None
 
 
 def _worry(intent: Intent, line: Line | Unparsed | None, rules: Rules) -> Doubt | None:
     """What speaks against an intent, as far as `rules` do not allow it. Without rules: whether it is harmless."""
     if line is not None:
-        return doubt(intent.subject, line, rules, intent.cwd, intent.repository)
-    if path_allowed(rules.allow, intent.tool, intent.subject, rules.root):
+        return doubt(intent.subject, line, rules, intent.cwd, intent.repository, intent.links)
+    if path_allowed(rules, intent.tool, intent.subject, changes=intent.effect is Effect.CHANGES_FILES):
         return None
     return Doubt("no-rule", intent.subject)
 
@@ -122,6 +134,7 @@ _SENTENCES = {
     "sets": "{about} sets a variable that other commands may depend on.",
     "writes": "{about} writes into a file.",
     "outside": "{about} reaches outside of the workspace.",
+    "link": "{about} may follow a link out of the workspace.",
     "secret": "{about} may show secrets.",
     "unknown": "What {about} works on is only known when it runs.",
     "directory": "{about} depends on a change of the directory.",

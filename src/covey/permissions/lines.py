@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from covey.permissions import safe_paths
+from covey.permissions.links import LINK, Links, Use, unseen
+from covey.permissions.risky_options import names_risks
 from covey.permissions.rules import Rules, exact, path_allowed, path_hit, patterns
 from covey.permissions.safe_commands import complaint
 from covey.permissions.safe_paths import Place, Repository
-from covey.permissions.shell import Line, SimpleCommand, Unparsed
+from covey.permissions.shell import Line, SimpleCommand, Unparsed, parse
+from covey.permissions.shell_values import with_values
 from covey.permissions.shell_words import Word, WordKind
+from covey.permissions.shell_writes import written_by
 
 _HARMLESS_VALUES = {
     re.compile(r"LANG|LC_[A-Z]+"): re.compile(r"C|POSIX|(?:C|[a-z]{2,3}_[A-Z]{2})\.(?:UTF-8|utf-?8)"),
@@ -38,13 +42,16 @@ class Doubt:
 def hit(rules: Iterable[str], text: str, line: Line | Unparsed, place: Rules) -> str | None:
     """The deny or ask rule that fits the line, or any command in it, however that is run."""
     rules = tuple(rules)
-    wanted = list(patterns(rules, "bash"))
-    if wanted:
-        candidates = {text, *_guessed(text)} if isinstance(line, Unparsed) else {text, *_spellings(line)}
+    if not rules:
+        return None
+    lines = [line] if isinstance(line, Unparsed) else [line, *map(parse, with_values(line))]
+    if wanted := list(patterns(rules, "bash")):
+        guessed = _guessed(text) if isinstance(line, Unparsed) else ()
+        candidates = {text, *guessed, *(spelled for each in lines for spelled in _spellings(each))}
         for pattern in wanted:
             if not pattern or any(fnmatchcase(candidate, pattern) for candidate in candidates):
                 return f"bash:{pattern}" if pattern else "bash"
-    for path in _written(line, place.root):
+    for path in dict.fromkeys(path for each in lines for path in _written(each, place.root)):
         for tool in ("write", "edit"):
             # A rule without a pattern is about the tool, not about files.
             named = [rule for rule in rules if rule.startswith(f"{tool}:")]
@@ -53,8 +60,8 @@ def hit(rules: Iterable[str], text: str, line: Line | Unparsed, place: Rules) ->
     return None
 
 
-def _spellings(line: Line) -> Iterator[str]:
-    for command in line.commands:
+def _spellings(line: Line | Unparsed) -> Iterator[str]:
+    for command in () if isinstance(line, Unparsed) else line.commands:
         if command.words and not command.words[0].known:
             yield from _guessed(command.words[0].text)
         if command.is_compound:
@@ -78,12 +85,15 @@ def _quoted(text: str) -> str:
 
 
 def _written(line: Line | Unparsed, root: str) -> Iterator[str]:
-    if isinstance(line, Line):
-        for command in line.commands:
-            for redirect in command.redirects:
-                if redirect.writes and redirect.target.text:
-                    path = redirect.target.text
-                    yield path if path.startswith("/") else f"{root}/{path.removeprefix('./')}"
+    """The files that a line writes, seen from the root and from every directory that it changes to."""
+    if isinstance(line, Unparsed):
+        return
+    moves = (command.words[1].text for command in line.commands if command.name == "cd" and len(command.words) > 1)
+    places = [Place(root), *(moved for text in moves if (moved := safe_paths.place(root, text)))]
+    for command in line.commands:
+        targets = [redirect.target.text for redirect in command.redirects if redirect.writes]
+        for text in filter(None, (*targets, *written_by(command))):
+            yield from (path for place in places for path in place.absolute(text) or [text])
 
 
 _BETWEEN_COMMANDS = re.compile(r"[;&|<>`()\n\r{}]|\s-exec(?:dir)?\s")
@@ -109,7 +119,12 @@ def _guessed(text: str) -> Iterator[str]:
 
 
 def doubt(
-    text: str, line: Line | Unparsed, rules: Rules, cwd: str, repository: Repository = Repository.OWN
+    text: str,
+    line: Line | Unparsed,
+    rules: Rules,
+    cwd: str,
+    repository: Repository = Repository.OWN,
+    links: Links = unseen,
 ) -> Doubt | None:
     """The first thing that is neither harmless nor allowed by a rule; None: all of the line is."""
     if "" in patterns(rules.allow, "bash"):
@@ -123,7 +138,7 @@ def doubt(
     place = safe_paths.place(rules.root, cwd)
     if place is None:
         return Doubt("outside", cwd)
-    return _Judge(line, rules, replace(place, repository=repository)).first_doubt()
+    return _Judge(line, rules, replace(place, repository=repository, links=links)).first_doubt()
 
 
 def _only_shows(name: str, value: str) -> bool:
@@ -159,7 +174,7 @@ class _Judge:
         if any(word.kind not in (WordKind.LITERAL, WordKind.GLOB) for word in command.words):
             return False
         spelled = spell(command.words)
-        return any(fnmatchcase(spelled, pattern) for pattern in self._patterns)
+        return any(fnmatchcase(spelled, pattern) and names_risks(pattern, command.words) for pattern in self._patterns)
 
     def _surroundings(self, command: SimpleCommand) -> str:
         for name, value in command.assigns:
@@ -178,7 +193,9 @@ class _Judge:
         if not target.known:
             return False
         paths = self._place.absolute(target.text)
-        return bool(paths) and all(path_allowed(self._rules.allow, "write", path, self._rules.root) for path in paths)
+        if not paths or self._place.problem(target) == LINK:
+            return False
+        return all(path_allowed(self._rules, "write", path, changes=True) for path in paths)
 
     def _moves(self, command: SimpleCommand) -> str:
         operands = [word for word in command.words[1:] if word.text != "--"]
@@ -186,7 +203,7 @@ class _Judge:
             return "directory"
         moved = self._place.moved(operands[0])
         if moved is None:
-            return self._place.problem(operands[0]) or "directory"
+            return self._place.problem(operands[0], Use.DIRECTORY) or "directory"
         self._place = moved
         return ""
 

@@ -15,6 +15,12 @@ class Rules:
     ask: tuple[str, ...] = ()
     root: str = ""
     """The workspace's directory, from which relative patterns are seen."""
+    own: tuple[str, ...] = ()
+    """Covey's own directories (configuration, data): an allow rule covers them only where it names them."""
+
+
+PROTECTED = frozenset({".git", "covey.toml", ".covey"})
+"""Names whose content makes git run programs, or changes Covey's own rules. An allow pattern has to name them."""
 
 
 def patterns(rules: Iterable[str], tool: str) -> Iterator[str]:
@@ -25,9 +31,33 @@ def patterns(rules: Iterable[str], tool: str) -> Iterator[str]:
             yield pattern
 
 
-def path_allowed(rules: Iterable[str], tool: str, path: str, root: str) -> bool:
-    """Whether an allow rule fits. `*` stays in its directory, and `.git` is only meant where it is named."""
-    return any(not pattern or _fits_strictly(path, pattern, root) for pattern in patterns(rules, tool))
+def path_allowed(rules: Rules, tool: str, path: str, *, changes: bool) -> bool:
+    """Whether an allow rule covers it. `*` stays in its directory; what is protected must be named."""
+    return any(_covers(pattern, tool, path, rules, changes) for pattern in patterns(rules.allow, tool))
+
+
+def _covers(pattern: str, tool: str, path: str, rules: Rules, changes: bool) -> bool:
+    if pattern:
+        return _fits_strictly(path, pattern, rules.root) and _names_own(pattern, path, rules)
+    if not changes:
+        return True
+    place = path.partition(" -> ")[2] if tool == "download" else path
+    inside = seen_from(rules.root, place)
+    return inside is not None and not _protected(inside.split("/")) and _names_own("", place, rules)
+
+
+def _names_own(pattern: str, path: str, rules: Rules) -> bool:
+    """Whether a path is none of Covey's own, or the pattern itself begins with the directory that is."""
+    full = pattern if pattern.startswith("/") else f"{rules.root.rstrip('/')}/{pattern}"
+    return all(_is_in(full, own) or not _is_in(path, own) for own in rules.own)
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return f"{path}/".startswith(f"{directory.rstrip('/')}/")
+
+
+def _protected(parts: Sequence[str]) -> frozenset[str]:
+    return PROTECTED.intersection(part.lower() for part in parts)
 
 
 def path_hit(rules: Iterable[str], tool: str, path: str, root: str) -> str | None:
@@ -35,7 +65,7 @@ def path_hit(rules: Iterable[str], tool: str, path: str, root: str) -> str | Non
     for pattern in patterns(rules, tool):
         if not pattern or any(
             fnmatchcase(name, variant)
-            for name in (path, _seen_from(root, path) or path)
+            for name in (path, seen_from(root, path) or path)
             for variant in (pattern, pattern.replace("**/", ""), pattern.replace("/**", ""))
         ):
             return f"{tool}:{pattern}" if pattern else tool
@@ -47,17 +77,18 @@ def _fits_strictly(path: str, pattern: str, root: str) -> bool:
     if ".." in parts:
         return False
     if path.startswith("/") and not pattern.startswith("/"):
-        inside = _seen_from(root, path)
+        inside = seen_from(root, path)
         if inside is None:
             return False
         parts = inside.split("/")
     wanted = pattern.split("/")
-    if ".git" in parts and ".git" not in wanted:
-        return False  # what stands there makes git run programs
+    if not _protected(parts) <= set(wanted):
+        return False
     return _fit(parts, wanted)
 
 
-def _seen_from(root: str, path: str) -> str | None:
+def seen_from(root: str, path: str) -> str | None:
+    """A path inside of the root, as seen from there; None for any other."""
     prefix = f"{root.rstrip('/')}/"
     return path[len(prefix) :] if root and path.startswith(prefix) else None
 

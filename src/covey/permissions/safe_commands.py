@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from covey.permissions.safe_git import git
+from covey.permissions.safe_links import followed, found_and_read
 from covey.permissions.safe_options import (
     ARGUMENT,
     NOT_LISTED,
@@ -23,6 +24,7 @@ from covey.permissions.safe_options import (
 )
 from covey.permissions.safe_paths import SECRET, Place
 from covey.permissions.safe_scripts import awk, jq, sed
+from covey.permissions.safe_searches import found_by_name, searched_by_name
 from covey.permissions.shell_words import Word, WordKind
 from covey.permissions.shell_wrappers import end_of_exec
 
@@ -134,7 +136,8 @@ def complaint(words: Words, place: Place) -> str:
         return judge(words[1:], place)
     if (spec := _SPECS.get(name)) is None:
         return NOT_LISTED
-    return by_spec(words[1:], spec, place)
+    arguments = words[1:]
+    return by_spec(arguments, spec, place) or searched_by_name(name, arguments) or followed(name, arguments, place)
 
 
 def _echo(words: Words, place: Place) -> str:
@@ -247,11 +250,13 @@ def _case(words: Words, place: Place) -> str:
     return unknown(words)
 
 
-def _unless(options: str) -> Callable[[Words, Place], str]:
+def _unless(options: str, name: str = "") -> Callable[[Words, Place], str]:
     """Every option is harmless but these, which read names of files from elsewhere."""
     listed = re.compile(options)
     return lambda words, place: (
-        OPTION if any(map(listed.match, (w.text for w in words))) else by_spec(words, ANY, place)
+        OPTION
+        if any(map(listed.match, (w.text for w in words)))
+        else by_spec(words, ANY, place) or followed(name, words, place)
     )
 
 
@@ -285,6 +290,7 @@ def _find(words: Words, place: Place) -> str:
         if words[at].head[:1] in ("", "@"):  # a name that is an option, or to some program a file of arguments
             return ARGUMENT
         at += 1
+    starts = words[:at]
     while at < len(words):
         word = words[at]
         if not word.known:
@@ -305,7 +311,7 @@ def _find(words: Words, place: Place) -> str:
         elif word.text not in _FIND_ALONE:
             return OPTION
         at += 1
-    return ""
+    return found_by_name(words) or found_and_read(words, starts, place)
 
 
 def _is_named_pattern(word: Word) -> bool:
@@ -333,7 +339,8 @@ _JUDGES: dict[str, Callable[[Words, Place], str]] = {
     "test": _test,
     "[": _test,
     "strings": _strings,
-    **dict.fromkeys(("wc", "du"), _unless("--f")),
+    "wc": _unless("--f"),
+    "du": _unless("--f", "du"),
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum"), _unless("-[a-zA-Z]*c|--c")),
     "sed": sed,
     "awk": awk,

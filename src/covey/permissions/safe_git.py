@@ -8,6 +8,7 @@ it is part of a clone (`tools/git_guard.py`).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from covey.permissions.safe_options import ARGUMENT, NOT_LISTED, OPTION, VARIABLE, Spec, Words, by_spec
@@ -140,4 +141,21 @@ def git(words: Words, place: Place) -> str:
         return ARGUMENT  # checking a signature runs a program
     if place.repository is Repository.ABOVE and any(_FROM_TOP.search(text) for text in texts):
         return OUTSIDE
+    if place.repository is Repository.ABOVE and _shows_all(name, texts):
+        return OUTSIDE
     return by_spec(arguments, spec, place)
+
+
+_CONTENT = re.compile(r"-[A-Za-z0-9]*[puUcmWL].*|--(?:patch|unified|cc|word-diff|color-words|full-diff|diff-merges).*")
+"""Options with which a log shows what was changed."""
+_SHOWN_BY = {"log": _CONTENT, "whatchanged": _CONTENT, "reflog": _CONTENT, "cat-file": re.compile("-p")}
+_LIMITS = re.compile(r"--relative|\.|\./.*|.*:\./.*")
+
+
+def _shows_all(name: str, texts: Sequence[str]) -> bool:
+    """Whether content of the whole repository is shown, not only that of the directory in which git is called."""
+    if any(map(_LIMITS.fullmatch, texts)) or ("--" in texts and texts[-1] != "--"):
+        return False
+    if name in ("show", "range-diff") or name.startswith("diff"):
+        return True
+    return name in _SHOWN_BY and any(map(_SHOWN_BY[name].fullmatch, texts))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from covey.permissions.links import LINK, Use
 from covey.permissions.safe_paths import OUTSIDE, Place
 from covey.permissions.shell_words import Word, WordKind
 
@@ -139,7 +140,8 @@ _LONGEST_CLUSTER = 20
 
 def outside(words: Words, place: Place) -> str:
     """A pattern reveals the names of files elsewhere, whatever is done with them."""
-    return next((OUTSIDE for word in words if word.kind is WordKind.GLOB and place.problem(word) == OUTSIDE), "")
+    found = (place.problem(word, Use.NAME) for word in words if word.kind is WordKind.GLOB)
+    return next((problem for problem in found if problem in (OUTSIDE, LINK)), "")
 
 
 def unknown(words: Words) -> str:

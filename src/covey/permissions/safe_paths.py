@@ -1,12 +1,13 @@
-"""Whether a path as it is written leads out of the workspace, or to a secret. Links cannot be known here."""
+"""Whether a path leads out of the workspace, or to a secret: as it is written, and then as the disk has it."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from covey.permissions.links import Links, Use, unseen
 from covey.permissions.shell_words import Word, WordKind
 
 OUTSIDE = "outside"
@@ -49,8 +50,9 @@ class Place:
     directories: frozenset[tuple[str, ...]] = frozenset({()})
     """Each as seen from the root."""
     repository: Repository = Repository.OWN
+    links: Links = field(default=unseen, compare=False)
 
-    def problem(self, word: Word) -> str:
+    def problem(self, word: Word, use: Use = Use.CONTENT) -> str:
         """Why this path should not be used without asking; empty if nothing speaks against it."""
         if word.kind not in (WordKind.LITERAL, WordKind.NUMBER, WordKind.GLOB):
             return UNKNOWN_PATH
@@ -60,11 +62,24 @@ class Place:
         if any(parts is None for parts in found):
             return OUTSIDE
         globs = word.kind is WordKind.GLOB
-        return SECRET if any(is_secret(part, globs=globs) for parts in found for part in parts or ()) else ""
+        if any(is_secret(part, globs=globs) for parts in found for part in parts or ()):
+            return SECRET
+        return "" if word.is_one_path else self._on_disk(word, use)
+
+    def _on_disk(self, word: Word, use: Use) -> str:
+        """What is wrong with where it leads, now that nothing is wrong with how it is written."""
+        text, starts = (
+            word.text,
+            [f"{self.root.rstrip('/')}/{'/'.join(parts)}".rstrip("/") for parts in self.directories],
+        )
+        if text.startswith("/"):
+            text, starts = text[len(self.root.rstrip("/")) :], [self.root]
+        found = (self.links(start, text, use, pattern=word.kind is WordKind.GLOB) for start in starts)
+        return next(filter(None, found), "")
 
     def moved(self, word: Word) -> Place | None:
         """After `cd`, if that stays inside."""
-        if not word.known or self.problem(word) or word.text in ("", "-"):
+        if not word.known or self.problem(word, Use.DIRECTORY) or word.text in ("", "-"):
             return None
         new = {parts for directory in self.directories if (parts := self._from(directory, word.text)) is not None}
         directories = self.directories | new
@@ -101,11 +116,14 @@ def is_secret(part: str, *, globs: bool = False) -> bool:
         return True
     if not globs or not _GLOB.search(part):
         return False
-    plain = len(re.sub(r"\[[^\]]*\]|[*?]", "", part))
-    # A pattern that says nothing about the name (`*`, `*.*`) also means them, but not in particular.
-    return any(
-        _may_be(name, part) and (part[0] == "." if name[0] == "." else plain > 1) for name in _EXAMPLES_OF_SECRETS
-    )
+    # To a shell, a name that begins with a dot fits no pattern that does not.
+    return may_pick_secret(part, tuple(name for name in _EXAMPLES_OF_SECRETS if name[0] != "." or part[0] == "."))
+
+
+def may_pick_secret(pattern: str, names: tuple[str, ...] = _EXAMPLES_OF_SECRETS) -> bool:
+    """Whether a pattern means one of these names. One that says nothing (`*`, `*.*`) means none in particular."""
+    plain = len(re.sub(r"\[[^\]]*\]|[*?]", "", pattern))
+    return any(_may_be(name, pattern) and (plain > 1 or pattern[0] == ".") for name in names)
 
 
 _WITH_CLASS = re.compile(r"\[[^\]]*\[[:.=][^\]]*[:.=]\][^\]]*\]")

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from covey.permissions.shell_commands import Line, Redirect, SimpleCommand, Unparsed
 from covey.permissions.shell_grammar import Grammar
+from covey.permissions.shell_output import may_print_patterns
 from covey.permissions.shell_words import UNKNOWN, CannotRead, Word, WordKind
 from covey.permissions.shell_wrappers import Inner, unwrap
 
@@ -51,7 +52,7 @@ class _Parser(Grammar):
     def __init__(self, text: str, depth: int = 0) -> None:
         super().__init__(text, depth)
         self._waiting: list[int] = []
-        """Commands whose here-document is yet to be read."""
+        """Commands that may read a here-document which is yet to come."""
 
     def whole(self) -> None:
         if found := _NEVER_READ.search(self.text):
@@ -62,7 +63,7 @@ class _Parser(Grammar):
         targets = (redirect.target for redirect in command.redirects)
         self.hand_over((*command.words, *(value for _, value in command.assigns), *targets))
         self._append(replace(command, fed=self._fed or _has_input(command), looped=self._looped))
-        if any(redirect.op in ("<<", "<<-") for redirect in command.redirects):
+        if self._bodies:  # its own here-document, or that of a command before it in the pipe
             self._waiting.append(len(self.commands) - 1)
         else:
             self._see_through(len(self.commands) - 1)
@@ -73,8 +74,10 @@ class _Parser(Grammar):
         for index in waiting:
             self._see_through(index)
 
-    def commands_of(self, text: str) -> None:
-        self._adopt(self._inside(text), -1)
+    def commands_of(self, text: str) -> bool:
+        inner = self._inside(text)
+        self._adopt(inner, -1)
+        return may_print_patterns(inner.commands)
 
     def _expanded(self, body: str) -> Word:
         if "\\\n" in body and ("$" in body or "`" in body):  # lines are joined first, also inside of quotes
@@ -120,18 +123,23 @@ class _Parser(Grammar):
         self.depth -= 1
 
     def _printed_before(self, index: int) -> str | None:
-        """What the command before a pipe prints, if its words show it."""
-        before = (command for command in reversed(self.commands[:index]) if not command.is_compound)
-        return _output_text(next(before, _NOTHING))
+        """What the command before a pipe prints, if it says so; `cat` and `tee` pass on what they read."""
+        while self.commands[index].parent >= 0:  # `sudo sh` reads what `sudo` gets
+            index = self.commands[index].parent
+        for command in reversed(self.commands[:index]):
+            if command.is_compound:
+                continue
+            if command.name in ("echo", "printf"):
+                return " ".join(word.text for word in command.words[1:])
+            if command.name not in ("cat", "tee") or (text := _input_text(command)) is not None:
+                return text if command.name in ("cat", "tee") else None
+        return None
 
     def _read_text(self, inner: Inner, index: int) -> None:
         try:
             self._adopt(self._inside(inner.text), index)
         except CannotRead:
             self._append(replace(self.commands[index], words=(Word(inner.text, WordKind.UNKNOWN),), parent=index))
-
-
-_NOTHING = SimpleCommand(())
 
 
 def _has_input(command: SimpleCommand) -> bool:
@@ -141,7 +149,3 @@ def _has_input(command: SimpleCommand) -> bool:
 def _input_text(command: SimpleCommand) -> str | None:
     """What a here-document or a here-string feeds to the command."""
     return next((redirect.target.text for redirect in command.redirects if redirect.op.startswith("<<")), None)
-
-
-def _output_text(command: SimpleCommand) -> str | None:
-    return " ".join(word.text for word in command.words[1:]) if command.name in ("echo", "printf") else None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from covey.permissions.shell_commands import Redirect, SimpleCommand
+from covey.permissions.shell_output import may_print_patterns
 from covey.permissions.shell_redirects import Redirections
 from covey.permissions.shell_words import CannotRead, Word, WordKind, literal
 
@@ -135,9 +136,10 @@ class Grammar(Redirections):
             raise CannotRead(f"{closer or 'the end'!r} where {closers[0]!r} should be")
         return closer
 
-    def commands_until(self, closer: str) -> None:
+    def commands_until(self, closer: str) -> bool:
         """Inside of brackets: a list of its own, whose here-documents must end in it."""
         bodies, self._bodies = self._bodies, []
+        begin = len(self.commands)
         start, announced, separated = self.at, self._announced, self._separated
         self.expect(closer)
         if self._announced > announced and self._separated > separated:
@@ -146,6 +148,7 @@ class Grammar(Redirections):
             raise CannotRead("here-documents across brackets")
         self._bodies = bodies
         self.awaiting_bodies = bool(bodies)
+        return may_print_patterns(self.commands[begin:])
 
     def _if(self) -> None:
         self.expect("then")

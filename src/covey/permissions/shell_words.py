@@ -77,6 +77,9 @@ class _Growing:
     bracket: bool = False
     """What may be the subscript of an array is open. In it, a shell reads blanks, too, as part of the word."""
 
+    pattern_bracket: bool = False
+    """A `[` of a pattern is open: what is quoted in it means something else than it says, which `text` cannot show."""
+
     def add(self, text: str, kind: WordKind = WordKind.LITERAL, *, bare: bool = False) -> None:
         if kind is not WordKind.LITERAL and self.head < 0:
             self.head = len(self.pieces)
@@ -122,11 +125,12 @@ class Scanner:
         self._unjudged: set[int] = set()
         """Where words were read that are not yet part of a command, so that no judge gets to see them."""
 
-    def commands_until(self, closer: str) -> None:
+    def commands_until(self, closer: str) -> bool:
+        """Commands inside of brackets. True: what they print may become names of files."""
         raise NotImplementedError
 
-    def commands_of(self, text: str) -> None:
-        """Commands in a text of their own, as between backquotes."""
+    def commands_of(self, text: str) -> bool:
+        """The same for commands in a text of their own, as between backquotes."""
         raise NotImplementedError
 
     def looking_at(self, text: str) -> bool:
@@ -164,6 +168,8 @@ class Scanner:
             elif char in WORD_ENDS:
                 break
             elif char in "'\"\\$`":
+                if growing.pattern_bracket and char in "'\"\\":
+                    raise CannotRead("quotes in the brackets of a pattern")
                 self._quoted(growing, char)
             else:
                 self._special(growing, char)
@@ -175,6 +181,7 @@ class Scanner:
         """An unquoted character that may mean something, or a blank that is not ASCII."""
         before = growing.pieces[-1][-1:] if growing.pieces else ""
         self.at += 1
+        growing.pattern_bracket = char == "[" or (growing.pattern_bracket and char != "]")
         if char in "*?[":
             if char == "[" and growing.bare and growing.head < 0 and _MAYBE_SUBSCRIPT.match("".join(growing.pieces)):
                 growing.bracket = True
@@ -198,8 +205,8 @@ class Scanner:
         elif char == '"':
             self._double(growing)
         elif char == "`":
-            self._backquotes(in_quotes=False)
-            growing.add(self.text[start : self.at], WordKind.OUTPUT)
+            patterns = self._backquotes(in_quotes=False)
+            growing.add(self.text[start : self.at], WordKind.UNKNOWN if patterns else WordKind.OUTPUT)
         elif char == "\\":
             self.at += 2
             if self.looking_at_line_end(start):
@@ -309,7 +316,7 @@ class Scanner:
             raise CannotRead("an unusual escape")
         return chr(code)
 
-    def _backquotes(self, *, in_quotes: bool) -> None:
+    def _backquotes(self, *, in_quotes: bool) -> bool:
         found = _BACKQUOTES.match(self.text, self.at)
         if found is None:
             raise CannotRead("an open backquote")
@@ -317,7 +324,7 @@ class Scanner:
         if "\\\n" in found[1]:  # which of the two goes first, the escapes or the line, is in no manual
             raise CannotRead("a line that goes on between backquotes")
         self.at = found.end()
-        self.commands_of(re.sub(r"\\([\\`$\"])" if in_quotes else r"\\([\\`$])", r"\1", found[1]))
+        return self.commands_of(re.sub(r"\\([\\`$\"])" if in_quotes else r"\\([\\`$])", r"\1", found[1]))
 
     def deeper(self) -> None:
         self.depth += 1
@@ -334,8 +341,9 @@ class Scanner:
             kind = WordKind.UNKNOWN if re.search(r"[A-Za-z_$]", inside) else WordKind.NUMBER
         elif self.looking_at("$("):
             self.at += 2
-            self.commands_until(")")
-            kind = WordKind.OUTPUT
+            patterns = self.commands_until(")")
+            # Without quotes, what is printed is split, and each piece that is a pattern becomes names of files.
+            kind = WordKind.UNKNOWN if patterns and not in_quotes else WordKind.OUTPUT
         elif self.looking_at("${"):
             self.at += 2
             self._parameter(in_quotes=in_quotes)

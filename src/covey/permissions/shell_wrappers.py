@@ -78,6 +78,9 @@ _SYSTEM = re.compile(r"\bsystem\s*\(\s*\"([^\"]*)\"|\|&?\s*\"([^\"]*)\"|\"([^\"]
 _MAX_GUESSES = 4
 """After an option that is not known, so many words are taken for the command, one by one."""
 
+_MAX_GIVEN = 20
+"""Words that `xargs` gets to read and that are looked at."""
+
 
 def unwrap(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
     """Whatever else runs when `words` run. `fed_text`: what a here-document gives them to read."""
@@ -108,6 +111,9 @@ def unwrap(words: Words, fed_text: str | None, *, fed: bool) -> Iterator[Inner]:
         yield from (Inner(text=word.text.partition("=")[2]) for word in words[1:])
     elif name in _RUNNERS and len(words) > 2 and words[1].text == "run":
         yield from _command(words[1:], _Wrapper(), "")
+    if name == "xargs" and fed_text:
+        given = (Word(text, head=text) for text in fed_text.split()[:_MAX_GIVEN])
+        yield from _command((*words, *given), _WRAPPERS[name], "")
     if name in _WRAPPERS and not (name == "command" and words[1:] and words[1].text in ("-v", "-V")):
         yield from _command(words, _WRAPPERS[name], name)
 
@@ -243,6 +249,10 @@ def end_of_exec(words: Sequence[Word], start: int) -> int:
     return len(words)
 
 
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+"""Options of git itself whose value may be the next word."""
+
+
 def _git(words: Words) -> Iterator[Inner]:
     texts = [word.text for word in words]
     for at, text in enumerate(texts):
@@ -255,6 +265,22 @@ def _git(words: Words) -> Iterator[Inner]:
             yield Inner(text=value or " ".join(texts[at + 1 : at + 2]))
         elif text == "foreach" or (text == "run" and texts[at - 1] == "bisect"):
             yield Inner(text=" ".join(texts[at + 1 :]))
+    yield from _git_subcommand(words)
+
+
+def _git_subcommand(words: Words) -> Iterator[Inner]:
+    """The subcommand without the options of git itself before it, and as an alias that they define."""
+    at, aliases = 1, dict[str, str]()
+    while at < len(words) and words[at].text.startswith("-"):
+        takes = words[at].text in _GIT_VALUED
+        name, _, value = words[at + takes].text.partition("=") if at + takes < len(words) else ("", "", "")
+        if name.startswith("alias."):
+            aliases[name.removeprefix("alias.")] = value
+        at += 1 + takes
+    if at > 1 and at < len(words):
+        yield Inner((words[0], *words[at:]))
+        if expansion := aliases.get(words[at].text, "").split():
+            yield Inner((words[0], *(Word(text, head=text) for text in expansion), *words[at + 1 :]))
 
 
 def _tar(words: Words) -> Iterator[Inner]:

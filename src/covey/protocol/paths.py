@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -58,10 +59,11 @@ class Address(NamedTuple):
         )
 
 
-def default_data_dir() -> Path:
+def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Where sessions are kept, for all projects of this user."""
-    base = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "share") / "covey"
+    base = environ.get("XDG_DATA_HOME", "")
+    home = Path(environ.get("HOME") or Path.home())
+    return (Path(base) if os.path.isabs(base) else home / ".local" / "share") / "covey"
 
 
 def token_file(data_dir: Path) -> Path:

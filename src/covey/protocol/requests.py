@@ -14,6 +14,8 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 
 PermissionAction = Literal["allow", "allow_session", "allow_always", "deny"]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Title = Annotated[str, msgspec.Meta(max_length=1_000)]
+"""Sent with every event of its session, and shown on one line."""
 
 
 class Health(Wire, frozen=True):
@@ -58,6 +60,10 @@ class ProviderInfo(Wire, frozen=True):
     type: str
     base_url: str
     models: tuple[ModelInfo, ...]
+    key_source: str = ""
+    """Where its key comes from, for people; empty: it has none."""
+    key_problem: str = ""
+    """Why its key could not be had, for people."""
 
 
 class SelectedModel(Wire, frozen=True):
@@ -93,13 +99,13 @@ class CurrentSession(Wire, frozen=True):
 
 
 class CreateSession(Wire, frozen=True):
-    title: str = ""
+    title: Title = ""
 
 
 class UpdateSession(Wire, frozen=True):
     """Only the fields given are changed; the rest of a session belongs to the server."""
 
-    title: str | msgspec.UnsetType = msgspec.UNSET
+    title: Title | msgspec.UnsetType = msgspec.UNSET
     todos: tuple[dict[str, Any], ...] | msgspec.UnsetType | None = msgspec.UNSET
     model: str | msgspec.UnsetType | None = msgspec.UNSET
     """`provider/model` for this session from its next step on; null or '' for the configured one."""
@@ -229,4 +235,4 @@ class UndoReceipt(Wire, frozen=True):
 class ForkSession(Wire, frozen=True):
     message_id: str = ""
     """The last message to copy; '': all."""
-    title: str = ""
+    title: Title = ""

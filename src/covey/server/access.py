@@ -64,16 +64,23 @@ class Access:
 
     def _is_ours(self, host: str) -> bool:
         name = _without_port(host).lower()
-        if name == "localhost" or name in self.allowed_hosts:
+        if name in self.allowed_hosts:
             return True
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(name)
 
     def _has_token(self, header: bytes) -> bool:
         scheme, _, token = header.partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token.encode())
+
+
+def is_loopback(name: str) -> bool:
+    """Whether only this machine goes by that name or address."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def hosts(names: Iterable[str]) -> frozenset[str]:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -18,17 +17,21 @@ from pathlib import Path
 import uvicorn
 
 from covey import __version__
+from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
 from covey.machine.locks import open_lock, try_lock
+from covey.machine.memory import close_memory
 from covey.machine.names import TOKEN_VARIABLE, server_lock
-from covey.protocol.paths import Address, token_file
-from covey.server.access import Access, hosts
+from covey.machine.owned import why_not_our_directory
+from covey.protocol.paths import Address
+from covey.server.access import Access, hosts, is_loopback
 from covey.server.app import App
-from covey.server.http_protocol import HttpProtocol
+from covey.server.http_protocol import bounded
 from covey.server.listener import CannotServe, bound_address, listening
+from covey.server.token import find_token
 from covey.store.base import Store
 from covey.store.journal import Journal
 from covey.store.sqlite import SqliteStore
@@ -53,15 +56,37 @@ OpenStore = Callable[[Path], Store]
 
 def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
-    try:
-        options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise CannotServe(f"{options.data_dir} cannot be the data directory: {error.strerror}") from None
+    close_memory()
+    _make_data_dir(options.data_dir)
+    _warn_of_strangers(options.address)
     with _owned(options.data_dir) as announce, listening(options.address) as listener:
         announce(bound_address(options.address, listener))
-        token = "" if options.address.is_unix else _token(options)
+        token = "" if options.address.is_unix else find_token(options.data_dir, options.token_file, os.environ)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, listener, token, open_store))
+
+
+def _make_data_dir(data_dir: Path) -> None:
+    """Whoever can write into it could give us a token, a lock or a store of theirs."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        why = why_not_our_directory(data_dir)
+    except OSError as error:
+        raise CannotServe(f"{data_dir} cannot be the data directory: {error.strerror}") from None
+    if why:
+        raise CannotServe(
+            f"{data_dir} {why}: the data directory must be yours, and only you may write into it. "
+            f"Try `chmod go-w {data_dir}`, or choose another --data-dir."
+        )
+
+
+def _warn_of_strangers(address: Address) -> None:
+    if not address.is_unix and not is_loopback(address.host):
+        log.warning(
+            "%s can be reached from other machines, and nothing on the way is encrypted: whoever listens in gets the "
+            "token, and with it everything that you can do. Prefer 127.0.0.1 and a tunnel, such as ssh -L",
+            address,
+        )
 
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
@@ -86,17 +111,20 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup asks for that
     for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
         loop.add_signal_handler(number, _on_signal, stopping, number)
-    loaded = load(None, options.config_file, os.environ)
+    environ = dict(os.environ)
+    loaded = load(None, options.config_file, environ)
+    for name in (*PROVIDERS_KEYS, *loaded.config.key_variables, TOKEN_VARIABLE):
+        os.environ.pop(name, None)  # whoever needs one gets it on purpose
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
-    shared = Shared(store, journal, World(), options.data_dir, options.config_file, dict(os.environ))
+    shared = Shared(store, journal, World(), options.data_dir, options.config_file, environ)
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
     access = Access(token, hosts(loaded.config.server.allowed_hosts))
     app = App(workspaces, access, shared.counts, stopping.set)
     config = uvicorn.Config(
         app,
         loop="none",
-        http=HttpProtocol,
+        http=bounded(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -139,7 +167,11 @@ def _owned(data_dir: Path) -> Iterator[Callable[[Address], None]]:
 
     Yields a function that records where we listen, for a second server that finds the directory taken.
     """
-    with open_lock(server_lock(data_dir)) as descriptor:
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(open_lock(server_lock(data_dir)))
+        except OSError as error:  # ELOOP: it is a link, which is not followed
+            raise CannotServe(f"{server_lock(data_dir)} cannot be opened: {error.strerror}") from None
 
         def announce(address: Address) -> None:
             owner = {"pid": os.getpid(), "boot_id": _boot_id(), "address": str(address), "version": __version__}
@@ -176,30 +208,3 @@ def _boot_id() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
-
-
-def _token(options: ServeOptions) -> str:
-    """The token for TCP: from the file that was named, the environment, or one that is made and kept."""
-    if options.token_file:
-        try:
-            token = options.token_file.read_text().strip()
-        except OSError as error:
-            raise CannotServe(f"cannot read the token file {options.token_file}: {error.strerror}") from None
-        if not token:
-            raise CannotServe(f"the token file {options.token_file} is empty")
-        if options.token_file.stat().st_mode & 0o077:
-            log.warning("others on this machine may use the token file %s: chmod 600 prevents it", options.token_file)
-        return token
-    if token := os.environ.get(TOKEN_VARIABLE, "").strip():
-        return token
-    path = token_file(options.data_dir)
-    with contextlib.suppress(FileNotFoundError):
-        if token := path.read_text().strip():
-            with contextlib.suppress(PermissionError):
-                path.chmod(0o600)  # a copy or a backup may have opened it to others
-            return token
-    token = secrets.token_urlsafe(32)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(token + "\n")
-    return token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from covey.engine.workspaces import Workspaces
 
 _STARTED = time.monotonic()
+_DESCRIPTORS = "/proc/self/fd"
 
 
 def render(workspaces: Workspaces, counts: dict[str, int], streams: int) -> bytes:
@@ -22,6 +24,8 @@ def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iter
     yield from _metric("uptime_seconds", "gauge", time.monotonic() - _STARTED)
     yield from _metric("process_cpu_seconds_total", "counter", usage.ru_utime + usage.ru_stime)
     yield from _metric("process_resident_memory_peak_bytes", "gauge", usage.ru_maxrss * 1024)
+    if os.path.isdir(_DESCRIPTORS):
+        yield from _metric("process_open_descriptors", "gauge", len(os.listdir(_DESCRIPTORS)))
     yield from _metric("workspaces_open", "gauge", len(open_workspaces))
     yield from _metric("event_streams_open", "gauge", streams)
     yield "# TYPE covey_runs_open gauge\n"

@@ -37,6 +37,8 @@ class FileVersion:
     path: Path
     before: bytes | None
     after: bytes | None
+    mode: int = 0
+    """Permission bits of the file before, which changing it kept; 0 where there was none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
+from covey.tools.links import WorkspaceLinks
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
@@ -73,7 +74,8 @@ def bash_tool(processes: Processes, jobs: Jobs | None = None) -> Tool[BashParams
 def _intent(params: BashParams, context: ToolContext) -> Intent:
     cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
     repository = repository_of(context.root) if "git" in params.command else Repository.OWN
-    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository)
+    links = WorkspaceLinks(context.root)
+    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository, links=links)
 
 
 def _described(params: BashParams, context: ToolContext) -> str:

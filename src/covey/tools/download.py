@@ -27,7 +27,7 @@ from covey.tools.base import (
     parameters,
     resolve,
 )
-from covey.tools.files import FileParams, FileReads, FileStamp, exists, name_for, open_regular, printable
+from covey.tools.files import FileParams, FileReads, FileStamp, exists, name_for, open_regular, printable, version_of
 from covey.tools.threads import in_thread
 
 MAX_TIMEOUT_S = 600
@@ -122,7 +122,7 @@ class _Download:
             self._reads.record(context.session_id, path, FileStamp(status.st_mtime_ns, status.st_size))
         if max(len(after), len(before or b"")) > KEPT_LIMIT:
             return ()
-        return (FileVersion(path, before, after),)
+        return (version_of(path, before, after),)
 
 
 def _path(params: DownloadParams, context: ToolContext) -> Path:

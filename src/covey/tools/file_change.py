@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import (
-    FileVersion,
     Tool,
     ToolContext,
     ToolFailed,
@@ -22,7 +21,7 @@ from covey.tools.base import (
     resolve,
 )
 from covey.tools.diffs import Diff, unified
-from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace
+from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace, version_of
 from covey.tools.threads import in_thread
 
 P = TypeVar("P", bound=FileParams)
@@ -90,7 +89,7 @@ class _Change(Generic[P]):
             change = self._plan(params, context)
             version = replace(change.path, change.content, change.name)
             self._reads.record(context.session_id, change.path, version)
-        files = (FileVersion(change.path, change.before, change.content),)
+        files = (version_of(change.path, change.before, change.content),)
         return ToolOutput(change.summary, metadata=change.shown(), files=files)
 
     def _plan(self, params: P, context: ToolContext) -> FileChange:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ import msgspec
 from covey.machine import regular
 from covey.machine.regular import NotRegular
 from covey.machine.replace import replace_file
-from covey.tools.base import ToolContext, ToolFailed, is_inside
+from covey.tools.base import FileVersion, ToolContext, ToolFailed, is_inside
 
 SIZE_LIMIT = 5 * 1024 * 1024
 """Bytes of a file that is changed: it is held in memory several times, and source files are far smaller."""
@@ -137,6 +138,15 @@ def replace(path: Path, content: bytes, name: str) -> FileStamp:
     except OSError as error:
         raise ToolFailed(f"{name} cannot be written: {error.strerror}.") from None
     return FileStamp(status.st_mtime_ns, status.st_size)
+
+
+def version_of(path: Path, before: bytes | None, after: bytes) -> FileVersion:
+    """What undo needs of a file that was just changed, or made. Its mode is still that of before."""
+    mode = 0
+    if before is not None:
+        with suppress(OSError):
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+    return FileVersion(path, before, after, mode)
 
 
 def _what_it_is(found: NotRegular, path: Path, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from covey.permissions.safe_searches import picks_secret
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import name_for, open_regular
 from covey.tools.processes import Processes
@@ -48,7 +49,16 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def grep_tool(processes: Processes) -> Tool[GrepParams]:
-    return searching_tool("grep", GrepParams, processes, action="read", place=_place, describe=_described, run=_run)
+    return searching_tool(
+        "grep",
+        GrepParams,
+        processes,
+        action="read",
+        place=_place,
+        describe=_described,
+        run=_run,
+        picks_secret=lambda params: picks_secret(params.include),
+    )
 
 
 def _place(params: GrepParams, context: ToolContext) -> Path:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from covey.machine.names import tag_within, workspace_tag
+from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolFailed
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import Unread
@@ -97,7 +98,15 @@ class Jobs:
         self._closed = False
 
     async def start(
-        self, session_id: str, command: str, cwd: Path, env: Mapping[str, str], *, live: LiveOutput | None = None
+        self,
+        session_id: str,
+        command: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        policy: Policy | None = None,
+        sandbox: Mode = Mode.AUTO,
+        *,
+        live: LiveOutput | None = None,
     ) -> Job:
         """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
         if self._closed:
@@ -108,7 +117,14 @@ class Jobs:
             raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
         job = Job(f"job-{next(self._numbers)}", session_id, command, live)
         work = self._processes.run_command(
-            command, cwd=cwd, env=env, tag=tag_within(self._tag, job.id), timeout_s=None, output=job.unread
+            command,
+            cwd=cwd,
+            env=env,
+            tag=tag_within(self._tag, job.id),
+            timeout_s=None,
+            output=job.unread,
+            policy=policy,
+            sandbox=sandbox,
         )
         task = asyncio.get_running_loop().create_task(work, name=job.id)
         job.follow(task)

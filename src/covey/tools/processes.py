@@ -13,7 +13,6 @@ import asyncio
 import itertools
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -21,13 +20,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from covey.machine.names import TAG_VARIABLE, tag_within
+from covey.sandbox.policy import Mode, Policy
+from covey.sandbox.probe import wrap
+from covey.sandbox.starter import launch
 from covey.tools import process_table
 from covey.tools.output import Output
 from covey.tools.process_table import Process
+from covey.tools.programs import find_program
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -59,6 +63,8 @@ class Completed:
     """What it wrote to stdout and stderr. If that was too much: its beginning, a note, and its end."""
     truncated_bytes: int = 0
     timed_out: bool = False
+    put_back: tuple[str, ...] = ()
+    """Protected paths that it had changed, and that are as they were again."""
 
 
 class Processes(Protocol):
@@ -74,20 +80,24 @@ class Processes(Protocol):
         timeout_s: float | None,
         output_limit: int = 0,
         output: Output | None = None,
+        policy: Policy | None = None,
+        sandbox: Mode = Mode.AUTO,
     ) -> Completed:
         """Run a program with arguments, or a text as a shell command. When this returns or raises, all has ended.
 
         `tag` is the run's tag, a slash, and what tells this call from others. `output` collects what it writes, and
-        can be looked at meanwhile; without it, the result has as much as `output_limit` allows. It is started before
-        anything is awaited. Raises OSError or ValueError if it cannot be started.
+        can be looked at meanwhile; without it, the result has as much as `output_limit` allows. `policy` is what it may
+        do, and `sandbox` what happens where this system cannot see to that; None: whatever the user may do. It is
+        started before anything is awaited. Raises OSError or ValueError if it cannot be started.
         """
         ...
 
 
 class LocalProcesses:
-    """Processes on this machine."""
+    """Processes on this machine. `root`: the project, from which no shell is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path | None = None) -> None:
+        self._root = root
         self._endings = ThreadPoolExecutor(_ENDINGS_AT_ONCE, thread_name_prefix="covey-ending")
         self._writes = ThreadPoolExecutor(_WRITES_AT_ONCE, thread_name_prefix="covey-output")
         self._numbers = itertools.count(1)
@@ -102,11 +112,17 @@ class LocalProcesses:
         timeout_s: float | None,
         output_limit: int = 0,
         output: Output | None = None,
+        policy: Policy | None = None,
+        sandbox: Mode = Mode.AUTO,
     ) -> Completed:
         # The number keeps calls apart even if a model gives two of them the same id.
         tag = tag_within(tag, next(self._numbers))
         output = output or Output(output_limit)
-        call = _Call(_arguments(command, env), cwd, {**env, TAG_VARIABLE: tag}, tag, output, self._writes)
+        arguments, env = _arguments(command, env, self._root), {**env, TAG_VARIABLE: tag}
+        wrapped = wrap(arguments, policy, env, sandbox) if policy else None
+        guard = wrapped.guard() if wrapped else None
+        start = partial(launch, wrapped, cwd) if wrapped else partial(_start, arguments, cwd, env)
+        call = _Call(start, tag, output, self._writes)
         # Nothing was awaited since the process exists: no cancel can come between its start and this `try`.
         try:
             call.watch()
@@ -118,8 +134,9 @@ class LocalProcesses:
                 await in_thread(call.end, self._endings)
             finally:
                 await call.close()
+                put_back = await in_thread(guard.restore, self._endings) if guard else ()
         exit_code = call.process.returncode if in_time else None
-        return Completed(exit_code, output.text(), output.dropped, timed_out=not in_time)
+        return Completed(exit_code, output.text(), output.dropped, timed_out=not in_time, put_back=put_back)
 
 
 def kill_tagged(*prefixes: str) -> int:
@@ -131,14 +148,23 @@ def kill_tagged(*prefixes: str) -> int:
     return _end_all(lambda: process_table.tagged(*prefixes))
 
 
+class Started(Protocol):
+    """A process, as `subprocess.Popen` has it."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
 class _Call:
     """One command under way: its first process, and what it has written."""
 
     def __init__(
         self,
-        arguments: Sequence[str],
-        cwd: Path,
-        env: Mapping[str, str],
+        start: Callable[[int], Started],
         tag: str,
         output: Output,
         writes: Executor,
@@ -155,15 +181,7 @@ class _Call:
         self._pipe, write_end = os.pipe()
         os.set_blocking(self._pipe, False)
         try:
-            self.process = subprocess.Popen(  # noqa: S603 - running what a model asks for is the purpose, once permitted
-                arguments,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                start_new_session=True,
-            )
+            self.process = start(write_end)
         except BaseException:
             os.close(self._pipe)
             raise
@@ -299,7 +317,20 @@ class _Call:
             self._pidfd = None
 
 
-def _has_exited(process: subprocess.Popen[bytes]) -> bool:
+def _start(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> Started:
+    """Start a command that may do whatever the user may do."""
+    return subprocess.Popen(  # noqa: S603 - running what a model asks for is the purpose, once permitted
+        arguments,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def _has_exited(process: Started) -> bool:
     """Without reaping it where that is possible: see `_Call.end`."""
     if not hasattr(os, "waitid"):
         return process.poll() is not None
@@ -309,10 +340,10 @@ def _has_exited(process: subprocess.Popen[bytes]) -> bool:
         return True
 
 
-def _arguments(command: Sequence[str] | str, env: Mapping[str, str]) -> Sequence[str]:
+def _arguments(command: Sequence[str] | str, env: Mapping[str, str], root: Path | None) -> Sequence[str]:
     if not isinstance(command, str):
         return command
-    shell = shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
+    shell = find_program("bash", env.get("PATH"), root) or "/bin/sh"
     return [shell, "-c", command]
 
 

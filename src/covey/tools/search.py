@@ -71,12 +71,16 @@ def searching_tool(
     place: Callable[[P, ToolContext], Path],
     describe: Callable[[P, ToolContext], str],
     run: Callable[[P, ToolContext, Search], Coroutine[Any, Any, ToolOutput]],
+    picks_secret: Callable[[P], bool] = lambda given: False,
 ) -> Tool[P]:
-    """A tool that looks at a tree, and changes nothing. `place`: the directory or file where a call looks."""
+    """A tool that looks at a tree, and changes nothing.
+
+    `place`: the directory or file where a call looks. `picks_secret`: it looks for files that usually hold a secret.
+    """
 
     def intent(given: P, context: ToolContext) -> Intent:
         path = place(given, context)
-        return Intent(name, action, str(path), harmless=may_look(context, path))
+        return Intent(name, action, str(path), harmless=may_look(context, path) and not picks_secret(given))
 
     def preview(given: P, context: ToolContext) -> dict[str, Any]:
         return {**parameters(given, context), "path": printable(str(place(given, context)))}

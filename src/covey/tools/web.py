@@ -133,10 +133,10 @@ async def opened(url: httpx2.URL, accept: str = "*/*") -> AsyncIterator[WebAnswe
     """Ask for a page. Leaving, or cancelling, closes the connection. Raises ToolFailed for whatever goes wrong."""
     import httpx2
 
-    allowed = _host(url)
+    allowed = _server(url)
     try:
         for _ in range(REDIRECTS + 1):
-            addresses = await _judged(url, place(url) if _host(url) == allowed else "")
+            addresses = await _judged(url, place(url) if _server(url) == allowed else "")
             async with _asked(url, addresses, accept) as response:
                 target = response.headers.get("location") if response.is_redirect else None
                 if target is None:
@@ -148,7 +148,7 @@ async def opened(url: httpx2.URL, accept: str = "*/*") -> AsyncIterator[WebAnswe
     raise ToolFailed(f"There were more than {REDIRECTS} redirects; the last one led to {url}.")
 
 
-def _redirected(url: httpx2.URL, target: str, allowed: str) -> httpx2.URL:
+def _redirected(url: httpx2.URL, target: str, allowed: tuple[str, int | None]) -> httpx2.URL:
     import httpx2
 
     try:
@@ -156,7 +156,7 @@ def _redirected(url: httpx2.URL, target: str, allowed: str) -> httpx2.URL:
     except (httpx2.InvalidURL, ValueError) as error:
         raise ToolFailed(f"{url} redirects to something that is no URL: {error}") from None
     following = parse(joined)
-    if _host(following) != allowed and (where := place(following)):
+    if _server(following) != allowed and (where := place(following)):
         raise ToolFailed(
             f"{url} redirects to {following}, {where}. Redirects are not followed there. If you need it, ask for that "
             "URL itself."
@@ -273,6 +273,11 @@ def _inner(address: Address) -> Address:
 
 def _host(url: httpx2.URL) -> str:
     return url.raw_host.decode("ascii").lower().rstrip(".")
+
+
+def _server(url: httpx2.URL) -> tuple[str, int | None]:
+    """Which server is meant: each port of a host is another one, but the usual ones of http and https are one."""
+    return _host(url), url.port
 
 
 def _address(host: str) -> Address | None:

@@ -10,7 +10,7 @@ from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.lanes.lanes import Lanes
-from covey.engine.shared import Shared, load_config
+from covey.engine.shared import Shared, load_config, own_directories
 from covey.permissions.judge import Intent, Rules, session_rule
 from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentInfo, ConfigView
@@ -40,8 +40,10 @@ class WorkspaceSettings:
 
     async def reload(self) -> None:
         """Read the configuration again. Turns under way keep what they have."""
+        if self._agent.key_refused:
+            self._shared.keys.forget()
         self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
-        self._permissions.rules = rules_of(self._agent.config, self._path)
+        self._permissions.rules = rules_of(self._agent.config, self._path, self._shared)
         if not self._lanes.is_busy:
             await self._agent.close_retired()
 
@@ -56,7 +58,7 @@ class WorkspaceSettings:
         await self.reload()
 
 
-def rules_of(config: Config, path: str) -> Rules:
+def rules_of(config: Config, path: str, shared: Shared) -> Rules:
     """The rules by which tool calls are judged in a directory."""
     permissions = config.permissions
-    return Rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny, root=path)
+    return Rules(permissions.allow, permissions.deny, permissions.ask, path, own_directories(shared))

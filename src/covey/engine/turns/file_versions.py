@@ -19,7 +19,13 @@ def record_files(batch: Batch, files: Sequence[FileVersion], message: Message, w
         path = os.fspath(file.path)
         batch.writes.append(
             PutFileVersion(
-                message.session_id, message.run_id or "", path, file.before, file.after, message_id=message.id
+                message.session_id,
+                message.run_id or "",
+                path,
+                file.before,
+                file.after,
+                message_id=message.id,
+                mode=file.mode,
             )
         )
         kind = change_kind(None if file.before is None else "", None if file.after is None else "")
