@@ -21,7 +21,10 @@ def provider(**settings: Any) -> dict[str, Any]:
     ("table", "expected"),
     [
         ({"permisions": {}}, 'permisions: unknown key; did you mean "permissions"?'),
-        ({"zzz": 1}, "zzz: unknown key; known here: models, providers, permissions, limits, context, tools, server"),
+        (
+            {"zzz": 1},
+            "zzz: unknown key; known here: models, providers, permissions, limits, retention, context, tools, server",
+        ),
         ({"models": {"larg": "x"}}, 'models.larg: unknown key; did you mean "large"?'),
         (provider(baseurl="x"), 'providers.local.baseurl: unknown key; did you mean "base_url"?'),
         (

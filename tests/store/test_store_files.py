@@ -15,7 +15,7 @@ from covey.doctor.oracle import examine
 from covey.doctor.repair import repair
 from covey.protocol.events import created
 from covey.protocol.growth import TextPiece
-from covey.store import base, schema
+from covey.store import base
 from covey.store.base import (
     AppendText,
     DropMessages,
@@ -31,6 +31,7 @@ from covey.store.base import (
 )
 from covey.store.sqlite import SqliteStore
 from tests.store.test_store_conformance import MAKERS, change, message, session
+from tests.support.old_stores import old_store
 
 ONE, TWO, THREE = b"one\n", b"two\r\n\0\xff", b""
 
@@ -143,14 +144,6 @@ def test_an_undo_is_pending_until_it_is_done_and_its_id_counts(store: Store) -> 
 # ── SQLite ──
 
 
-def old_store(directory: Path) -> None:
-    """As the first version has left it: without versions of files."""
-    with closing(apsw.Connection(str(directory / "covey.db"))) as connection:
-        connection.execute(schema.STEPS[0])
-        connection.pragma("user_version", 1)
-        connection.execute("INSERT INTO workspaces VALUES ('w', '/somewhere', 7, 1)")
-
-
 def filled(directory: Path) -> None:
     store = SqliteStore(directory / "covey.db")
     talk = structs.replace(session(), message_count=1)
@@ -159,24 +152,17 @@ def filled(directory: Path) -> None:
     store.close()
 
 
-def test_a_store_of_the_first_version_is_taken_over_with_all_that_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old_store(tmp_path)
-    with monkeypatch.context() as then:
-        then.setattr(schema, "STEPS", schema.STEPS[:1])
-        then.setattr("covey.store.sqlite_files.drop_session", lambda *_: None)
-        filled(tmp_path)
+def test_a_store_of_the_first_version_is_taken_over_with_all_that_it_holds(tmp_path: Path) -> None:
+    old_store(tmp_path, 1, turns=1)
     with closing(SqliteStore(tmp_path / "covey.db")) as store:
         assert [row.session.id for row in store.sessions("w")] == ["s"]
-        assert [m.id for m in store.messages("w", "s", "", 0)] == ["m1"]
+        assert [m.id for m in store.messages("w", "s", "", 0)] == ["m000000u", "m000000a"]
         store.commit([change(version(ONE, TWO))])
         assert contents(store)[:2] == [True, True]
-    assert examine(tmp_path).findings == []
 
 
 def test_the_doctor_takes_a_store_of_the_first_version_for_what_it_is(tmp_path: Path) -> None:
-    old_store(tmp_path)
+    old_store(tmp_path, 1)
     before = (tmp_path / "covey.db").read_bytes()
     assert examine(tmp_path).findings == []
     assert repair(tmp_path).backup is None
@@ -184,7 +170,7 @@ def test_the_doctor_takes_a_store_of_the_first_version_for_what_it_is(tmp_path: 
 
 
 def test_a_store_of_the_first_version_that_has_lost_its_version_gets_that_one_back(tmp_path: Path) -> None:
-    old_store(tmp_path)
+    old_store(tmp_path, 1)
     with closing(apsw.Connection(str(tmp_path / "covey.db"))) as connection:
         connection.pragma("user_version", 0)
     assert [finding.kind for finding in repair(tmp_path).before.findings] == ["lost_version"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import assert_never
+
+import msgspec
 
 from covey.lifecycle.undo import FileStep
 from covey.protocol.growth import TextPiece, grown
@@ -15,6 +19,8 @@ from covey.store.base import (
     Change,
     DropMessages,
     DropSession,
+    Hit,
+    Hits,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
@@ -34,7 +40,9 @@ from covey.store.base import (
     Write,
     digest_of,
     unknown_message,
+    unknown_session,
 )
+from covey.store.search_text import Phrase, Token, is_searchable, phrases, searched_text, snippet
 
 
 class MemoryStore:
@@ -144,6 +152,12 @@ class MemoryStore:
         for seq in [seq for seq in log if seq <= max(log) - max(keep, 1)]:
             del log[seq]
 
+    def upkeep(self) -> bool:
+        return False
+
+    def is_lost(self) -> bool:
+        return False
+
     def workspaces(self) -> list[WorkspaceRow]:
         return list(self._workspaces.values())
 
@@ -163,6 +177,10 @@ class MemoryStore:
         page = MemoryStore.events(self, workspace_id, after, upto, session_id, 1)
         return len(page[0].encoded) if page else 0
 
+    def event_sizes(self, workspace_id: str, limit: int) -> list[int]:
+        log = sorted(self._events.get(workspace_id, {}).items(), reverse=True)
+        return [len(encoded) for _, (_, encoded) in log[:limit]]
+
     def newest_id(self, workspace_id: str) -> str:
         sessions = [session_id for owner, session_id in self._sessions if owner == workspace_id]
         published = [session_id for session_id, _ in self._events.get(workspace_id, {}).values()]
@@ -172,6 +190,50 @@ class MemoryStore:
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]
         return sorted(rows, key=lambda row: (row.session.updated_at, row.session.id), reverse=True)
+
+    def sessions_page(
+        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+    ) -> list[SessionRow]:
+        rows = MemoryStore.sessions(self, workspace_id)
+        if before:
+            ids = [row.session.id for row in rows]
+            if before not in ids:
+                raise unknown_session(before)
+            rows = rows[ids.index(before) + 1 :]
+        listed = [
+            row
+            for row in rows
+            if (children or not row.session.parent_session_id) and (archived or row.session.archived_at is None)
+        ]
+        return listed[:limit]
+
+    def session_size(self, workspace_id: str, session_id: str) -> int:
+        mine = (workspace_id, session_id)
+        found = [m for owner, m in self._messages.values() if (owner, m.session_id) == mine]
+        return sum(len(msgspec.json.encode(message)) for message in found)
+
+    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+        wanted = phrases(query, _tokens)
+        titles = [
+            Hit(row.session.id, "", "", *snippet(row.session.title, wanted, _tokens), row.session.updated_at)
+            for row in MemoryStore.sessions(self, workspace_id)
+            if _has_all(row.session.title, wanted)
+        ]
+        messages = [
+            Hit(m.session_id, m.id, m.role, *snippet(searched_text(m), wanted, _tokens), m.created_at)
+            for owner, m in reversed(self._messages.values())
+            if owner == workspace_id and (owner, m.session_id) in self._sessions
+            if is_searchable(m) and _has_all(searched_text(m), wanted)
+        ]
+        return Hits(tuple(titles[:limit]), tuple(messages[:limit]), True)
+
+    def messages_before(self, workspace_id: str, session_id: str, before: str, limit: int) -> list[Message]:
+        mine = self._messages_in(workspace_id, session_id)
+        ids = [message.id for message in mine]
+        if before and before not in ids:
+            raise unknown_message(before)
+        end = ids.index(before) if before else len(mine)
+        return mine[max(0, end - limit) : end]
 
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
         mine = self._messages_in(workspace_id, session_id)
@@ -242,3 +304,17 @@ class MemoryStore:
 def _kept(version: PutFileVersion) -> dict[str, bytes]:
     contents = [content for content in (version.before, version.after) if content is not None]
     return {digest_of(content): content for content in contents if len(content) <= base.CONTENT_BYTES}
+
+
+def _tokens(text: str) -> list[Token]:
+    return [Token(found.start(), found.end(), _plain(found[0])) for found in re.finditer(r"[^\W_]+", text)]
+
+
+def _plain(word: str) -> str:
+    """Without case and accents."""
+    return "".join(c for c in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(c))
+
+
+def _has_all(text: str, wanted: Sequence[Phrase]) -> bool:
+    tokens = _tokens(text)
+    return bool(wanted) and all(any(phrase.matches(tokens, place) for place in range(len(tokens))) for phrase in wanted)

@@ -129,6 +129,19 @@ class LimitSettings(Settings, frozen=True):
     """The share of the context window after which a conversation is summarised; 0: never by itself."""
 
 
+class RetentionSettings(Settings, frozen=True):
+    """How long is kept what nobody has deleted. 0: for ever."""
+
+    sessions_days: Count = 0
+    """Sessions that did not change for so many days go."""
+    sessions_kept: Count = 0
+    """Of the sessions of a workspace so many stay, the newest."""
+    sessions_mb: Count = 0
+    """Of the sessions of a workspace the newest stay, as many as have so many megabytes together."""
+    events_mb: Count = 0
+    """Of the events of a workspace the newest stay, with so many megabytes together; see also `limits.events_kept`."""
+
+
 class ContextSettings(Settings, frozen=True):
     files: tuple[str, ...] = ("AGENTS.md", "CLAUDE.md", "CRUSH.md", "GEMINI.md", "COVEY.md", ".cursorrules")
     """Read into every prompt where a project, or a directory above it, has them."""
@@ -159,6 +172,7 @@ class Sections(Settings, frozen=True):
     providers: dict[ProviderId, ProviderSettings] = {}
     permissions: PermissionSettings = PermissionSettings()
     limits: LimitSettings = LimitSettings()
+    retention: RetentionSettings = RetentionSettings()
     context: ContextSettings = ContextSettings()
     tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()

@@ -139,6 +139,7 @@ def _layout(version: int) -> set[Any]:
 
 
 def _lay_out(connection: apsw.Connection) -> None:
+    connection.pragma("auto_vacuum", "INCREMENTAL")
     for step in schema.STEPS:
         connection.execute(step)
     connection.pragma("user_version", len(schema.STEPS))

@@ -61,8 +61,9 @@ TABLES: dict[str, dict[str, Any]] = {
         "size": int,
     },
     "undos": {"workspace_id": str, "id": str, "session_id": str, "done": int, "value": bytes},
+    "dropped_sessions": {"workspace_id": str, "session_id": str},
 }
-"""Every column, in the order of the table, and what it holds: a damaged file can hold anything anywhere."""
+"""Every stored column, in the order of the table, and what it holds: a damaged file can hold anything anywhere."""
 KEYS: dict[str, str] = {
     "workspaces": "id",
     "sessions": "workspace_id, id",
@@ -74,6 +75,7 @@ KEYS: dict[str, str] = {
     "blobs": "digest",
     "file_versions": "position",
     "undos": "workspace_id, id",
+    "dropped_sessions": "workspace_id, session_id",
 }
 LAST_NUMBER = 2**53
 """Larger numbers are not exact in JSON for everybody, and no store ever counts so far: one that has them is damaged."""
@@ -160,10 +162,14 @@ def read_records(connection: apsw.Connection) -> Reading:
         _add_run(of(workspace_id), *run)
     for workspace_id, *session in _rows(connection, "sessions"):
         _add_session(of(workspace_id), *session)
-    owners = {}
-    for _, message_id, workspace_id, *message in _rows(connection, "messages"):
+    owners: dict[str, Record | None] = {}
+    dropped = set(_rows(connection, "dropped_sessions"))
+    for _, message_id, workspace_id, session_id, *message in _rows(connection, "messages"):
+        if (workspace_id, session_id) in dropped:  # it is removed piece by piece
+            owners[message_id] = None
+            continue
         owners[message_id] = of(workspace_id)
-        _add_message(of(workspace_id), message_id, *message)
+        _add_message(of(workspace_id), message_id, session_id, *message)
     for workspace_id, *undo in _rows(connection, "undos"):
         _add_undo(of(workspace_id), *undo)
     wrong = [digest for digest, content in _rows(connection, "blobs") if digest_of(content) != digest]
@@ -273,15 +279,17 @@ def _decoded(record: Record, table: str, key: str, encoded: bytes, decode: Calla
         return None
 
 
-def _add_tails(connection: apsw.Connection, owners: dict[str, Record]) -> list[str]:
+def _add_tails(connection: apsw.Connection, owners: dict[str, Record | None]) -> list[str]:
     stray: dict[str, None] = {}
     for message_id, part, offset, kind, text in _rows(connection, "message_tails"):
         if record := owners.get(message_id):
             record.growing.add(message_id)
             record.tails.setdefault(message_id, []).append(TextPiece(part, kind, offset, text))
-        else:
+        elif message_id not in owners:
             stray[message_id] = None
     for message_id, record in owners.items():
+        if record is None:
+            continue
         pieces, message = record.tails.get(message_id), record.messages.get(message_id)
         if pieces and message and len(fitting(message, pieces)) < len(pieces):
             record.flaws.append(Flaw("stale_text", "message_tails", message_id))

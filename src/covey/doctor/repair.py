@@ -78,6 +78,8 @@ def _repair_all(data_dir: Path, now: float) -> None:
             for record in [record for record in wrong if record.path] or wrong:
                 if record.path or _give_directory(connection, record, data_dir, int(now)):
                     _Writing(connection, record, repaired_record(record, now)).write()
+        if connection.table_exists("main", "search_progress"):
+            connection.execute("DELETE FROM search_progress")  # the next server builds the index for search again
         connection.execute("COMMIT")
 
 

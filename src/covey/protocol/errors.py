@@ -13,7 +13,7 @@
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
     ├── QueueFull 429         queue_full
-    └── Unavailable 503       shutting_down, store_unavailable
+    └── Unavailable 503       shutting_down, store_unavailable, search_unavailable
 
 The code is stable; the message is for people and says what to do.
 """

@@ -206,6 +206,8 @@ class Session(Wire, frozen=True):
     """What was allowed for this session: tool, action and subject."""
     forked_from: str | None = None
     """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
+    archived_at: int | None = None
+    """When somebody put it aside to be kept: lists leave it out unless asked for it, and it is never pruned."""
 
 
 class Attachment(Wire, frozen=True):

@@ -35,9 +35,19 @@ class StoreFailed(Unavailable):
         self.passing = passing
 
 
+class SearchUnavailable(Unavailable):
+    """The SQLite of this machine was built without full-text search."""
+
+    code = "search_unavailable"
+
+
 def unknown_message(message_id: str) -> NotFound:
     """Nothing can come after a message that is not there; all messages would be the wrong answer."""
     return NotFound(f"there is no message {message_id!r} in this session", "message_not_found")
+
+
+def unknown_session(session_id: str) -> NotFound:
+    return NotFound(f"there is no session {session_id!r} in this workspace", "session_not_found")
 
 
 def digest_of(content: bytes) -> str:
@@ -217,6 +227,29 @@ class SessionRow(NamedTuple):
     mark: int
 
 
+class Hit(NamedTuple):
+    """Something that a search found: a message, or the title of a session (then `message_id` and `role` are empty)."""
+
+    session_id: str
+    message_id: str
+    role: str
+    snippet: str
+    """A part of the text, on one line."""
+    places: tuple[tuple[int, int], ...]
+    """Where in the snippet the words of the query stand: start and end, in code points."""
+    at: int
+    """When the message was made, or the session last changed."""
+
+
+class Hits(NamedTuple):
+    """The newest first."""
+
+    titles: tuple[Hit, ...]
+    messages: tuple[Hit, ...]
+    is_complete: bool
+    """False: messages that an older version has written are still being taken up."""
+
+
 class Store(Protocol):
     """Called from the journal's threads only. Writes come from one thread; reads may come from several."""
 
@@ -228,7 +261,15 @@ class Store(Protocol):
         ...
 
     def trim_events(self, workspace_id: str, keep: int) -> None:
-        """Forget the oldest events, so that about `keep` remain."""
+        """Forget the oldest events, so that about `keep` remain: some now, and if they are many, the rest in upkeep."""
+        ...
+
+    def upkeep(self) -> bool:
+        """Do a small, bounded piece of what nobody waits for; False: there is nothing left. A writing call."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Whether the file was deleted or replaced while it is open: what is written now would be gone."""
         ...
 
     def workspaces(self) -> list[WorkspaceRow]: ...
@@ -246,6 +287,10 @@ class Store(Protocol):
         """How many bytes the first of those events has, 0 if there is none: known without reading it."""
         ...
 
+    def event_sizes(self, workspace_id: str, limit: int) -> list[int]:
+        """Bytes of the newest events, the newest first."""
+        ...
+
     def newest_id(self, workspace_id: str) -> str:
         """The highest id among all messages and undos, and this workspace's sessions, also recently deleted ones.
 
@@ -257,10 +302,37 @@ class Store(Protocol):
         """All sessions, the newest first."""
         ...
 
+    def sessions_page(
+        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+    ) -> list[SessionRow]:
+        """The newest sessions, or those after `before` in that order: by the time of the last change, then by id.
+
+        `children`: also those in which agents work; `archived`: also those. NotFound if `before` is not there.
+        """
+        ...
+
+    def session_size(self, workspace_id: str, session_id: str) -> int:
+        """Bytes of its messages."""
+        ...
+
+    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+        """Titles and messages with all words of the query; the last may be the beginning of a word.
+
+        At most `limit` of each. A query is words, never syntax. Raises SearchUnavailable.
+        """
+        ...
+
     def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
         """In order, with the text that was saved of those in progress. `limit` 0: all.
 
         Those after the message `after`, if it is given: NotFound if there is no such message.
+        """
+        ...
+
+    def messages_before(self, workspace_id: str, session_id: str, before: str, limit: int) -> list[Message]:
+        """The last `limit` messages before this one ('': of all), in order: the page that ends there.
+
+        NotFound if there is no such message.
         """
         ...
 

@@ -74,6 +74,7 @@ class Journal:
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
         self._is_refused = False
+        self._has_upkeep = True
         self._landed: deque[tuple[_Pending, int | Exception]] = deque()
         self._start()
 
@@ -123,8 +124,13 @@ class Journal:
             self._write(again + group)
 
     def _next_group(self, closing: bool) -> tuple[list[_Pending], bool]:
-        """What there is to write: waits for something, unless refused changes are due to be tried again."""
+        """What there is to write: waits for something, unless refused changes are due to be tried again.
+
+        While nobody has anything to write, the store does what it has put off, one piece at a time.
+        """
         group: list[_Pending] = []
+        while self._has_upkeep and not self._stalled and not closing and self._inbox.empty():
+            self._maintain(self._do_upkeep)
         try:
             item = self._inbox.get(timeout=RETRY_S if self._stalled else None)
             while True:
@@ -134,6 +140,7 @@ class Journal:
                     group.append(item)
                 else:
                     self._maintain(item)
+                    self._has_upkeep = True
                 if len(group) >= GROUP_LIMIT:
                     break
                 item = self._inbox.get_nowait()
@@ -157,6 +164,7 @@ class Journal:
                 else:
                     self._write([pending])
         else:
+            self._has_upkeep = True
             if self._is_refused:
                 self._is_refused = False
                 log.warning("the store writes again")
@@ -185,11 +193,15 @@ class Journal:
             except Exception:  # a bug of ours must not keep later changes from being published
                 log.exception("a change was written but could not be published")
 
+    def _do_upkeep(self) -> None:
+        self._has_upkeep = False  # also if it fails: it is tried again after the next change, not at once
+        self._has_upkeep = self._store.upkeep()
+
     def _maintain(self, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception as error:
-            log.warning("upkeep failed: %s", _as_failure(error))
+            log.warning("upkeep failed: %s", str(_as_failure(error)))
 
 
 def _as_failure(error: Exception) -> StoreFailed:

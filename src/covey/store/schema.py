@@ -1,4 +1,18 @@
-"""The tables, as numbered steps. A step is never changed once it has been released; a change is a further step."""
+"""The tables, as numbered steps. A step is never changed once it has been released; a change is a further step.
+
+A step adds, and leaves what is there: by that `covey doctor` tells which version made a file. The index for search is
+no step: an SQLite without FTS5 could not take it (`sqlite_search.py` makes it).
+"""
+
+SHELF = (
+    "(CASE WHEN json_valid(CAST(value AS TEXT)) THEN"
+    " (coalesce(CAST(value AS TEXT) ->> '$.parent_session_id', '') <> '')"
+    " + 2 * (CAST(value AS TEXT) ->> '$.archived_at' IS NOT NULL) ELSE 0 END)"
+)
+"""Where a session is listed: 0, and 1 more for an agent's own, 2 more for an archived one.
+
+Taken from the value by SQLite itself, so that the two cannot disagree. It is part of a step: never to be changed.
+"""
 
 STEPS: tuple[str, ...] = (
     """
@@ -49,5 +63,22 @@ STEPS: tuple[str, ...] = (
         workspace_id TEXT NOT NULL, id TEXT NOT NULL, session_id TEXT NOT NULL, done INTEGER NOT NULL,
         value BLOB NOT NULL, PRIMARY KEY (workspace_id, id)
     ) WITHOUT ROWID;
+    """,
+    # Pages of sessions, search, and what sessions that were dropped have left.
+    """
+    CREATE INDEX sessions_newest ON sessions (workspace_id, """
+    + SHELF
+    + """, updated_at, id);
+    CREATE TABLE dropped_sessions (
+        workspace_id TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (workspace_id, session_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE session_titles (
+        position INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, session_id TEXT NOT NULL, title TEXT NOT NULL,
+        UNIQUE (workspace_id, session_id)
+    );
+    CREATE TABLE search_progress (
+        id INTEGER PRIMARY KEY CHECK (id = 1), messages_left INTEGER NOT NULL, titles_left INTEGER NOT NULL,
+        title_workspace TEXT NOT NULL, title_session TEXT NOT NULL
+    );
     """,
 )

@@ -7,6 +7,7 @@ enough to read a store.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,15 +17,15 @@ import apsw
 import msgspec
 
 from covey.lifecycle.undo import FileStep
-from covey.protocol.growth import TextPiece, grown
-from covey.protocol.messages import Attachment, Message, Session
+from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
-from covey.store import schema, sqlite_files
+from covey.store import schema, sqlite_files, sqlite_search
 from covey.store.base import (
     AppendText,
     Change,
     DropMessages,
     DropSession,
+    Hits,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
@@ -35,7 +36,6 @@ from covey.store.base import (
     PutWorkspace,
     RunExists,
     RunRow,
-    SessionRow,
     SetMark,
     StoredEvent,
     StoreFailed,
@@ -43,8 +43,12 @@ from covey.store.base import (
     UpdateRun,
     WorkspaceRow,
     Write,
-    unknown_message,
 )
+from covey.store.open_file import OpenFile
+from covey.store.sqlite_conversations import Conversations, ReadsConversations
+from covey.store.sqlite_upkeep import Upkeep
+
+log = logging.getLogger(__name__)
 
 WAL_RESET_FIXED = (3, 51, 3)
 """Older SQLite can corrupt a WAL database when two connections write and checkpoint at the same instant."""
@@ -52,10 +56,9 @@ RECENT_EVENTS = 1000
 """How far back to look for sessions that were deleted: nobody sets a clock back further by accident."""
 EVENTS_BYTES = 1024 * 1024
 """Events are given out together up to this; a larger one comes alone."""
+LOST = "the file of the store was deleted or replaced while it is in use: nothing can be kept; restart the server"
 
 _encode = msgspec.json.Encoder().encode
-_session = msgspec.json.Decoder(Session).decode
-_message = msgspec.json.Decoder(Message).decode
 _run = msgspec.json.Decoder(Run).decode
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
 
@@ -70,7 +73,7 @@ _PASSING = (
 )
 
 
-class SqliteStore:
+class SqliteStore(ReadsConversations):
     """One database file for all workspaces of a server."""
 
     def __init__(self, path: Path) -> None:
@@ -82,34 +85,53 @@ class SqliteStore:
         self._opened: list[apsw.Connection] = []
         self._last_seq: dict[str, int] = {}
         self._synchronous = ""
+        self._is_lost = False
         with _failures(f"cannot open {path}"):
             path.touch(mode=0o600)
             path.chmod(0o600)  # conversations are nobody else's business, whatever the directory's mode
             self._writer = self._connect()
             self._migrate()
+            self._is_searched = sqlite_search.open_index(self._writer)
+            self._conversations = Conversations(self._writer, is_searched=self._is_searched)
+            self._upkeep = Upkeep(self._writer, self._conversations, is_searched=self._is_searched)
+            self._file = OpenFile(self._path)
 
     # ── writing ──
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        if self._is_lost:  # and it stays so: what was written since must not be written twice
+            raise StoreFailed(LOST, passing=True)
         with _failures("cannot write"):
-            return self._commit(changes)
+            results = self._commit(changes)
+        if self.is_lost():
+            self._is_lost = True
+            log.critical("%s: %s", self._path, LOST)
+            raise StoreFailed(LOST, passing=True)
+        return results
+
+    def is_lost(self) -> bool:
+        return self._is_lost or self._file.is_lost()
 
     def _commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         self._sync("FULL" if any(change.durable for change in changes) else "NORMAL")
-        results: list[int | RunExists] = []
         last_seq: dict[str, int] = {}
+        with self._transaction():
+            results = [self._write_change(change, last_seq) for change in changes]
+        self._last_seq.update(last_seq)
+        return results
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Locked from the beginning: one that has read first may not write any more if somebody else has."""
         execute = self._writer.cursor().execute
         execute("BEGIN IMMEDIATE")
         try:
-            for change in changes:
-                results.append(self._write_change(change, last_seq))
+            yield
             execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
                 execute("ROLLBACK")
             raise
-        self._last_seq.update(last_seq)
-        return results
 
     def _write_change(self, change: Change, last_seq: dict[str, int]) -> int | RunExists:
         try:
@@ -131,18 +153,9 @@ class SqliteStore:
         execute = self._writer.cursor().execute
         match write:
             case PutMessage(message):
-                execute(
-                    "INSERT INTO messages (id, workspace_id, session_id, run_id, role, value) VALUES (?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (id) DO UPDATE SET value = excluded.value",
-                    (message.id, workspace_id, message.session_id, message.run_id, message.role, _encode(message)),
-                )
-                execute("DELETE FROM message_tails WHERE message_id = ?", (message.id,))
-            case AppendText(message_id, pieces):
-                for piece in pieces:
-                    execute(
-                        "INSERT INTO message_tails VALUES (?, ?, ?, ?, ?)",
-                        (message_id, piece.part, piece.offset, piece.kind, piece.text),
-                    )
+                self._conversations.put_message(workspace_id, message)
+            case AppendText():
+                self._conversations.append_text(write)
             case InsertRun(row):
                 self._insert_run(workspace_id, row)
             case UpdateRun(run):
@@ -152,11 +165,7 @@ class SqliteStore:
                     (run.state, run.ended, run.is_being_cancelled, _encode(run), workspace_id, run.run_id),
                 )
             case PutSession(session):
-                execute(
-                    "INSERT INTO sessions (workspace_id, id, value, updated_at) VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
-                    (workspace_id, session.id, _encode(session), session.updated_at),
-                )
+                self._conversations.put_session(workspace_id, session)
             case SetMark(session_id, mark):
                 execute(
                     "UPDATE sessions SET mark = max(mark, ?) WHERE workspace_id = ? AND id = ?",
@@ -165,27 +174,21 @@ class SqliteStore:
             case PutEarlyCancel(run_id, until):
                 execute("DELETE FROM early_cancels WHERE until < ?", (until - 3600,))
                 execute("INSERT OR REPLACE INTO early_cancels VALUES (?, ?, ?)", (workspace_id, run_id, until))
-            case DropSession(session_id):
-                key = (workspace_id, session_id)
-                execute(
-                    "DELETE FROM message_tails WHERE message_id IN"
-                    " (SELECT id FROM messages WHERE workspace_id = ? AND session_id = ?)",
-                    key,
-                )
-                execute("DELETE FROM messages WHERE workspace_id = ? AND session_id = ?", key)
-                execute("DELETE FROM sessions WHERE workspace_id = ? AND id = ?", key)
-                sqlite_files.drop_session(self._writer, *key)
-            case PutFileVersion() | DropMessages() | PutUndo() | PutWorkspace():
+            case PutFileVersion() | DropMessages() | DropSession() | PutUndo() | PutWorkspace():
                 self._write_rarely(workspace_id, write)
             case _:
                 assert_never(write)
 
-    def _write_rarely(self, workspace_id: str, write: PutFileVersion | DropMessages | PutUndo | PutWorkspace) -> None:
+    def _write_rarely(
+        self, workspace_id: str, write: PutFileVersion | DropMessages | DropSession | PutUndo | PutWorkspace
+    ) -> None:
         match write:
             case PutFileVersion():
                 sqlite_files.put_version(self._writer, workspace_id, write)
             case DropMessages(session_id, message_ids):
-                sqlite_files.drop_messages(self._writer, workspace_id, session_id, message_ids)
+                self._conversations.drop_messages(workspace_id, session_id, message_ids)
+            case DropSession(session_id):
+                self._conversations.drop_session(workspace_id, session_id)
             case PutUndo(undo):
                 sqlite_files.put_undo(self._writer, workspace_id, undo)
             case PutWorkspace(row):
@@ -224,9 +227,15 @@ class SqliteStore:
         # The newest event is never removed: it is what the next number is counted from.
         last = self._last_event_seq(workspace_id)
         with _failures("cannot trim the event log"):
-            self._writer.cursor().execute(
-                "DELETE FROM events WHERE workspace_id = ? AND seq <= ?", (workspace_id, last - max(keep, 1))
-            )
+            self._upkeep.trim(workspace_id, last - max(keep, 1))
+
+    def upkeep(self) -> bool:
+        if self._is_lost:
+            return False
+        with _failures("upkeep failed"):
+            self._sync("NORMAL")
+            with self._transaction():
+                return self._upkeep.piece()
 
     # ── reading ──
 
@@ -264,44 +273,15 @@ class SqliteStore:
         rows = self._read(query, workspace_id, workspace_id, RECENT_EVENTS)
         return max((found for (found,) in rows if found), default="")
 
-    def sessions(self, workspace_id: str) -> list[SessionRow]:
-        query = "SELECT value, mark FROM sessions WHERE workspace_id = ? ORDER BY updated_at DESC, id DESC"
-        return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id)]
+    def event_sizes(self, workspace_id: str, limit: int) -> list[int]:
+        query = "SELECT length(encoded) FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT ?"
+        return [size for (size,) in self._read(query, workspace_id, limit)]
 
-    def messages(self, workspace_id: str, session_id: str, after: str, limit: int) -> list[Message]:
-        start = self._position(workspace_id, session_id, "id = ?", after) if after else 0
-        if after and not start:
-            raise unknown_message(after)
-        return self._messages(workspace_id, session_id, "position > ?", start, limit=limit or -1)
-
-    def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
-        start = self._position(workspace_id, session_id, "id = ?", message_id) if message_id else 0
-        prompt = self._position(workspace_id, session_id, "role = 'user' AND position < ?", start) if start else 0
-        where = "position > ? AND (position >= ? OR role = 'assistant')"
-        return self._messages(workspace_id, session_id, where, prompt, start)
-
-    def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
-        return self._messages(workspace_id, session_id, "run_id = ?", run_id)
-
-    def _position(self, workspace_id: str, session_id: str, where: str, value: Any) -> int:
-        """The place of the last such message of a session; 0 if there is none."""
-        query = (
-            f"SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND {where}"  # noqa: S608
-            " ORDER BY position DESC LIMIT 1"
-        )
-        return next((position for (position,) in self._read(query, workspace_id, session_id, value)), 0)
-
-    def _messages(self, workspace_id: str, session_id: str, where: str, *values: Any, limit: int = -1) -> list[Message]:
-        query = (
-            "SELECT value, id IN (SELECT message_id FROM message_tails) FROM messages"  # noqa: S608
-            f" WHERE workspace_id = ? AND session_id = ? AND {where} ORDER BY position LIMIT ?"
-        )
-        rows = self._read(query, workspace_id, session_id, *values, limit)
-        return [self._with_tail(_message(value)) if has_tail else _message(value) for value, has_tail in rows]
-
-    def _with_tail(self, message: Message) -> Message:
-        query = "SELECT part, kind, offset, text FROM message_tails WHERE message_id = ? ORDER BY part, offset"
-        return grown(message, (TextPiece(*row) for row in self._read(query, message.id)))
+    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+        if not self._is_searched:
+            raise sqlite_search.unavailable()
+        with _failures("cannot search"):
+            return sqlite_search.search(self._reader(), workspace_id, query, limit)
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return next(iter(self._run_rows("workspace_id = ? AND run_id = ?", workspace_id, run_id)), None)
@@ -359,7 +339,14 @@ class SqliteStore:
         connection = apsw.Connection(self._path)
         self._opened.append(connection)
         connection.set_busy_timeout(5000)
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "temp_store = MEMORY", "cache_size = -4000"):
+        # `auto_vacuum` first: it counts only for a file that is still empty.
+        for pragma in (
+            "auto_vacuum = INCREMENTAL",
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "temp_store = MEMORY",
+            "cache_size = -4000",
+        ):
             connection.pragma(*pragma.split(" = "))
         return connection
 

@@ -81,28 +81,17 @@ def _forget_old_versions(connection: apsw.Connection, workspace_id: str, session
             execute(f"DELETE FROM blobs WHERE digest = ? AND {UNUSED}", (digest,))  # noqa: S608 ours alone
 
 
-def drop_session(connection: apsw.Connection, workspace_id: str, session_id: str) -> None:
+def drop_versions(connection: apsw.Connection, workspace_id: str, session_id: str, limit: int) -> int:
+    """Remove so many versions of a session's files, with contents that nobody else needs; how many there were."""
     execute = connection.cursor().execute
-    key = (workspace_id, session_id)
-    digests = set()
-    for before, after in execute(
-        "DELETE FROM file_versions WHERE workspace_id = ? AND session_id = ? RETURNING before, after", key
-    ):
-        digests |= {before, after}
-    for digest in digests - {None}:
+    gone = execute(
+        "DELETE FROM file_versions WHERE position IN (SELECT position FROM file_versions"
+        " WHERE workspace_id = ? AND session_id = ? ORDER BY position LIMIT ?) RETURNING before, after",
+        (workspace_id, session_id, limit),
+    ).fetchall()
+    for digest in {digest for pair in gone for digest in pair} - {None}:
         execute(f"DELETE FROM blobs WHERE digest = ? AND {UNUSED}", (digest,))  # noqa: S608 ours alone
-    execute("DELETE FROM undos WHERE workspace_id = ? AND session_id = ?", key)
-
-
-def drop_messages(connection: apsw.Connection, workspace_id: str, session_id: str, message_ids: Sequence[str]) -> None:
-    execute = connection.cursor().execute
-    for message_id in message_ids:
-        execute(
-            "DELETE FROM messages WHERE id = ? AND workspace_id = ? AND session_id = ?",
-            (message_id, workspace_id, session_id),
-        )
-        if connection.changes():
-            execute("DELETE FROM message_tails WHERE message_id = ?", (message_id,))
+    return len(gone)
 
 
 def put_undo(connection: apsw.Connection, workspace_id: str, row: UndoRow) -> None:

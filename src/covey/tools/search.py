@@ -17,7 +17,7 @@ from covey.permissions.rules import path_hit
 from covey.protocol.effects import Effect
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, parameters, resolve
 from covey.tools.files import may_look, name_for, printable
-from covey.tools.processes import Processes
+from covey.tools.processes import Completed, Processes
 from covey.tools.threads import in_thread
 from covey.tools.walk import PSEUDO
 
@@ -107,16 +107,8 @@ async def _search(
     if rule := path_hit(denied, "view", str(base), str(context.root)):
         raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
     own = {"operation": name, "base": str(base), "top": str(context.root), "seconds": _OWN_S, "denied": denied}
-    asked = json.dumps(request | own)
     try:
-        completed = await processes.run_command(
-            [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, asked],
-            cwd=Path("/"),
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-            tag=context.call_tag,
-            timeout_s=SEARCH_S,
-            output_limit=_OUTPUT_LIMIT,
-        )
+        completed = await look(processes, request | own, context.call_tag, SEARCH_S, _OUTPUT_LIMIT)
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The search could not be started: {error}") from None
     answer = _read(completed.output)
@@ -127,6 +119,20 @@ async def _search(
     if answer.summary.get("out_of_time") and not answer.found:
         raise ToolFailed(f"Nothing was found in time. {_TOO_LONG}")
     return answer
+
+
+async def look(
+    processes: Processes, request: dict[str, Any], tag: str, timeout_s: float, output_limit: int
+) -> Completed:
+    """Let a process of its own look at a tree. Raises OSError or ValueError if it cannot be started."""
+    return await processes.run_command(
+        [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGE, json.dumps(request)],
+        cwd=Path("/"),
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        tag=tag,
+        timeout_s=timeout_s,
+        output_limit=output_limit,
+    )
 
 
 def _read(output: str) -> SearchAnswer:

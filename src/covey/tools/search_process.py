@@ -1,4 +1,4 @@
-"""The process in which glob, grep and ls look at a tree. It only looks, and it can be ended at any moment.
+"""The process in which glob, grep, ls and the file index look at a tree. It only looks, and can be ended at any moment.
 
 A pattern of a model or a workspace's own content can make a search take forever or fill the memory. In a process of
 its own that is a timeout, and the server goes on meanwhile: neither its loop nor its interpreter is kept busy.
@@ -26,6 +26,10 @@ from covey.tools.walk import Found, Walk
 
 FILES_LIMIT = 300_000
 """Files that one grep looks at. More than this is not one project."""
+NAMES_LIMIT = 200_000
+NAMES_BYTES = 24 * 1024 * 1024
+"""Of names that are listed for the index of files: what a server keeps of one workspace."""
+NAMES_AT_ONCE = 500
 MEMORY_LIMIT = 2 * 1024**3
 """Bytes of address space: enough for all files above, and an end to what grows without one."""
 
@@ -125,6 +129,29 @@ def ls(request: Request) -> Summary:
     return {**_ending(walk), "more": more}
 
 
+def names(request: Request) -> Summary:
+    """The paths of all files, in the order of their length; the nearest ones if there are too many.
+
+    Only names that can be typed: text without control characters.
+    """
+    walk = _walk(request)
+    found: list[str] = []
+    size, more = 0, False
+    for entry in walk:
+        name = "/".join(entry.parts)
+        if entry.is_directory or not name.isprintable():
+            continue
+        size += len(name)
+        if len(found) == NAMES_LIMIT or size > NAMES_BYTES:
+            more = True
+            break
+        found.append(name)
+    found.sort(key=lambda name: (len(name), name))
+    for start in range(0, len(found), NAMES_AT_ONCE):
+        tell(found[start : start + NAMES_AT_ONCE])
+    return {**_ending(walk), "more": more}
+
+
 def _kind(found: Found, base: str) -> str:
     """What follows the name in a listing."""
     if found.is_directory:
@@ -162,7 +189,7 @@ def main() -> None:
     with suppress(ValueError, OSError):  # a stricter limit holds already
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     request["until"] = time.monotonic() + request["seconds"]
-    operation = {"glob": glob, "grep": grep, "ls": ls}[request["operation"]]
+    operation = {"glob": glob, "grep": grep, "ls": ls, "names": names}[request["operation"]]
     try:
         tell({"summary": operation(request)})
     except BadRegex as error:
