@@ -6,8 +6,9 @@ The prompt says what it answers, in a form that survives JSON untouched:
 
 `chunks` words, `gap` seconds apart and each in a write of its own (0: as fast as the loop turns). A word is `~` and
 four letters; with `stamp` it is `~` and the nanoseconds of the clock that all processes of a machine share. With
-`calls` it first makes so many tool calls, as fast as it can, and says its words once it has the results. Not a fake for
-tests: it does nothing else, checks nothing, and does it fast.
+`calls` it first makes so many tool calls, as fast as it can, and says its words once it has the results; with `print`,
+one call of a command that prints so many bytes. Not a fake for tests: it does nothing else, checks nothing, and does it
+fast.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Directive:
     gap: float = 0.0
     stamp: bool = False
     calls: int = 0
+    print: int = -1
 
 
 def directive_of(body: bytes) -> Directive:
@@ -51,6 +53,7 @@ def directive_of(body: bytes) -> Directive:
         float(fields.get(b"gap", 0)),
         bool(int(fields.get(b"stamp", 0))),
         0 if has_results else int(fields.get(b"calls", 0)),
+        -1 if has_results else int(fields.get(b"print", -1)),
     )
 
 
@@ -68,6 +71,15 @@ def tool_calls(count: int) -> bytes:
         b'"function":{"name":"nothing","arguments":"{\\"number\\":%d}"}}]}}]}\n\n'
     )
     return b"".join(piece(call % (number, number, number)) for number in range(count)) + piece(LAST) + b"0\r\n\r\n"
+
+
+def printing(size: int) -> bytes:
+    """An answer with one command, which prints lines of 64 bytes."""
+    call = (
+        b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_0","type":"function",'
+        b'"function":{"name":"bash","arguments":"{\\"command\\":\\"yes %b | head -c %d\\"}"}}]}}]}\n\n'
+    )
+    return piece(call % (b"x" * 63, size)) + piece(LAST) + b"0\r\n\r\n"
 
 
 class Model(asyncio.Protocol):
@@ -98,6 +110,9 @@ class Model(asyncio.Protocol):
         self._next_at = self._loop.time() + directive.gap
         if directive.calls:
             self._transport.write(HEAD + tool_calls(directive.calls))
+            return
+        if directive.print >= 0:
+            self._transport.write(HEAD + printing(directive.print))
             return
         self._transport.write(HEAD + self._chunk())
         self._go_on()

@@ -38,8 +38,15 @@ class Process:
 
     def memory_mb(self) -> float:
         """Resident memory."""
+        return self._status_mb("VmRSS:")
+
+    def peak_memory_mb(self) -> float:
+        """The most that was ever resident."""
+        return self._status_mb("VmHWM:")
+
+    def _status_mb(self, name: str) -> float:
         for line in Path(f"/proc/{self.popen.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(name):
                 return int(line.split()[1]) / 1024
         raise RuntimeError("the process is gone")
 

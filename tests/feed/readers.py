@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from covey.feed.feed import Feed, Subscription
-from covey.protocol.events import DeltaKind, Event, MessageDelta, created, decode_event, encode_event
+from covey.feed.outputs import OutputTail
+from covey.protocol.events import (
+    DeltaKind,
+    Event,
+    MessageDelta,
+    ToolOutputDelta,
+    created,
+    decode_event,
+    encode_event,
+)
 from covey.protocol.messages import Finish, FinishPart, Message, Part, Text, TextPart, ToolCallPart, ToolResultPart
 from covey.protocol.sse import FrameDecoder
 
@@ -78,7 +87,11 @@ class Reader:
         self.ids: list[str] = []
         self.events: list[Event] = []
         self.messages: dict[str, list[str]] = {}
+        self.outputs: dict[str, list[ToolOutputDelta]] = {}
+        """By call: what it printed, as it came."""
         self._decoder = FrameDecoder()
+        for printed in feed.printed(session_id):
+            self._take_output(printed)
         for known in feed.in_progress(session_id):
             self._take_message(known)
 
@@ -93,6 +106,8 @@ class Reader:
                 self._take_message(event.payload)
             elif isinstance(event.payload, MessageDelta):
                 self._take_delta(event.payload)
+            elif isinstance(event.payload, ToolOutputDelta):
+                self._take_output(event.payload)
         return data
 
     def take_all(self) -> None:
@@ -108,6 +123,37 @@ class Reader:
             parts.append("")
         assert growth.offset == len(parts[growth.part]), "a hole, or something sent twice"
         parts[growth.part] += growth.delta
+
+    def _take_output(self, output: ToolOutputDelta) -> None:
+        seen = self.outputs.setdefault(output.tool_call_id, [])
+        assert output.offset == output.dropped + (printed_end(seen[-1]) if seen else 0), "a hole that nobody counted"
+        seen.append(output)
+
+    def output(self, call_id: str) -> str:
+        """What it was sent of all that a call has printed."""
+        return "".join(piece.delta for piece in self.outputs.get(call_id, ()))
+
+    def dropped(self, call_id: str) -> int:
+        return sum(piece.dropped for piece in self.outputs.get(call_id, ()))
+
+
+def printed_end(output: ToolOutputDelta) -> int:
+    return output.offset + len(output.delta.encode())
+
+
+class Printer:
+    """A running call that prints."""
+
+    def __init__(self, feed: Feed, call_id: str = "c", session_id: str = "s") -> None:
+        self.tail = OutputTail(session_id, "r", "m", call_id)
+        self._feed = feed
+        feed.open_output(self.tail)
+
+    def print(self, text: str, *, dropped: int = 0) -> None:
+        self._feed.show_output(self.tail, self.tail.end + dropped, text.encode())
+
+    def end(self) -> None:
+        self._feed.end_output(self.tail)
 
 
 def part_text(part: Part) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from covey.feed import feed as feed_module
+from covey.feed import merging
 from covey.feed.entries import ENTRY_OVERHEAD
 from covey.feed.feed import Feed
 from covey.protocol.events import Presence, created, updated
@@ -39,13 +40,13 @@ async def test_a_slow_reader_gets_the_same_text_in_fewer_events() -> None:
     fast.take_all()
     assert slow.messages == fast.messages
     assert len(fast.events) == 3004
-    assert len(slow.events) <= feed_module.MERGE_ABOVE  # the last few come as they are
+    assert len(slow.events) <= merging.MERGE_ABOVE  # the last few come as they are
     assert slow.ids[-1] == fast.ids[-1] == ""
     assert [event_id for event_id in slow.ids if event_id] == ["1.1", "1.2"]
 
 
 async def test_merging_never_moves_growth_past_a_whole_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_module, "MERGE_ABOVE", 2)
+    monkeypatch.setattr(merging, "MERGE_ABOVE", 2)
     feed = Feed(1, 0)
     reader = Reader(feed)
     call = ToolCallPart(data=ToolCall(id="c", name="bash", input="", finished=False))
@@ -197,7 +198,7 @@ async def test_whoever_comes_at_any_moment_ends_with_the_same_texts(
     seed: int, merge_above: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each point of a random history a client of each kind arrives, and reads when it likes."""
-    monkeypatch.setattr(feed_module, "MERGE_ABOVE", merge_above)
+    monkeypatch.setattr(merging, "MERGE_ABOVE", merge_above)
     chance = random.Random(seed)
     feed = Feed(1, 0)
     clock = Clock(feed)
@@ -275,7 +276,7 @@ async def test_an_event_costs_nothing_for_those_it_is_not_for(monkeypatch: pytes
 
     waits = [asyncio.create_task(reader.subscription.wait(pushing(reader))) for reader in readers]
     await tick()
-    monkeypatch.setattr(feed_module, "_delta_frames", lambda entries: pytest.fail("encoded for nobody"))
+    monkeypatch.setattr(feed_module, "delta_frames", lambda entries: pytest.fail("encoded for nobody"))
     for number in range(100):
         publish(feed, created(message(f"other {number}", session_id="other", finished=True)))
         await tick()

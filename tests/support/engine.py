@@ -146,6 +146,8 @@ class Work(FakeTool[WorkParams]):
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.context: ToolContext | None = None
+        """That of the last call."""
         self.harmless = True
         self.act: Callable[[], Awaitable[ToolOutput]] = self._work
 
@@ -157,6 +159,7 @@ class Work(FakeTool[WorkParams]):
 
     async def run(self, params: WorkParams, context: ToolContext) -> ToolOutput:
         self.calls.append(params.subject)
+        self.context = context
         return await self.act()
 
 

@@ -72,7 +72,7 @@ class Workspace:
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         tool_calls = ToolCalls(agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id)
-        turns = _turn_parts(row.id, shared, recorder, book, agent, tool_calls)
+        turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
             row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, self._check_open
@@ -148,7 +148,13 @@ class Workspace:
 
 
 def _turn_parts(
-    workspace_id: str, shared: Shared, recorder: Recorder, book: SessionBook, agent: Agent, tool_calls: ToolCalls
+    workspace_id: str,
+    shared: Shared,
+    feed: Feed,
+    recorder: Recorder,
+    book: SessionBook,
+    agent: Agent,
+    tool_calls: ToolCalls,
 ) -> TurnParts:
     read, store = shared.journal.read, shared.store
     return TurnParts(
@@ -157,6 +163,7 @@ def _turn_parts(
         sessions=book,
         agent=agent,
         tool_calls=tool_calls,
+        feed=feed,
         read_messages=lambda *of: read(store.messages_since, workspace_id, *of),
         read_run=lambda *of: read(store.messages_of_run, workspace_id, *of),
     )

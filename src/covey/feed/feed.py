@@ -5,7 +5,8 @@ slow one costs nothing but the log's length, which is bounded. A client that fal
 resumes from the store by its last event id. One that has read everything rests: it has no place in the log, and costs
 nothing until something is published that is for it.
 
-Nothing is published here that the journal has not written, except growth of messages and facts of the moment.
+Nothing is published here that the journal has not written, except growth of messages, what running calls print, and
+facts of the moment.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import msgspec
-
-from covey.feed.entries import FeedEntry, delta_frame, whole_entry
+from covey.feed.entries import FeedEntry, output_entry, whole_entry
+from covey.feed.merging import delta_frames, whole_frames
+from covey.feed.outputs import OutputTail
 from covey.feed.resting import Resting
-from covey.protocol.events import Event, MessageDelta, encode_event
+from covey.protocol.events import Event, MessageDelta, ToolOutputDelta, encode_event
 from covey.protocol.growth import GrowingMessage
 from covey.protocol.messages import Message
 from covey.protocol.sse import EventId, frame
@@ -31,8 +32,6 @@ LOG_BYTES = 16 * 1024 * 1024
 """What a workspace keeps for clients that have not read it: some seconds of a hundred fast models."""
 SEND_BYTES = 256 * 1024
 """The most that is handed to one client at once: it bounds what a stalled socket can hold."""
-MERGE_ABOVE = 512
-"""A client this many entries behind gets the growth of each part as one delta."""
 BATCHES_KEPT = 64
 """Encoded batches kept for others who stand at the same place: together no more than the log itself may hold."""
 WHOLE_INTERVAL_S = 0.033
@@ -118,6 +117,8 @@ class Feed:
         self.last_seq = last_seq
         self.live: dict[str, GrowingMessage] = {}
         """Messages in progress, as published so far: what a client that attaches now must know first."""
+        self._outputs: dict[OutputTail, None] = {}
+        """What running calls have printed so far, in the order in which they began to."""
         self.on_event: Callable[[Event], None] = lambda event: None
         self._loop = asyncio.get_running_loop()
         self._log: list[FeedEntry] = []
@@ -183,6 +184,20 @@ class Feed:
             self._grown.add(delta.message_id)
             if self._tick is None:
                 self._tick = self._loop.call_later(WHOLE_INTERVAL_S, self._publish_whole)
+
+    def open_output(self, tail: OutputTail) -> None:
+        """A call begins to print: whoever attaches from now on gets the tail first."""
+        self._outputs[tail] = None
+
+    def show_output(self, tail: OutputTail, offset: int, data: bytes) -> None:
+        """A running call has printed this: whole characters, at this place of all that it has printed."""
+        entry = output_entry(tail, offset, data)
+        if any(self._is_read(tail.session_id, deltas=deltas) for deltas in (True, False)):
+            self._append(entry)
+
+    def end_output(self, tail: OutputTail) -> None:
+        """Nothing more comes: the call has its result, or none will ever come."""
+        self._outputs.pop(tail, None)
 
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
@@ -297,6 +312,10 @@ class Feed:
         messages = (live.message() for live in self.live.values())
         return [message for message in messages if session_id in ("", message.session_id)]
 
+    def printed(self, session_id: str = "") -> list[ToolOutputDelta]:
+        """What running calls have printed, as far as it is kept, up to the head of the log."""
+        return [tail.delta() for tail in self._outputs if session_id in ("", tail.session_id)]
+
     def take(self, subscription: Subscription) -> bytes:
         data = b""
         while not data and subscription.cursor < self.head:  # what is not for this client is passed over
@@ -315,45 +334,10 @@ class Feed:
         start = subscription.cursor - self._base
         end, size = start, 0
         while end < len(self._log) and size < SEND_BYTES:
-            size += self._log[end].size
+            size += self._log[end].size_to_send
             end += 1
         entries: Iterable[FeedEntry] = self._log[start:end]
         if subscription.session_id:
             entries = [entry for entry in entries if entry.session_id in ("", subscription.session_id)]
-        frames = _delta_frames(list(entries)) if subscription.deltas else _whole_frames(list(entries))
+        frames = delta_frames(entries) if subscription.deltas else whole_frames(entries)
         return _Batch(b"".join(frames), self._base + end)
-
-
-def _delta_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
-    entries = [entry for entry in entries if entry.only != "whole"]
-    if len(entries) <= MERGE_ABOVE:
-        return [entry.frame for entry in entries]
-    return _merged(entries)
-
-
-def _merged(entries: list[FeedEntry]) -> Iterable[bytes]:
-    """The same text in fewer events: between two whole events, the growth of each part becomes one delta."""
-    growth: dict[tuple[str, int], list[MessageDelta]] = {}
-
-    def flush() -> Iterable[bytes]:
-        for deltas in growth.values():
-            text = "".join(delta.delta for delta in deltas)
-            yield delta_frame(msgspec.structs.replace(deltas[0], delta=text))
-        growth.clear()
-
-    for entry in entries:
-        if entry.delta is None:
-            yield from flush()
-            yield entry.frame
-        else:
-            growth.setdefault((entry.delta.message_id, entry.delta.part), []).append(entry.delta)
-    yield from flush()
-
-
-def _whole_frames(entries: list[FeedEntry]) -> Iterable[bytes]:
-    """Without deltas: a whole message that a later one in the same batch replaces need not be sent."""
-    entries = [entry for entry in entries if entry.delta is None and entry.only != "deltas"]
-    last = {entry.message_id: entry for entry in entries if entry.message_id}
-    for entry in entries:
-        if entry.only == "all" or last[entry.message_id] is entry:
-            yield entry.frame

@@ -15,6 +15,7 @@ import msgspec
 from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
+from covey.tools.live_output import OpenSink, no_sink
 
 
 class ToolFailed(Exception):
@@ -128,6 +129,8 @@ class ToolContext:
     denied: tuple[str, ...] = ()
     """The user's deny rules, for tools that look at more than the one thing that they ask for."""
     host: ToolHost = field(default_factory=NoHost)
+    open_sink: OpenSink = no_sink
+    """For a tool that takes long: where what it prints meanwhile is seen."""
 
     @property
     def safe_call_id(self) -> str:

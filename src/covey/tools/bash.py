@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
 from covey.tools.links import WorkspaceLinks
+from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
 
@@ -90,15 +92,16 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
     try:
         if params.background:
             return await _start(params, context, jobs, directory, env)
-        output = Output(OUTPUT_LIMIT, spill_for(context, "bash"))
-        completed = await processes.run_command(
-            params.command,
-            cwd=directory,
-            env=env,
-            tag=context.call_tag,
-            timeout_s=params.timeout_s,
-            output=output,
-        )
+        with closing(LiveOutput(context.open_sink())) as live:
+            output = Output(OUTPUT_LIMIT, spill_for(context, "bash"), live)
+            completed = await processes.run_command(
+                params.command,
+                cwd=directory,
+                env=env,
+                tag=context.call_tag,
+                timeout_s=params.timeout_s,
+                output=output,
+            )
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The command could not be started: {error}") from None
     return ToolOutput(
@@ -119,7 +122,8 @@ async def _start(
 ) -> ToolOutput:
     if jobs is None:
         raise ToolFailed("There are no background jobs here. Run the command without `background`.")
-    job = await jobs.start(context.session_id, params.command, directory, env)
+    live = LiveOutput(context.open_sink(outlives_call=True))
+    job = await jobs.start(context.session_id, params.command, directory, env, live=live)
     started = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
     return ToolOutput(started, metadata={"job_id": job.id})
 

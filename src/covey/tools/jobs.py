@@ -15,6 +15,7 @@ from pathlib import Path
 from covey.machine.names import tag_within, workspace_tag
 from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolFailed
+from covey.tools.live_output import LiveOutput
 from covey.tools.output import Unread
 from covey.tools.processes import Completed, Processes, kill_tagged
 
@@ -29,15 +30,19 @@ COMMAND_SHOWN = 60
 
 
 class Job:
-    """One command in the background, and what it has written since somebody last looked."""
+    """One command in the background, and what it has written since somebody last looked.
 
-    def __init__(self, job_id: str, session_id: str, command: str) -> None:
+    `live`: where people see what it writes, for as long as it runs.
+    """
+
+    def __init__(self, job_id: str, session_id: str, command: str, live: LiveOutput | None = None) -> None:
         self.id = job_id
         self.session_id = session_id
         self.command = command
         self.was_killed = False
         self._news = asyncio.Event()
-        self.unread = Unread(UNREAD_LIMIT, self._news.set)
+        self.unread = Unread(UNREAD_LIMIT, self._news.set, live)
+        self._live = live
         self._task: asyncio.Task[Completed] | None = None
 
     @property
@@ -66,7 +71,12 @@ class Job:
 
     def follow(self, task: asyncio.Task[Completed]) -> None:
         self._task = task
-        task.add_done_callback(lambda _: self._news.set())
+        task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[Completed]) -> None:
+        self._news.set()
+        if self._live:
+            self._live.close()
 
     async def end(self) -> None:
         """End it with all its processes. If whoever waits is cancelled, it is ended all the same."""
@@ -95,6 +105,8 @@ class Jobs:
         env: Mapping[str, str],
         policy: Policy | None = None,
         sandbox: Mode = Mode.AUTO,
+        *,
+        live: LiveOutput | None = None,
     ) -> Job:
         """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
         if self._closed:
@@ -103,7 +115,7 @@ class Jobs:
         if len(running) >= RUNNING_LIMIT:
             mine = _listed(job for job in running if job.session_id == session_id)
             raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
-        job = Job(f"job-{next(self._numbers)}", session_id, command)
+        job = Job(f"job-{next(self._numbers)}", session_id, command, live)
         work = self._processes.run_command(
             command,
             cwd=cwd,

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from covey.machine.replace import create_new
 from covey.tools.base import ToolContext
+from covey.tools.live_output import LiveOutput
 from covey.tools.spill import FILE_LIMIT, FILES_LIMIT
 
 log = logging.getLogger(__name__)
@@ -89,12 +90,13 @@ class Output:
     """The beginning and the end of a stream of any length, in not much more than `limit` bytes of memory.
 
     With a `spill`, what is longer goes there in full: `work` gives what has to be written, which must not be done on
-    the event loop.
+    the event loop. With `live`, people see what comes at once: then `add` must be called on the event loop.
     """
 
-    def __init__(self, limit: int, spill: Spill | None = None) -> None:
+    def __init__(self, limit: int, spill: Spill | None = None, live: LiveOutput | None = None) -> None:
         self.limit = limit
         self.spill = spill
+        self._live = live
         self._head_limit = limit - limit // 2
         self._tail_limit = limit // 2
         self._head = bytearray()
@@ -112,6 +114,8 @@ class Output:
         return self._cut + max(0, len(self._tail) - self._tail_limit)
 
     def add(self, data: bytes) -> None:
+        if self._live:
+            self._live.add(data)
         if self.spill and self.size + len(data) > self.limit:
             self._put_aside(data, self.spill)
         room = self._head_limit - len(self._head)
@@ -153,8 +157,8 @@ class Output:
 class Unread(Output):
     """What came since somebody last looked. `on_news` is called when there is something."""
 
-    def __init__(self, limit: int, on_news: Callable[[], None]) -> None:
-        super().__init__(limit)
+    def __init__(self, limit: int, on_news: Callable[[], None], live: LiveOutput | None = None) -> None:
+        super().__init__(limit, live=live)
         self._on_news = on_news
         # A character may come in two pieces, and a look fall in between.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -225,25 +225,28 @@ class _Call:
             self._loop.remove_reader(self._pipe)
         self._stop_watching_exit()
         try:
-            if self._output.spill:  # a file may be involved
-                await in_thread(self._take_rest)
-            else:
-                self._take_rest()
+            await self._take_rest()
         finally:
             os.close(self._pipe)
             self._exited.cancel()
             self._silent.cancel()
 
-    def _take_rest(self) -> None:
-        if self._write:
-            self._write.result()
-        if not self._silent.done():
-            with suppress(BlockingIOError):
-                self._output.add(os.read(self._pipe, _READ_SIZE))
+    async def _take_rest(self) -> None:
+        try:
+            if self._write:
+                await in_thread(self._write.result)
+        finally:
+            if not self._silent.done():
+                with suppress(BlockingIOError):
+                    self._output.add(os.read(self._pipe, _READ_SIZE))
+            if self._output.spill:
+                await in_thread(self._finish_spill)
+
+    def _finish_spill(self) -> None:
+        assert self._output.spill is not None
         if work := self._output.work():
             work()
-        if self._output.spill:
-            self._output.spill.close()
+        self._output.spill.close()
 
     def _tagged(self) -> set[Process]:
         return process_table.tagged(self._tag, leader=self.process.pid)

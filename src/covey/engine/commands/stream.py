@@ -47,9 +47,10 @@ class Reader:
 
     def __init__(self, parts: WorkspaceParts, asks: Asks, session_id: str, *, deltas: bool) -> None:
         messages = [updated(message) for message in parts.feed.in_progress(session_id)]
+        outputs = [updated(output) for output in parts.feed.printed(session_id)]
         requests = [created(request) for request in asks.waiting(session_id)]
-        self.present = b"".join(frame(encode_event(event)) for event in (*messages, *requests))
-        """What a client that attaches now must know: messages in progress, and what waits for an answer."""
+        self.present = b"".join(frame(encode_event(event)) for event in (*messages, *outputs, *requests))
+        """What a client that attaches now must know: messages in progress, what calls print, what waits for answers."""
         self.live: Subscription = parts.feed.subscribe(deltas=deltas, session_id=session_id)
         """What happens from now on. Whoever opened the reader closes it."""
         self._parts = parts

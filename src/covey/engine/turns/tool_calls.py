@@ -22,6 +22,7 @@ from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
 from covey.tools.base import RESULT_LIMIT, FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.live_output import OpenSink
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
@@ -78,9 +79,11 @@ class ToolCalls:
             together = parallel
         return groups
 
-    async def run(self, call: ToolCall, run: Run, waiting_on: Callable[[str], None], *, sees: bool) -> Done:
+    async def run(
+        self, call: ToolCall, run: Run, waiting_on: Callable[[str], None], open_sink: OpenSink, *, sees: bool
+    ) -> Done:
         """The result of a call. Only cancelling it raises. `sees`: the model can be shown pictures."""
-        context = self._context(call, run, sees=sees)
+        context = self._context(call, run, open_sink, sees=sees)
         try:
             output = await self._run(call, run, context, waiting_on)
         except ToolFailed as error:
@@ -104,7 +107,7 @@ class ToolCalls:
         limit = tool.result_limit if tool else RESULT_LIMIT
         return content if len(content) <= limit else await in_thread(lambda: bounded(content, context, limit))
 
-    def _context(self, call: ToolCall, run: Run, *, sees: bool) -> ToolContext:
+    def _context(self, call: ToolCall, run: Run, open_sink: OpenSink, *, sees: bool) -> ToolContext:
         return ToolContext(
             root=self._agent.root,
             session_id=run.session_id,
@@ -116,6 +119,7 @@ class ToolCalls:
             spill_dir=self.spill_dir(run.session_id),
             denied=self._desk.rules.deny,
             host=self._host,
+            open_sink=open_sink,
         )
 
     async def _run(

@@ -17,6 +17,7 @@ from covey.config.schema import ConfigError, LimitSettings
 from covey.engine.agent import Agent
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
+from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.file_versions import record_files
 from covey.engine.turns.last_words import LastWords
 from covey.engine.turns.messages import tool_message
@@ -25,6 +26,7 @@ from covey.engine.turns.summary import only_words, summary_request, with_request
 from covey.engine.turns.title import titled
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.world import World
+from covey.feed.feed import Feed
 from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long
 from covey.lifecycle.decisions import Outcome
@@ -59,6 +61,8 @@ class TurnParts:
     sessions: SessionBook
     agent: Agent
     tool_calls: ToolCalls
+    feed: Feed
+    """For what running calls print, and for nothing that is written."""
     read_messages: Callable[[str, str], Awaitable[list[Message]]]
     """Those of a session that decide what a model sees from a summary on ('': from the beginning)."""
     read_run: Callable[[str, str], Awaitable[list[Message]]]
@@ -94,6 +98,7 @@ class Turn:
         self.auth_failed = False
         self._run = run
         self._parts = parts
+        self._outputs = CallOutputs(run, parts.feed)
         self._fold_into = fold_into
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._written: asyncio.Future[None] | None = None
@@ -129,6 +134,7 @@ class Turn:
             return Outcome.FAILED
         finally:
             self.speaker.close()
+            self._outputs.close()
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
@@ -280,7 +286,11 @@ class Turn:
     async def _run_tool(self, call: ToolCall) -> Message:
         speaker = self.speaker
         speaker.wait_on(f"tool:{call.name}")
-        done = await self._parts.tool_calls.run(call, self._run, speaker.wait_on, sees=speaker.model.sees_images)
+        assert self.reply is not None  # the answer with the call
+        with self._outputs.of_call(self.reply.message_id, call.id) as output:
+            done = await self._parts.tool_calls.run(
+                call, self._run, speaker.wait_on, output.open_sink, sees=speaker.model.sees_images
+            )
         speaker.live()
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
