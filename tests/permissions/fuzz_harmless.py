@@ -125,6 +125,7 @@ echo {}¦echo -e {}¦printf '%s\\n' {}¦printf {}¦grep -r {}¦grep -e x {}¦sor
 sed -n {}¦sed -n 1p {}¦sed s/a/b/ {}¦awk {}¦awk '{{print $1}}' {}¦jq {}¦jq . {}¦strings {}¦od -c {}¦rev {}
 git status {}¦git log --oneline {}¦git diff {}¦git show {}¦git grep x {}¦git ls-files {}¦cut -d ' ' -f 1 {}
 find {}¦find . {}¦find . -name {}¦find . -maxdepth 0 -exec cat {} \\;¦find . -type f -exec {} \\;
+find . -name {} -exec cat {{}} +¦find {} -exec cat {{}} +¦grep -R {}¦ls -RL {}¦diff -r {}¦du -aL {}¦tree -l {}
 find src -exec grep -l {} {{}} \\;¦find . -exec sed -n {} a.py \\;¦find . -exec echo {} +
 test {}¦[ {} ]¦cd {}¦set -x¦set -e {}¦true¦:¦true {}¦type {}¦which {}¦command -v {}¦exit {}¦break {}¦pwd {}¦id {}
 basename {}¦dirname {}¦realpath {}¦readlink {}¦expr {}¦seq {}¦date -d {}¦date {}¦tr a {}

@@ -29,7 +29,7 @@ def followed(name: str, words: Sequence[Word], place: Place) -> str:
     if needed is None or not all(any(option.match(word.text) for word in words) for option in needed):
         return ""
     operands = [word for word in words if word.text[:1] != "-"]
-    if len(operands) < 2:  # the first one may be what is looked for
+    if len(operands) < (2 if needed is _GREP else 1):  # the first operand of grep may be what is looked for
         operands.append(_HERE)
     return _in_trees(operands, place)
 
