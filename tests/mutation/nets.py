@@ -29,6 +29,7 @@ NETS: dict[str, tuple[Net, ...]] = {
             "tests/lifecycle/test_run_scenarios.py",
             "tests/lifecycle/test_restart.py",
             "tests/lifecycle/test_run_facts.py",
+            "tests/lifecycle/test_queue.py",
             "tests/lifecycle/test_lane_contract.py",
         ),
         ("tests.sim.hunt", "core"),

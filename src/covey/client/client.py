@@ -10,16 +10,16 @@ Finding or starting a server is `connect.py`; following events is `event_stream.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
-from urllib.parse import quote, urlencode
 
 import msgspec
 
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
+from covey.client.targets import lane_path, quoted, session_path, target, workspace_path
 from covey.protocol.errors import decode_error
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.messages import Message, Session, decode_messages
@@ -120,7 +120,7 @@ class Client:
 
     async def goodbye(self) -> None:
         """Give up all claims of this client at once. It cannot create workspaces any more."""
-        await self._send("DELETE", f"/v1/clients/{_id(self.client_id)}")
+        await self._send("DELETE", f"/v1/clients/{quoted(self.client_id)}")
 
     async def metrics(self) -> str:
         return (await self._send("GET", "/metrics")).decode()
@@ -151,39 +151,39 @@ class Client:
         return workspace
 
     async def workspace(self, workspace_id: str) -> WorkspaceView:
-        return await self._get(WorkspaceView, _workspace(workspace_id))
+        return await self._get(WorkspaceView, workspace_path(workspace_id))
 
     async def release_workspace(self, workspace_id: str) -> None:
         self._joined.pop(workspace_id, None)
-        await self._send("DELETE", _workspace(workspace_id), client_id=self.client_id)
+        await self._send("DELETE", workspace_path(workspace_id), client_id=self.client_id)
 
     async def set_current_session(self, workspace_id: str, session_id: str) -> None:
         """Say which session this client shows now; it needs an open event stream."""
         body = CurrentSession(session_id=session_id)
-        await self._send("POST", f"{_workspace(workspace_id)}/current-session", body, client_id=self.client_id)
+        await self._send("POST", f"{workspace_path(workspace_id)}/current-session", body, client_id=self.client_id)
 
     async def config(self, workspace_id: str) -> ConfigView:
-        return await self._get(ConfigView, f"{_workspace(workspace_id)}/config")
+        return await self._get(ConfigView, f"{workspace_path(workspace_id)}/config")
 
     async def providers(self, workspace_id: str) -> tuple[ProviderInfo, ...]:
-        return await self._get(tuple[ProviderInfo, ...], f"{_workspace(workspace_id)}/providers")
+        return await self._get(tuple[ProviderInfo, ...], f"{workspace_path(workspace_id)}/providers")
 
     # ── sessions ──
 
     async def sessions(self, workspace_id: str) -> tuple[Session, ...]:
-        return await self._get(tuple[Session, ...], f"{_workspace(workspace_id)}/sessions")
+        return await self._get(tuple[Session, ...], f"{workspace_path(workspace_id)}/sessions")
 
     async def create_session(self, workspace_id: str, title: str = "") -> Session:
-        return await self._post(Session, f"{_workspace(workspace_id)}/sessions", CreateSession(title=title))
+        return await self._post(Session, f"{workspace_path(workspace_id)}/sessions", CreateSession(title=title))
 
     async def session(self, workspace_id: str, session_id: str) -> Session:
-        return await self._get(Session, _session(workspace_id, session_id))
+        return await self._get(Session, session_path(workspace_id, session_id))
 
     async def update_session(self, workspace_id: str, session_id: str, change: UpdateSession) -> Session:
-        return _decode(Session, await self._send("PUT", _session(workspace_id, session_id), change))
+        return _decode(Session, await self._send("PUT", session_path(workspace_id, session_id), change))
 
     async def delete_session(self, workspace_id: str, session_id: str) -> None:
-        await self._send("DELETE", _session(workspace_id, session_id))
+        await self._send("DELETE", session_path(workspace_id, session_id))
 
     async def messages(
         self,
@@ -195,62 +195,62 @@ class Client:
         limit: int | None = None,
     ) -> tuple[Message, ...]:
         """In order: all, those after one, or with `before` the `limit` messages that end there ('': the last ones)."""
-        path = f"{_session(workspace_id, session_id)}/messages"
+        path = f"{session_path(workspace_id, session_id)}/messages"
         body = await self._send("GET", path, after=after, before=before, limit=limit)
         with _readable(body):
             return decode_messages(body)
 
     async def undo(self, workspace_id: str, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take turns back, with their files. Conflict (`undo_conflict`): somebody else has changed one of them."""
-        return await self._post(UndoReceipt, f"{_session(workspace_id, session_id)}/undo", request)
+        return await self._post(UndoReceipt, f"{session_path(workspace_id, session_id)}/undo", request)
 
     async def fork(self, workspace_id: str, session_id: str, request: ForkSession) -> Session:
         """A new session with copies of the messages, up to one of them or all."""
-        return await self._post(Session, f"{_session(workspace_id, session_id)}/fork", request)
+        return await self._post(Session, f"{session_path(workspace_id, session_id)}/fork", request)
 
     # ── the agent ──
 
     async def agent(self, workspace_id: str) -> AgentInfo:
-        return await self._get(AgentInfo, f"{_workspace(workspace_id)}/agent")
+        return await self._get(AgentInfo, f"{workspace_path(workspace_id)}/agent")
 
     async def init_agent(self, workspace_id: str) -> None:
-        await self._send("POST", f"{_workspace(workspace_id)}/agent/init")
+        await self._send("POST", f"{workspace_path(workspace_id)}/agent/init")
 
     async def update_agent(self, workspace_id: str) -> None:
         """Reload models and tools; open runs go on as they are."""
-        await self._send("POST", f"{_workspace(workspace_id)}/agent/update")
+        await self._send("POST", f"{workspace_path(workspace_id)}/agent/update")
 
     async def post_prompt(self, workspace_id: str, prompt: PostPrompt) -> PromptReceipt:
         """Have a prompt accepted. Safe to repeat if it has a run id."""
-        return await self._post(PromptReceipt, f"{_workspace(workspace_id)}/agent", prompt)
+        return await self._post(PromptReceipt, f"{workspace_path(workspace_id)}/agent", prompt)
 
     async def agent_session(self, workspace_id: str, session_id: str) -> AgentSession:
-        return await self._get(AgentSession, _lane(workspace_id, session_id))
+        return await self._get(AgentSession, lane_path(workspace_id, session_id))
 
     async def cancel_session(self, workspace_id: str, session_id: str) -> CancelReceipt:
         """Cancel every run of the session that is open now."""
-        return await self._post(CancelReceipt, f"{_lane(workspace_id, session_id)}/cancel")
+        return await self._post(CancelReceipt, f"{lane_path(workspace_id, session_id)}/cancel")
 
     async def summarize(self, workspace_id: str, session_id: str) -> PromptReceipt:
         """Have the session's conversation replaced by a summary: a run like any other."""
-        return await self._post(PromptReceipt, f"{_lane(workspace_id, session_id)}/summarize")
+        return await self._post(PromptReceipt, f"{lane_path(workspace_id, session_id)}/summarize")
 
     async def queued_count(self, workspace_id: str, session_id: str) -> int:
-        return await self._get(int, f"{_lane(workspace_id, session_id)}/prompts/queued")
+        return await self._get(int, f"{lane_path(workspace_id, session_id)}/prompts/queued")
 
     async def queued_prompts(self, workspace_id: str, session_id: str) -> tuple[str, ...]:
-        return await self._get(tuple[str, ...], f"{_lane(workspace_id, session_id)}/prompts/list")
+        return await self._get(tuple[str, ...], f"{lane_path(workspace_id, session_id)}/prompts/list")
 
     async def clear_queue(self, workspace_id: str, session_id: str) -> None:
-        await self._send("POST", f"{_lane(workspace_id, session_id)}/prompts/clear")
+        await self._send("POST", f"{lane_path(workspace_id, session_id)}/prompts/clear")
 
     async def edit_prompt(self, workspace_id: str, session_id: str, run_id: str, change: EditPrompt) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it."""
-        path = f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}"
+        path = f"{lane_path(workspace_id, session_id)}/prompts/{quoted(run_id)}"
         return _decode(Run, await self._send("PATCH", path, change))
 
     async def drop_prompt(self, workspace_id: str, session_id: str, run_id: str) -> None:
-        await self._send("DELETE", f"{_lane(workspace_id, session_id)}/prompts/{_id(run_id)}")
+        await self._send("DELETE", f"{lane_path(workspace_id, session_id)}/prompts/{quoted(run_id)}")
 
     # ── runs ──
 
@@ -258,52 +258,52 @@ class Client:
         self, workspace_id: str, *, session_id: str = "", state: RunState | Literal[""] = "", limit: int | None = None
     ) -> tuple[Run, ...]:
         """The newest first."""
-        path = f"{_workspace(workspace_id)}/runs"
+        path = f"{workspace_path(workspace_id)}/runs"
         return await self._get(tuple[Run, ...], path, session_id=session_id, state=state, limit=limit)
 
     async def run(self, workspace_id: str, run_id: str, *, wait: float = 0) -> Run:
         """The run as it is now or, with `wait`, as soon as it has ended or that many seconds have passed."""
         wait = min(wait, LONG_POLL_S)
-        path = f"{_workspace(workspace_id)}/runs/{_id(run_id)}"
+        path = f"{workspace_path(workspace_id)}/runs/{quoted(run_id)}"
         return await self._get(Run, path, extra_s=wait, wait=f"{wait:g}" if wait else None)
 
     async def cancel_run(self, workspace_id: str, run_id: str) -> CancelReceipt:
         """Cancel one run, and not its neighbours. May overtake the prompt."""
-        return await self._post(CancelReceipt, f"{_workspace(workspace_id)}/runs/{_id(run_id)}/cancel")
+        return await self._post(CancelReceipt, f"{workspace_path(workspace_id)}/runs/{quoted(run_id)}/cancel")
 
     # ── permissions ──
 
     async def skips_permissions(self, workspace_id: str) -> bool:
-        return (await self._get(Skip, f"{_workspace(workspace_id)}/permissions/skip")).skip
+        return (await self._get(Skip, f"{workspace_path(workspace_id)}/permissions/skip")).skip
 
     async def skip_permissions(self, workspace_id: str, skip: bool) -> None:
         """Allow everything in the workspace, for everybody, until it is set back."""
-        await self._send("POST", f"{_workspace(workspace_id)}/permissions/skip", Skip(skip=skip))
+        await self._send("POST", f"{workspace_path(workspace_id)}/permissions/skip", Skip(skip=skip))
 
     async def permissions(self, workspace_id: str) -> tuple[PermissionRequest, ...]:
-        return await self._get(tuple[PermissionRequest, ...], f"{_workspace(workspace_id)}/permissions")
+        return await self._get(tuple[PermissionRequest, ...], f"{workspace_path(workspace_id)}/permissions")
 
     async def answer_permission(
         self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
     ) -> bool:
         """Answer a request; a `reason` for a denial is passed on to the model. False: somebody else was faster."""
         grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason)
-        return (await self._post(Resolved, f"{_workspace(workspace_id)}/permissions/grant", grant)).resolved
+        return (await self._post(Resolved, f"{workspace_path(workspace_id)}/permissions/grant", grant)).resolved
 
     # ── questions ──
 
     async def questions(self, workspace_id: str) -> tuple[QuestionBatchRequest, ...]:
-        return await self._get(tuple[QuestionBatchRequest, ...], f"{_workspace(workspace_id)}/questions")
+        return await self._get(tuple[QuestionBatchRequest, ...], f"{workspace_path(workspace_id)}/questions")
 
     async def answer_questions(self, workspace_id: str, batch_id: str, responses: Sequence[QuestionResponse]) -> bool:
         """Answer all questions of a batch. False: somebody else was faster."""
         answers = AnswerQuestions(batch_request_id=batch_id, responses=tuple(responses))
-        return (await self._post(Resolved, f"{_workspace(workspace_id)}/questions/answer", answers)).resolved
+        return (await self._post(Resolved, f"{workspace_path(workspace_id)}/questions/answer", answers)).resolved
 
     async def refuse_questions(self, workspace_id: str, batch_id: str) -> bool:
         """Answer none of a batch: the agent goes on without. False: somebody else was faster."""
         refusal = CancelQuestions(batch_request_id=batch_id)
-        return (await self._post(Resolved, f"{_workspace(workspace_id)}/questions/cancel", refusal)).resolved
+        return (await self._post(Resolved, f"{workspace_path(workspace_id)}/questions/cancel", refusal)).resolved
 
     # ── the wire ──
 
@@ -312,11 +312,12 @@ class Client:
         headers = {"Accept": "text/event-stream"}
         if last_event_id:
             headers["Last-Event-ID"] = last_event_id
-        target = _target(
-            f"{_workspace(workspace_id)}/events", {"client_id": self.client_id, "deltas": 1, "session_id": session_id}
+        where = target(
+            f"{workspace_path(workspace_id)}/events",
+            {"client_id": self.client_id, "deltas": 1, "session_id": session_id},
         )
         with self._failures():
-            exchange = await self._http.open("GET", target, headers=headers, timeout_s=self._answer_s)
+            exchange = await self._http.open("GET", where, headers=headers, timeout_s=self._answer_s)
             if exchange.status != 200:
                 raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
         kind = exchange.headers.get("content-type", "")
@@ -346,7 +347,7 @@ class Client:
         headers = {"Content-Type": "application/json"} if data else {}
         with self._failures():
             response = await self._http.request(
-                method, _target(path, params), data, headers=headers, timeout_s=self._answer_s + extra_s
+                method, target(path, params), data, headers=headers, timeout_s=self._answer_s + extra_s
             )
         if not 200 <= response.status < 300:
             raise decode_error(response.status, response.body)
@@ -378,26 +379,3 @@ def _readable(body: bytes) -> Iterator[None]:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         start = body[:80].decode("utf-8", "replace").strip() or "an empty body"
         raise BadAnswer(f"The server's answer cannot be read ({error}); it begins with: {start}") from None
-
-
-def _target(path: str, params: Mapping[str, Any]) -> str:
-    given = {name: value for name, value in params.items() if value is not None and (value != "" or name == "before")}
-    query = urlencode(given)
-    return f"{path}?{query}" if query else path
-
-
-def _workspace(workspace_id: str) -> str:
-    return f"/v1/workspaces/{_id(workspace_id)}"
-
-
-def _session(workspace_id: str, session_id: str) -> str:
-    return f"{_workspace(workspace_id)}/sessions/{_id(session_id)}"
-
-
-def _lane(workspace_id: str, session_id: str) -> str:
-    return f"{_workspace(workspace_id)}/agent/sessions/{_id(session_id)}"
-
-
-def _id(text: str) -> str:
-    """An id as one piece of a path: ids may come from a command line, so they may hold anything."""
-    return quote(text, safe="") or "-"

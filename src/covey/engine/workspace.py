@@ -19,7 +19,7 @@ from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
-from covey.engine.commands.files import Files
+from covey.engine.commands.files import WorkspaceFiles
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.runs import Runs
 from covey.engine.commands.sessions import Sessions
@@ -86,7 +86,7 @@ class Workspace:
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
         self.asks = Asks(permissions, questions)
         self.stream = Streams(self._parts, self.asks)
-        self.files = Files(row.id, agent)
+        self.files = WorkspaceFiles(row.id, agent)
         feed.on_event = self.runs.on_event
 
     @property

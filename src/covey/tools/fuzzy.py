@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
+from typing import assert_never
 
 QUERY_CHARS = 100
 """More than anybody types to find a file."""
@@ -31,7 +32,7 @@ _STARTS = re.compile(r"(?:^|(?<=[^\w]|_))\w|(?<=[a-z0-9])[A-Z]|(?<=[A-Za-z])[0-9
 """Where words begin, in `file_index`, `fileIndex`, `file-index`, `file.index` and `file2`."""
 
 
-class Kind(IntEnum):
+class MatchKind(IntEnum):
     """How well a name fits, the best first. The first six look at the name of the file, or at a part of the path."""
 
     EXACT = 0
@@ -70,7 +71,7 @@ class Ranking:
         self.query = fold("".join(query.split()))[:QUERY_CHARS]
         self._limit = limit
         self._in_path = "/" in self.query
-        self._found: list[list[tuple[int, str]]] = [[] for _ in Kind]
+        self._found: list[list[tuple[int, str]]] = [[] for _ in MatchKind]
         self._in_order = re.compile("".join(f"[^{re.escape(c)}]*+{re.escape(c)}" for c in self.query)).match
         self._begins_word = _word_start(self.query[:1]).search
         self.classified = 0
@@ -82,17 +83,17 @@ class Ranking:
         """Which of these names are worth a close look. They come in the order of their length."""
         query, tail, needed = self.query, f"/{self.query}", self._needed()
         if not query:
-            return list(islice(places, self._limit - len(self._found[Kind.EXACT])))
-        if needed <= Kind.PREFIX:
+            return list(islice(places, self._limit - len(self._found[MatchKind.EXACT])))
+        if needed <= MatchKind.PREFIX:
             chosen = [
                 p for p in places if folded[p].endswith(query) and (folded[p] == query or folded[p].endswith(tail))
             ]
-        elif needed <= Kind.WORDS:
+        elif needed <= MatchKind.WORDS:
             chosen = [p for p in places if tail in folded[p] or folded[p].startswith(query)]
         else:
             in_order, last = self._in_order, query[-1]
             chosen = [p for p in places if last in folded[p] and in_order(folded[p])]
-        if needed <= Kind.WORDS:
+        if needed <= MatchKind.WORDS:
             self.survivors = None
         elif self.survivors is not None:
             self.survivors += chosen
@@ -106,39 +107,39 @@ class Ranking:
     def _needed(self) -> int:
         """Up to which kind names are still looked for; those of this very kind that are still to come are too long."""
         total = 0
-        for kind in list(Kind)[Kind.PREFIX :]:
+        for kind in list(MatchKind)[MatchKind.PREFIX :]:
             total += len(self._found[kind])
             if total >= self._limit:
-                return min(kind, Kind.WORDS) if self.classified >= CLOSE_LOOKS else kind
-        return len(Kind)
+                return min(kind, MatchKind.WORDS) if self.classified >= CLOSE_LOOKS else kind
+        return len(MatchKind)
 
     def _classify(self, path: str, folded: str) -> None:
         self.classified += 1
         if not self.query:
-            self._put(Kind.EXACT, 0, path)
+            self._put(MatchKind.EXACT, 0, path)
             return
         start = 0 if self._in_path else folded.rfind("/") + 1
         name = folded[start:]
         at = name.find(self.query)
         if name == self.query:
-            self._put(Kind.EXACT, 0, path)
+            self._put(MatchKind.EXACT, 0, path)
         elif at == 0 or (at > 0 and self._in_path and name[at - 1] == "/"):
-            self._put(Kind.PREFIX, at, path)
+            self._put(MatchKind.PREFIX, at, path)
         elif (found := self._words(path, folded, start)) is not None:
-            self._put(Kind.WORDS, 0, path)
+            self._put(MatchKind.WORDS, 0, path)
         elif at > 0:
-            self._put(Kind.INSIDE, 0, path)
+            self._put(MatchKind.INSIDE, 0, path)
         elif start and (found := self._words(path, folded, 0)) is not None:
-            self._put(Kind.PATH_WORDS, 0, path)
+            self._put(MatchKind.PATH_WORDS, 0, path)
         elif self.query in folded:
-            self._put(Kind.PATH_INSIDE, 0, path)
+            self._put(MatchKind.PATH_INSIDE, 0, path)
         elif found := _compact(folded, self.query, start):
-            self._put(Kind.LOOSE, _looseness(path, folded, found), path)
+            self._put(MatchKind.LOOSE, _looseness(path, folded, found), path)
         elif found := _compact(folded, self.query, 0):
-            self._put(Kind.PATH_LOOSE, _looseness(path, folded, found), path)
+            self._put(MatchKind.PATH_LOOSE, _looseness(path, folded, found), path)
 
-    def _put(self, kind: Kind, looseness: int, path: str) -> None:
-        limit = max(self._limit, LOOSE_LIMIT) if kind >= Kind.LOOSE else self._limit
+    def _put(self, kind: MatchKind, looseness: int, path: str) -> None:
+        limit = max(self._limit, LOOSE_LIMIT) if kind >= MatchKind.LOOSE else self._limit
         if len(self._found[kind]) < limit:
             self._found[kind].append((looseness, path))
 
@@ -153,30 +154,32 @@ class Ranking:
 
     def best(self) -> list[Match]:
         """The likeliest names. For each, where the query is."""
-        chosen: list[tuple[Kind, str]] = []
-        for kind in Kind:
+        chosen: list[tuple[MatchKind, str]] = []
+        for kind in MatchKind:
             rows = self._found[kind]
-            if kind >= Kind.LOOSE:
+            if kind >= MatchKind.LOOSE:
                 rows = sorted(rows, key=lambda row: (row[0], len(row[1]), row[1]))
             chosen += [(kind, path) for _, path in rows]
         return [Match(path, self._places(kind, path)) for kind, path in chosen[: self._limit]]
 
-    def _places(self, kind: Kind, path: str) -> tuple[int, ...]:
+    def _places(self, kind: MatchKind, path: str) -> tuple[int, ...]:
         if not self.query:
             return ()
         folded = fold(path)
         start = 0 if self._in_path else folded.rfind("/") + 1
         match kind:
-            case Kind.EXACT:
+            case MatchKind.EXACT:
                 found = _run(len(folded) - len(self.query), self.query)
-            case Kind.PREFIX | Kind.INSIDE:
+            case MatchKind.PREFIX | MatchKind.INSIDE:
                 found = _run(folded.find(self.query, start), self.query)
-            case Kind.PATH_INSIDE:
+            case MatchKind.PATH_INSIDE:
                 found = _run(folded.find(self.query), self.query)
-            case Kind.WORDS | Kind.PATH_WORDS:
-                found = self._words(path, folded, start if kind is Kind.WORDS else 0) or ()
-            case Kind.LOOSE | Kind.PATH_LOOSE:
-                found = _compact(folded, self.query, start if kind is Kind.LOOSE else 0)
+            case MatchKind.WORDS | MatchKind.PATH_WORDS:
+                found = self._words(path, folded, start if kind is MatchKind.WORDS else 0) or ()
+            case MatchKind.LOOSE | MatchKind.PATH_LOOSE:
+                found = _compact(folded, self.query, start if kind is MatchKind.LOOSE else 0)
+            case _:
+                assert_never(kind)
         return _unfolded(path, folded, found)
 
 

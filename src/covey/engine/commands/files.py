@@ -20,7 +20,7 @@ CONTENT_BYTES = 1024 * 1024
 """What one answer holds of a file: more than anybody reads at once."""
 
 
-class Files:
+class WorkspaceFiles:
     """What may be viewed without asking, and nothing else: the rules are those of the tool `view`."""
 
     def __init__(self, workspace_id: str, agent: Agent) -> None:
