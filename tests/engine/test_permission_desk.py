@@ -9,6 +9,7 @@ import pytest
 
 from covey.config.load import config_dir
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest
+from covey.protocol.messages import Session
 from covey.tools.base import ToolContext
 from tests.support.disk import Disk
 from tests.support.engine import Engine, call, config, running, within
@@ -178,3 +179,13 @@ async def test_the_rules_know_where_covey_keeps_its_own_files(tmp_path: Path) ->
         assert str(config_dir(shared.environ).resolve()) in own
         await engine.workspace.settings.reload()
         assert desk.rules.own == own
+
+
+async def test_what_was_allowed_for_a_session_is_stored_and_never_sent(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        engine.workspace.asks._permissions.answer(request.id, "allow_session")
+        await engine.ended("a")
+        assert [row.session.granted for row in engine.store.sessions("w")] == [(("work", "execute", "rm"),)]
+        assert not [session for session in engine.of_type(Session) if session.granted]
+        assert engine.workspace.sessions.get(engine.session_id).granted is None

@@ -138,9 +138,9 @@ class Workspace:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _view(self, session: Session) -> Session:
-        """A session with the facts of the moment."""
-        busy = self._parts.lanes.is_busy_in(session.id)
-        return msgspec.structs.replace(session, is_busy=busy, attached_clients=self.clients.watching(session.id))
+        """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
+        busy, watching = self._parts.lanes.is_busy_in(session.id), self.clients.watching(session.id)
+        return msgspec.structs.replace(session, is_busy=busy, attached_clients=watching, granted=None)
 
     def _check_open(self) -> None:
         if self.closing:

@@ -203,7 +203,7 @@ class Session(Wire, frozen=True):
     model: str | None = None
     """`provider/model`, where this session has one of its own."""
     granted: tuple[tuple[str, ...], ...] | None = None
-    """What was allowed for this session: tool, action and subject."""
+    """What was allowed for this session: tool, action and subject. Stored with it, and never sent to anybody."""
     forked_from: str | None = None
     """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
     archived_at: int | None = None
