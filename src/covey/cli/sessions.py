@@ -38,8 +38,8 @@ async def _sessions(args: argparse.Namespace) -> int:
 
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    sessions = sorted(await client.sessions(workspace_id), key=lambda s: (s.updated_at, s.id), reverse=True)
-    listed = [session for session in sessions if args.json or not session.parent_session_id]  # not those of agents
+    found = await client.sessions(workspace_id, children=args.json)
+    listed = sorted(found, key=lambda s: (s.updated_at, s.id), reverse=True)
     shown = listed[: args.limit]
     if args.json:
         _print_json(shown)

@@ -13,6 +13,7 @@ from covey.config.defaults import with_defaults
 from covey.config.load import load
 from covey.config.probe import probe
 from covey.config.schema import Config
+from covey.engine.preferences import Preferences
 from covey.engine.world import World
 from covey.store.base import Store
 from covey.store.journal import Journal
@@ -38,6 +39,7 @@ class Shared:
     counts: Counter[str] = field(default_factory=Counter)
     """What has happened since the start, for /metrics."""
     large_replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_REPLAYS))
+    preferences: Preferences = field(default_factory=Preferences)
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = kill_left_jobs

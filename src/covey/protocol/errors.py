@@ -2,9 +2,9 @@
 
     CoveyError
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
-    ├── BadRequest 400        invalid_answer, no_rule
+    ├── BadRequest 400        invalid_answer, no_rule, other_data_dir, empty_command
     ├── Unauthorized 401      unauthorized
-    ├── Forbidden 403         forbidden_host, forbidden_origin, may_not_approve
+    ├── Forbidden 403         forbidden_host, forbidden_origin, may_not_approve, not_by_clients
     ├── NotFound 404          not_found, session_not_found, run_not_found, message_not_found
     ├── NotFound 404          workspace_not_found, workspace_released
     ├── MethodNotAllowed 405  method_not_allowed

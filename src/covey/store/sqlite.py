@@ -19,7 +19,7 @@ from covey.lifecycle.undo import FileStep
 from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
-from covey.store import schema, sqlite_files
+from covey.store import queries, schema, sqlite_files
 from covey.store.base import (
     AppendText,
     Change,
@@ -242,7 +242,9 @@ class SqliteStore:
         size = 0
         with _failures("cannot read"):
             cursor = self._reader().cursor()
-            for seq, encoded in cursor.execute(*_events("seq, encoded", workspace_id, after, upto, session_id, limit)):
+            for seq, encoded in cursor.execute(
+                *queries.events("seq, encoded", workspace_id, after, upto, session_id, limit)
+            ):
                 size += len(encoded)
                 if page and size > EVENTS_BYTES:
                     break
@@ -251,7 +253,7 @@ class SqliteStore:
         return page
 
     def next_size(self, workspace_id: str, after: int, upto: int, session_id: str) -> int:
-        query, values = _events("length(encoded)", workspace_id, after, upto, session_id, 1)
+        query, values = queries.events("length(encoded)", workspace_id, after, upto, session_id, 1)
         return next((size for (size,) in self._read(query, *values)), 0)
 
     def newest_id(self, workspace_id: str) -> str:
@@ -276,9 +278,16 @@ class SqliteStore:
 
     def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
         start = self._position(workspace_id, session_id, "id = ?", message_id) if message_id else 0
-        prompt = self._position(workspace_id, session_id, "role = 'user' AND position < ?", start) if start else 0
-        where = "position > ? AND (position >= ? OR role = 'assistant')"
+        prompt = (
+            self._position(workspace_id, session_id, f"{queries.IS_PROMPT} AND position < ?", start) if start else 0
+        )
+        where = "position > ? AND (position >= ? OR role IN ('assistant', 'user'))"
         return self._messages(workspace_id, session_id, where, prompt, start)
+
+    def prompts(self, workspace_id: str, session_id: str, limit: int) -> list[Message]:
+        where = f"workspace_id = ? AND session_id = ? AND {queries.IS_PROMPT} ORDER BY position DESC LIMIT ?"
+        found = self._read(f"SELECT value FROM messages WHERE {where}", workspace_id, session_id, limit)  # noqa: S608 ours
+        return [_message(value) for (value,) in found]
 
     def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
         return self._messages(workspace_id, session_id, "run_id = ?", run_id)
@@ -333,7 +342,7 @@ class SqliteStore:
         query = "SELECT run_id, until FROM early_cancels WHERE workspace_id = ? ORDER BY until"
         return [PutEarlyCancel(*row) for row in self._read(query, workspace_id)]
 
-    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
         return sqlite_files.file_steps(self._read, workspace_id, session_id, run_ids)
 
     def content(self, digest: str) -> bytes | None:
@@ -389,12 +398,3 @@ def _failures(what: str) -> Iterator[None]:
         yield
     except (apsw.Error, OSError) as error:
         raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error
-
-
-def _events(
-    columns: str, workspace_id: str, after: int, upto: int, session_id: str, limit: int
-) -> tuple[str, tuple[Any, ...]]:
-    """A query for the next events of a log, and its values."""
-    mine, values = (" AND session_id IN ('', ?)", (session_id,)) if session_id else ("", ())
-    where = f"workspace_id = ? AND seq > ? AND seq <= ?{mine} ORDER BY seq LIMIT ?"
-    return f"SELECT {columns} FROM events WHERE {where}", (workspace_id, after, upto, *values, limit)  # noqa: S608 ours
