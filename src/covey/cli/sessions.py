@@ -13,7 +13,7 @@ from covey.cli import common, exits
 from covey.cli.ids import find_session
 from covey.cli.screen import plain
 from covey.client.client import Client
-from covey.protocol.messages import Message, Session
+from covey.protocol.messages import Message, Session, ShellCommandPart
 from covey.protocol.requests import UpdateSession
 
 SHOWN_CHARS = 2000
@@ -107,6 +107,8 @@ def to_markdown(session: Session, messages: tuple[Message, ...], shown_chars: in
             lines.append(message.text.strip("\n"))
         lines += [f"**{call.name}**\n\n{_fenced(call.input, 'json', shown_chars)}" for call in message.tool_calls]
         lines += [_fenced(result.content, "", shown_chars) for result in message.tool_results]
+        commands = [part.data for part in message.parts if isinstance(part, ShellCommandPart)]
+        lines += [_fenced(f"$ {c.command}\n{c.output}".rstrip("\n"), "", shown_chars) for c in commands]
         finish = message.finish
         if finish and finish.reason not in ("end_turn", "tool_use"):
             lines.append(f"*({finish.reason}{': ' + finish.message if finish.message else ''})*")
