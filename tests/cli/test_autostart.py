@@ -6,14 +6,16 @@ import asyncio
 import fcntl
 import json
 import os
+import signal
 import stat
 from pathlib import Path
 
 import pytest
 
 from covey.cli import exits
+from covey.client import connect as connect_module
 from covey.client.connect import connect, owner_address
-from covey.client.errors import ServerUnreachable
+from covey.client.errors import ServerUnreachable, SocketGone
 from covey.protocol.build import current_build
 from covey.protocol.errors import Unauthorized
 from covey.protocol.paths import Address, UnsafeDirectory
@@ -45,6 +47,35 @@ def test_a_socket_that_a_killed_server_left_behind(own_home: Home) -> None:
     done = own_home.covey("run", "-q", "hello")
     assert (done.returncode, done.stdout) == (0, "You said: hello\n")
     assert starts(own_home) == 2
+
+
+@pytest.mark.parametrize("command", [("run", "-q", "hello"), ("status",), ("stop",)], ids=lambda command: command[0])
+def test_a_server_whose_socket_was_removed_is_found_by_its_lock(own_home: Home, command: tuple[str, ...]) -> None:
+    own_home.covey("run", "hello")
+    pid = own_home.pid()
+    own_home.socket.unlink()
+    done = own_home.covey(*command)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("No server" not in done.stdout, starts(own_home)) == (True, 1)
+    if command[0] == "stop":
+        assert done.stdout == "The server has ended.\n"
+    else:
+        assert own_home.pid() == pid
+
+
+def test_a_server_whose_socket_does_not_come_back_is_named(own_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_home.covey("run", "hello")
+    pid = own_home.pid()
+    os.kill(pid, signal.SIGSTOP)
+    own_home.socket.unlink()
+    monkeypatch.setattr(connect_module, "SOCKET_BACK_S", 0.1)
+    address = Address(path=str(own_home.socket))
+    try:
+        with pytest.raises(SocketGone, match=f"kill {pid}"):
+            asyncio.run(connect_module._wait_for_socket(address, own_home.data_dir))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert own_home.covey("status").returncode == 0
 
 
 def test_a_server_that_cannot_start_shows_why(own_home: Home) -> None:

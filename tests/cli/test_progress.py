@@ -53,7 +53,7 @@ def test_other_runs_are_not_reported(progress: Progress, stream: io.StringIO) ->
 
 def test_retries_and_a_lost_connection_are_reported(progress: Progress, stream: io.StringIO) -> None:
     progress.event(
-        created(AgentEvent(type="retry", session_id="s1", run_id="r1", error="The model is busy", attempt=2))
+        created(AgentEvent(type="retry", session_id="s1", run_id="r1", reason="The model is busy", attempt=2))
     )
     progress.connection(True, "")
     progress.connection(False, "the server closed it")

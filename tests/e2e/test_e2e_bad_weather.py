@@ -105,7 +105,8 @@ def test_r8_a_retry_is_told_and_ends_in_one_terminal_event(workspace: Workspace,
     assert stream.terminal("r1")["text"] == "at last"
     (retry,) = [e.payload for e in stream.of_type("agent_event") if e.payload["type"] == "retry"]
     assert (retry["run_id"], retry["session_id"], retry["attempt"]) == ("r1", session, 1)
-    assert "slow down" in retry["error"]
+    assert "slow down" in retry["reason"]
+    assert "error" not in retry
     assert retry["retry_at"] >= workspace.run("r1")["started_at"] + 0.9
     assert model.requests[1].at - model.requests[0].at >= 0.9
     assert len(stream.of_type("run_complete")) == 1

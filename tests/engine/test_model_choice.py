@@ -104,7 +104,7 @@ async def test_when_a_model_cannot_be_reached_the_next_one_is_asked_and_it_is_to
         assert (run.state, run.text) == ("completed", "done")
         assert said(MODELS["one"]) == 1, "it stays with the one that answers"
         retries = [event for event in engine.of_type(AgentEvent) if event.type == "retry"]
-        assert [event.error for event in retries] == ["one: overloaded; two/m is asked instead"]
+        assert [event.reason for event in retries] == ["one: overloaded; two/m is asked instead"]
         assert {message.provider for message in engine.messages() if message.role == "assistant"} == {"two"}
 
 

@@ -31,7 +31,18 @@ def results(engine: Engine) -> list[tuple[str, bool]]:
 
 
 def notifications(engine: Engine) -> list[tuple[str | None, bool, bool]]:
-    return [(n.permission_id, n.granted, n.denied) for n in engine.of_type(PermissionNotification)]
+    """The answers. Before each of them comes one that only says that somebody is asked."""
+    return [(n.permission_id, n.granted, n.denied) for n in engine.of_type(PermissionNotification) if n.is_answer]
+
+
+async def test_that_somebody_is_asked_is_published_first_and_names_no_request(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        (notice,) = engine.of_type(PermissionNotification)
+        assert (notice.tool_call_id, notice.is_answer, notice.permission_id) == (request.tool_call_id, False, None)
+        assert (notice.session_id, notice.run_id) == (request.session_id, request.run_id)
+        kinds = [event.type for event in engine.events]
+        assert kinds.index("permission_notification") < kinds.index("permission_request")
 
 
 async def test_the_first_answer_wins(tmp_path: Path) -> None:
@@ -72,7 +83,7 @@ async def test_a_cancel_closes_the_request_for_everybody(tmp_path: Path) -> None
         assert list(engine.workspace.asks.permissions()) == []
         assert engine.tool.calls == []
         kinds = [event.type for event in engine.events]
-        assert kinds.index("permission_notification") < kinds.index("run_complete")
+        assert "permission_notification" not in kinds[kinds.index("run_complete") :]
 
 
 async def test_an_answer_and_a_cancel_at_the_same_moment_end_the_run_once(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ async def test_a16_a_cancel_closes_an_open_request_for_everybody(tmp_path: Path)
         request = await asking(engine, "a")
         await engine.cancel()
         await engine.ended("a")
-        assert [notice.denied for notice in engine.of_type(PermissionNotification)] == [True]
+        assert [notice.denied for notice in engine.of_type(PermissionNotification) if notice.is_answer] == [True]
         assert engine.workspace.asks._permissions.answer(request.id, "allow") is False
         assert engine.tool.calls == []
         assert len(engine.model.requests) == 1, "the model was asked again about a run that was cancelled"

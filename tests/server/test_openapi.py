@@ -12,7 +12,7 @@ import pytest
 from starlette.routing import Route
 
 from covey.server import openapi
-from covey.server.app import ENDPOINTS
+from covey.server.app import ENDPOINTS, V1_ENDPOINTS
 from tests.server.site import serving
 
 W = "/v1/workspaces/{id}"
@@ -32,6 +32,7 @@ PROTOCOL = f"""
     GET {W}/sessions/{{sid}}/messages
     GET {W}/files
     GET {W}/files/content
+    GET {W}/sessions/{{sid}}/history
     POST {W}/sessions/{{sid}}/undo
     POST {W}/sessions/{{sid}}/fork
     GET POST {W}/agent
@@ -44,6 +45,7 @@ PROTOCOL = f"""
     POST {S}/prompts/clear
     PATCH DELETE {S}/prompts/{{run_id}}
     POST {S}/summarize
+    POST {S}/shell
     GET {W}/runs
     GET {W}/runs/{{run_id}}
     POST {W}/runs/{{run_id}}/cancel
@@ -68,6 +70,7 @@ NOT_DESCRIBED = {"GET /metrics", "GET /openapi.json"}
 
 QUERIES = {
     f"GET {W}/events": {"client_id", "deltas", "session_id", "last_event_id"},
+    f"GET {W}/sessions": {"limit", "before", "children"},
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
     f"GET {W}/files": {"q", "limit"},
     f"GET {W}/files/content": {"path"},
@@ -102,7 +105,7 @@ async def test_what_is_served_is_what_the_protocol_promises(tmp_path: Path) -> N
     async with serving(tmp_path) as site:
         routes = [route for route in site.app._router.routes if isinstance(route, Route)]
         served = {f"{method} {route.path}" for route in routes for method in (route.methods or set()) - {"HEAD"}}
-    assert served - promised() == set()
+    assert served - promised() == {f"{endpoint.method} {endpoint.path}" for endpoint in V1_ENDPOINTS}
     assert promised() - served == NOT_YET
 
 

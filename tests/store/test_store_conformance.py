@@ -10,7 +10,19 @@ from msgspec import structs
 
 from covey.protocol.events import Event, created, encode_event, updated
 from covey.protocol.growth import TextPiece
-from covey.protocol.messages import Attachment, Finish, FinishPart, Message, Part, Role, Session, Text, TextPart
+from covey.protocol.messages import (
+    Attachment,
+    Finish,
+    FinishPart,
+    Message,
+    Part,
+    Role,
+    Session,
+    ShellCommand,
+    ShellCommandPart,
+    Text,
+    TextPart,
+)
 from covey.protocol.runs import Run
 from covey.store.base import (
     AppendText,
@@ -178,6 +190,23 @@ def test_messages_since_one_come_with_the_answers_before_it_in_its_turn(store: S
     assert store.messages_since("x", "s", "sum") == []
     store.commit([change(AppendText("a4", (TextPiece(0, "text", 0, "half"),)))])
     assert store.messages_since("w", "s", "sum")[-1].text == "half"
+
+
+def command(message_id: str) -> Message:
+    part = ShellCommandPart(data=ShellCommand(command="make", output="", exit_code=0, share=True))
+    return structs.replace(message(message_id, part), role="user", run_id=None)
+
+
+def test_commands_of_people_are_no_prompts(store: Store) -> None:
+    def asked(message_id: str, run_id: str | None = "r") -> Message:
+        return structs.replace(message(message_id, text(message_id)), role="user", run_id=run_id)
+
+    said = [asked("u1"), command("c1"), asked("copy", None), message("a1"), command("c2"), message("sum"), asked("u2")]
+    store.commit([change(*map(PutMessage, said))])
+    assert [found.id for found in store.prompts("w", "s", 10)] == ["u2", "copy", "u1"]
+    assert [found.id for found in store.prompts("w", "s", 1)] == ["u2"]
+    assert store.prompts("w", "other", 10) == store.prompts("x", "s", 10) == []
+    assert [found.id for found in store.messages_since("w", "s", "sum")] == ["a1", "c2", "sum", "u2"]
 
 
 def test_the_messages_of_one_run(store: Store) -> None:

@@ -64,6 +64,7 @@ def test_versions_come_back_in_order_with_their_contents(store: Store) -> None:
     assert (first.path, first.message_id, first.mode, first.run_id) == ("/p/a.py", "m", 0o755, "r")
     assert first.before_kept and second.before_kept
     assert [step.run_id for step in store.file_steps("w", "s", ["r2", "r"])] == ["r", "r", "r2"]
+    assert store.file_steps("w", "s", None) == store.file_steps("w", "s", ["r2", "r"])
     assert contents(store) == [True, True, True]
     assert store.content(digest_of(b"never seen")) is None
     assert (

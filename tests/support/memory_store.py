@@ -246,9 +246,13 @@ class MemoryStore:
     def messages_since(self, workspace_id: str, session_id: str, message_id: str) -> list[Message]:
         mine = self._messages_in(workspace_id, session_id)
         start = next((place for place, message in enumerate(mine) if message.id == message_id), 0)
-        prompts = [place for place in range(start) if mine[place].role == "user"]
-        before = mine[max(prompts, default=0) : start]
-        return [message for message in before if message.role == "assistant"] + mine[start:]
+        prompts = [place for place in range(start) if mine[place].role == "user" and not mine[place].is_command]
+        before = mine[max(prompts, default=-1) + 1 : start]
+        return [message for message in before if message.role == "assistant" or message.is_command] + mine[start:]
+
+    def prompts(self, workspace_id: str, session_id: str, limit: int) -> list[Message]:
+        mine = self._messages_in(workspace_id, session_id)
+        return [m for m in reversed(mine) if m.role == "user" and not m.is_command][:limit]
 
     def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
         return [message for message in self._messages_in(workspace_id, session_id) if message.run_id == run_id]
@@ -279,12 +283,12 @@ class MemoryStore:
         mine = [cancel for (owner, _), cancel in self._early.items() if owner == workspace_id]
         return sorted(mine, key=lambda cancel: cancel.until)
 
-    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
         steps = []
         for number in self._versions_of(workspace_id, session_id):
             _, v = self._versions[number]
             before, after = (None if c is None else digest_of(c) for c in (v.before, v.after))
-            if v.run_id in run_ids:
+            if run_ids is None or v.run_id in run_ids:
                 kept = before is None or self.content(before) is not None
                 steps.append(FileStep(v.run_id, v.message_id, v.path, before, after, v.mode, kept))
         return steps

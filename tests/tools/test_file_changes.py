@@ -16,6 +16,7 @@ import pytest
 from covey.tools import files
 from covey.tools.base import NoHost, ToolContext, ToolFailed, ToolOutput
 from covey.tools.edit import EditParams, edit_tool
+from covey.tools.file_change import SHOWN_BYTES
 from covey.tools.files import FileReads, FileStamp
 from covey.tools.view import ViewParams, view_tool
 from covey.tools.write import WriteParams, write_tool
@@ -60,6 +61,8 @@ async def test_a_new_file_is_created_with_its_directories(desk: Desk, root: Path
         "diff": "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+twö\n",
         "additions": 2,
         "removals": 0,
+        "old_content": "",
+        "new_content": "one\ntwö\n",
     }
     umask = os.umask(0)
     os.umask(umask)
@@ -279,8 +282,17 @@ async def test_the_preview_is_the_diff_and_changes_nothing(desk: Desk, root: Pat
         "diff": "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
         "additions": 1,
         "removals": 1,
+        "old_content": "one\ntwo\n",
+        "new_content": "one\n2\n",
     }
     assert (root / "a").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(("size", "is_shown"), [(SHOWN_BYTES, True), (SHOWN_BYTES + 1, False)])
+async def test_contents_that_are_too_large_are_not_shown_beside_the_diff(desk: Desk, size: int, is_shown: bool) -> None:
+    shown = desk.write_tool.preview(WriteParams(file_path="new", content="x" * size), desk.context)
+    assert ("new_content" in shown, "old_content" in shown) == (is_shown, is_shown)
+    assert shown["additions"] == 1
 
 
 async def test_nobody_is_asked_about_a_change_that_cannot_be_made(desk: Desk, root: Path) -> None:

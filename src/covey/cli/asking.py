@@ -113,7 +113,9 @@ class Asking:
                 self._requested(PermissionAsk(payload))
             case QuestionBatchRequest(run_id=None | self._run_id) if not self._stopped:
                 self._requested(QuestionAsk(payload))
-            case PermissionNotification(permission_id=str(request_id)) if request_id in self._open:
+            case PermissionNotification(permission_id=str(request_id)) if (
+                payload.is_answer and request_id in self._open
+            ):
                 self._resolved(request_id, "allowed" if payload.granted else "denied")
             case QuestionBatchNotification(batch_id=request_id) if request_id in self._open:
                 self._resolved(request_id, "answered" if payload.answered else "not answered")

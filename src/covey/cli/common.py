@@ -128,7 +128,7 @@ async def find_latest_session(client: Client, workspace_id: str) -> str:
 
     The `updated_at` of a session alone cannot tell: it counts whole seconds.
     """
-    sessions = {session.id: session for session in await client.sessions(workspace_id) if not session.parent_session_id}
+    sessions = {session.id: session for session in await client.sessions(workspace_id)}
     if not sessions:
         return ""
     runs = await client.runs(workspace_id, limit=RUNS_LOOKED_AT)

@@ -21,7 +21,8 @@ async def find_session(client: Client, workspace_id: str, beginning: str) -> Ses
     except NotFound as error:
         if error.code != "session_not_found":
             raise
-    sessions = sorted(await client.sessions(workspace_id), key=lambda s: (s.updated_at, s.id), reverse=True)
+    listed = await client.sessions(workspace_id, children=True)
+    sessions = sorted(listed, key=lambda s: (s.updated_at, s.id), reverse=True)
     found = _only("session", beginning, [session.id for session in sessions], "in this directory; see `covey sessions`")
     return next(session for session in sessions if session.id == found)
 

@@ -40,7 +40,7 @@ def _as_run(args: argparse.Namespace, *, update: bool) -> argparse.Namespace:
 
 def instruction(*, update: bool) -> str:
     """What the agent is asked to do."""
-    text = resources.files("covey.cli").joinpath("init.md").read_text("utf-8").strip()
+    text = resources.files("covey.context").joinpath("init.md").read_text("utf-8").strip()
     return (UPDATE if update else "") + text
 
 

@@ -55,7 +55,8 @@ class Progress:
             case Run(run_id=self._run_id, state="active"):
                 self._screen.wait_for("thinking")
             case AgentEvent(run_id=self._run_id, type="retry") as retry:
-                self._screen.say(f"{retry.error or 'The model failed'}; trying again (attempt {retry.attempt}).")
+                why = retry.reason or retry.error or "The model failed"
+                self._screen.say(f"{why}; trying again (attempt {retry.attempt}).")
 
     def _message(self, message: Message) -> None:
         if message.finish and (text := CUT_SHORT.get(message.finish.reason)):

@@ -11,7 +11,7 @@ from covey.cli import common, exits
 from covey.cli.ids import find_session
 from covey.cli.terminal_text import json_text, one_line, plain
 from covey.client.client import Client
-from covey.protocol.messages import Message, Session
+from covey.protocol.messages import Message, Session, ShellCommandPart
 from covey.protocol.requests import UpdateSession
 
 SHOWN_CHARS = 2000
@@ -36,8 +36,8 @@ async def _sessions(args: argparse.Namespace) -> int:
 
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    sessions = sorted(await client.sessions(workspace_id), key=lambda s: (s.updated_at, s.id), reverse=True)
-    listed = [session for session in sessions if args.json or not session.parent_session_id]  # not those of agents
+    found = await client.sessions(workspace_id, children=args.json)
+    listed = sorted(found, key=lambda s: (s.updated_at, s.id), reverse=True)
     shown = listed[: args.limit]
     if args.json:
         _print_json(shown)
@@ -107,6 +107,8 @@ def to_markdown(session: Session, messages: tuple[Message, ...], shown_chars: in
             f"**{one_line(call.name)}**\n\n{_fenced(call.input, 'json', shown_chars)}" for call in message.tool_calls
         ]
         lines += [_fenced(result.content, "", shown_chars) for result in message.tool_results]
+        commands = [part.data for part in message.parts if isinstance(part, ShellCommandPart)]
+        lines += [_fenced(f"$ {c.command}\n{c.output}".rstrip("\n"), "", shown_chars) for c in commands]
         finish = message.finish
         if finish and finish.reason not in ("end_turn", "tool_use"):
             lines.append(f"*({finish.reason}{': ' + finish.message if finish.message else ''})*")

@@ -17,7 +17,7 @@ from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
-from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.protocol.paths import Address, default_data_dir
 from covey.protocol.requests import WorkspaceView
 
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
 async def _status(args: argparse.Namespace) -> int:
     try:
         return await _report(args)
-    except (BadAnswer, ConnectionLost):
+    except (BadAnswer, ConnectionLost, SocketGone):
         raise
     except ServerUnreachable:
         address = resolve_address(args.host, common.data_dir(args))
@@ -76,7 +76,9 @@ async def _report(args: argparse.Namespace) -> int:
 
 
 async def _workspace_status(client: Client, workspace: WorkspaceView) -> WorkspaceStatus:
-    sessions, queued = await asyncio.gather(client.sessions(workspace.id), client.runs(workspace.id, state="queued"))
+    sessions, queued = await asyncio.gather(
+        client.sessions(workspace.id, children=True), client.runs(workspace.id, state="queued")
+    )
     large = workspace.config.models.get("large")
     return WorkspaceStatus(
         id=workspace.id,

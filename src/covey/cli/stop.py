@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from covey.cli import common, exits
 from covey.cli.status import server_pid
 from covey.client.client import Client
-from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.protocol.errors import Conflict, CoveyError
 
 GONE_S = 30.0
@@ -36,7 +36,7 @@ async def _stop(args: argparse.Namespace) -> int:
                     common.complain(f"{error.message}; it goes on.")
                     return exits.FAILED
                 return await _wait_until_gone(client, has_ended)
-    except BadAnswer:
+    except (BadAnswer, SocketGone):
         raise
     except ServerUnreachable:
         print("No server is running.")

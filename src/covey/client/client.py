@@ -170,8 +170,12 @@ class Client:
 
     # ── sessions ──
 
-    async def sessions(self, workspace_id: str) -> tuple[Session, ...]:
-        return await self._get(tuple[Session, ...], f"{workspace_path(workspace_id)}/sessions")
+    async def sessions(self, workspace_id: str, *, children: bool = False) -> tuple[Session, ...]:
+        """The last changed first. `children`: also those in which agents work; older servers always give them."""
+        found = await self._get(
+            tuple[Session, ...], f"{workspace_path(workspace_id)}/sessions", children="1" if children else None
+        )
+        return tuple(session for session in found if children or not session.parent_session_id)
 
     async def create_session(self, workspace_id: str, title: str = "") -> Session:
         return await self._post(Session, f"{workspace_path(workspace_id)}/sessions", CreateSession(title=title))

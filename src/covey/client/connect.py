@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from covey.client.client import Client
-from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.build import current_build
@@ -40,6 +40,8 @@ START_S = 10.0
 """A start takes a fraction of a second; on a busy machine, some. After this, something is wrong."""
 POLL_S = 0.01
 """Looking whether a socket answers costs microseconds; waiting too long for it is felt by a person."""
+SOCKET_BACK_S = 10.0
+"""How long to wait for a server to make its socket again: it looks every two seconds."""
 GOODBYE_S = 1.0
 """A goodbye spares the server a wait, so it is not worth one of ours."""
 IDLE_EXIT_S = 60
@@ -104,6 +106,20 @@ def _own_address(data_dir: Path | None) -> Address:
     return default if owner is None or _listens(default) else owner
 
 
+async def _wait_for_socket(address: Address, data_dir: Path) -> None:
+    """A server that runs and whose socket file was removed makes it again: wait for that, and start no second one."""
+    if not address.is_unix or _listens(address):
+        return
+    deadline = time.monotonic() + SOCKET_BACK_S
+    while (owner := find_owner(data_dir)) and owner.address == address and not _listens(address):
+        if time.monotonic() > deadline:
+            raise SocketGone(
+                f"The server (pid {owner.pid}) runs, but its socket {address.path} is gone and does not come back. "
+                f"End it with `kill {owner.pid}`; then try again."
+            )
+        await asyncio.sleep(POLL_S)
+
+
 def _listens(address: Address) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -158,6 +174,7 @@ async def connect(
     """A client of the server at `host`, or of the user's own. Says goodbye at the end."""
     address = resolve_address(host, data_dir) if host else _own_address(data_dir)
     token = "" if address.is_unix else find_token(token_path, data_dir)
+    await _wait_for_socket(address, data_dir or default_data_dir())
     async with Client(address, token=token, name=name or user_name(), kind=kind) as client:
         server = _Server(client, (data_dir or default_data_dir()).absolute(), say)
         if address.is_unix and autostart:
@@ -188,6 +205,7 @@ class _Server:
         """Return once a server answers; start it if none does."""
         if await self._answers():
             return
+        await _wait_for_socket(self._client.address, self._data_dir)
         make_private(self._socket.parent)
         async with self._alone():
             if not await self._answers():

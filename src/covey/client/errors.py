@@ -2,7 +2,8 @@
 
 ServerUnreachable       nobody listens there, or nobody may be reached
 ├── ConnectionLost      no answer came: the request may have been carried out
-└── BadAnswer           something answered, but it does not speak our protocol
+├── BadAnswer           something answered, but it does not speak our protocol
+└── SocketGone          it runs, and cannot be reached: its socket was removed
 """
 
 from __future__ import annotations
@@ -18,3 +19,7 @@ class ConnectionLost(ServerUnreachable):
 
 class BadAnswer(ServerUnreachable):
     """A success that cannot be read: another program on that port, or a server of another age."""
+
+
+class SocketGone(ServerUnreachable):
+    """A server runs, and the file by which it is found was removed and does not come back."""

@@ -150,7 +150,7 @@ class EventStream:
 
     async def _reload(self) -> None:
         """After a gap: the sessions, and the messages of those that the reader has seen, as they are now."""
-        found = await self._client.sessions(self.workspace_id)
+        found = await self._client.sessions(self.workspace_id, children=True)
         sessions = [session for session in found if self.session_id in ("", session.id)]
         events: list[Event] = [updated(session) for session in sessions]
         for session in sessions:

@@ -7,28 +7,28 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from covey.config.defaults import ResolvedModel, find, resolve
+import msgspec
+
+from covey.config.defaults import ResolvedModel, Role, find, resolve
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
+from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
 from covey.models.base import ModelClient, ModelFailed, ToolSpec
-from covey.models.catalog import ModelCard, lookup
 from covey.models.connect import open_client
 from covey.protocol.effects import Effect
-from covey.protocol.requests import AgentInfo, ModelInfo, SelectedModel
+from covey.protocol.requests import AgentInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
 from covey.tools.jobs import Jobs
 from covey.tools.locales import in_utf8
-from covey.tools.processes import LocalProcesses
+from covey.tools.processes import LocalProcesses, Processes
 from covey.tools.registry import make_tools, read_only
 from covey.tools.threads import in_thread
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -82,14 +82,16 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
-        processes = LocalProcesses(root)
-        self.jobs = Jobs(processes, workspace_tag(workspace_id))
-        self.tools: dict[str, Tool[Any]] = make_tools(processes, self.jobs)
+        self.processes: Processes = LocalProcesses(root)
+        self.jobs = Jobs(self.processes, workspace_tag(workspace_id))
+        self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs)
         self.look_around = look_around
         self.key_refused = False
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
+        self._preferred: dict[Role, str] = {}
+        """Models that somebody has chosen for this workspace, for as long as it is open."""
         self._known: dict[str, Surroundings] = {}
         """For each session, what its model read last about where it is."""
 
@@ -102,11 +104,26 @@ class Agent:
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
         self.key_refused = False
+        config = self._with_preferred(config)
         if config == self.config:
             return  # connections that are open stay so
         self.config = config
         self._retired.extend(self._clients.values())
         self._clients = {}
+
+    def prefer(self, role: Role, reference: str) -> None:
+        """Use another model than the configured one, from the next turn on. Raises ConfigError if nobody knows it."""
+        find(self.config, reference)
+        self._preferred[role] = reference
+        self.config = self._with_preferred(self.config)
+
+    def _with_preferred(self, config: Config) -> Config:
+        """A preference for a provider that is gone has gone with it."""
+        models = config.models
+        for role, reference in self._preferred.items():
+            if reference.partition("/")[0] in config.providers:
+                models = msgspec.structs.replace(models, **{role: reference})
+        return msgspec.structs.replace(config, models=models)
 
     @property
     def no_model(self) -> str:
@@ -163,12 +180,12 @@ class Agent:
         client = self._clients.get(choice.provider_id)
         if client is None:
             client = self._clients[choice.provider_id] = open_client(choice.provider_id, choice.provider)
-        settings, known = choice.model, _card(choice)
+        settings = completed(choice.provider, choice.model)
         price = Price(
-            _first(settings.price_prompt, known.price_prompt) or 0.0,
-            _first(settings.price_completion, known.price_completion) or 0.0,
-            _first(settings.price_cached, known.price_cached),
-            _first(settings.price_cache_write, known.price_cache_write),
+            settings.price_prompt or 0.0,
+            settings.price_completion or 0.0,
+            settings.price_cached,
+            settings.price_cache_write,
         )
         return ReadyModel(
             client,
@@ -176,8 +193,8 @@ class Agent:
             settings.id,
             settings.max_tokens or None,
             price,
-            context_window=settings.context_window or known.context_window,
-            sees_images=bool(_first(settings.sees_images, known.sees_images)),
+            context_window=settings.context_window,
+            sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
         )
@@ -221,14 +238,8 @@ class Agent:
         choice = self.known_choice()  # what is wrong with it whoever prompts gets to read
         if choice is None:
             return AgentInfo(is_busy=is_busy, is_ready=False, model=None, model_cfg=None)
-        settings = choice.model
-        model = ModelInfo(
-            id=settings.id,
-            name=settings.name or settings.id,
-            context_window=settings.context_window or _card(choice).context_window,
-            default_max_tokens=settings.max_tokens,
-        )
-        selected = SelectedModel(model=settings.id, provider=choice.provider_id)
+        selected = SelectedModel(model=choice.model.id, provider=choice.provider_id)
+        model = model_info(choice.provider, choice.model)
         return AgentInfo(is_busy=is_busy, is_ready=True, model=model, model_cfg=selected)
 
     async def close_retired(self) -> None:
@@ -242,12 +253,6 @@ class Agent:
         await self.close_retired()
 
 
-def _card(choice: ResolvedModel) -> ModelCard:
-    """What the catalogue knows of a model; nothing, for one that it does not know."""
-    known = lookup(choice.provider.type, choice.model.id, choice.provider.base_url)
-    return known or ModelCard(id=choice.model.id)
-
-
 async def look_around(
     root: Path,
     settings: ContextSettings,
@@ -257,7 +262,3 @@ async def look_around(
     known: Surroundings | None,
 ) -> Surroundings:
     return await in_thread(lambda: read_surroundings(root, settings, env, tools=tools, model=model, previous=known))
-
-
-def _first(configured: T | None, catalogued: T | None) -> T | None:
-    return catalogued if configured is None else configured

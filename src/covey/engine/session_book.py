@@ -9,9 +9,11 @@ from msgspec import structs
 
 from covey.engine.world import World
 from covey.protocol.errors import NotFound
-from covey.protocol.messages import Session
+from covey.protocol.messages import Message, Session, ShellCommandPart
 from covey.protocol.runs import Usage
 
+NO_TITLES = frozenset({"", "New Session", "non-interactive"})
+"""What v1 clients call a session that nobody has named yet counts as no title."""
 TITLE_LENGTH = 60
 """How much of the first prompt becomes the title of a session that has none."""
 
@@ -26,6 +28,8 @@ class SessionBook:
         """Sessions that nobody can use any more, while the last words of their runs are still being written."""
         self._named_by_prompt: dict[str, str] = {}
         """Sessions whose title is the beginning of their first prompt: a better one may replace it."""
+        self._commands: dict[str, list[Message]] = {}
+        """By session: commands of people that no prompt has followed yet."""
 
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._by_id
@@ -41,7 +45,7 @@ class SessionBook:
 
     def all(self) -> list[Session]:
         """The last changed first."""
-        return sorted(self._by_id.values(), key=lambda session: (session.updated_at, session.id), reverse=True)
+        return sorted(self._by_id.values(), key=changed_at, reverse=True)
 
     def create(self, title: str, parent_session_id: str = "", model: str | None = None) -> Session:
         now = self._world.now_s()
@@ -67,6 +71,7 @@ class SessionBook:
         """From now on nobody can use it. What is still written about it counts, until it is forgotten."""
         session = self._leaving[session_id] = self.get(session_id)
         del self._by_id[session_id]
+        self._commands.pop(session_id, None)
         self._named_by_prompt.pop(session_id, None)
         return session
 
@@ -109,10 +114,19 @@ class SessionBook:
         """Give a session without a title one, from its first prompt; None if there is nothing to change."""
         session = self._by_id.get(session_id)
         first_line = prompt.strip().partition("\n")[0]
-        if session is None or session.title or not first_line:
+        if session is None or session.title not in NO_TITLES or not first_line:
             return None
         title = self._named_by_prompt[session_id] = _cut(first_line)
         return self.change(session_id, title=title)
+
+    def add_command(self, command: Message) -> None:
+        """A person ran a command: if it is shared, the model sees it with the next prompt."""
+        if any(isinstance(part, ShellCommandPart) and part.data.share for part in command.parts):
+            self._commands.setdefault(command.session_id, []).append(command)
+
+    def take_commands(self, session_id: str) -> list[Message]:
+        """The commands that belong to the prompt which is written now."""
+        return self._commands.pop(session_id, [])
 
     def wants_title(self, session_id: str) -> bool:
         """Whether nobody has chosen the title that it has."""
@@ -125,6 +139,11 @@ class SessionBook:
             return None
         del self._named_by_prompt[session_id]
         return self.change(session_id, title=_cut(title))
+
+
+def changed_at(session: Session) -> tuple[int, str]:
+    """What sessions are listed by."""
+    return session.updated_at, session.id
 
 
 def _cut(title: str) -> str:

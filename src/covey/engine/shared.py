@@ -16,6 +16,7 @@ from covey.config.schema import Config
 from covey.credentials.accounts import Accounts, CredentialsError
 from covey.credentials.file import read_accounts
 from covey.credentials.keys import Keys, Surrounding
+from covey.engine.preferences import Preferences
 from covey.engine.world import World
 from covey.store.base import Store
 from covey.store.journal import Journal
@@ -43,6 +44,7 @@ class Shared:
     large_replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_REPLAYS))
     keys: Keys = field(default_factory=Keys)
     """The providers' keys that programs had to be asked for."""
+    preferences: Preferences = field(default_factory=Preferences)
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = kill_left_jobs

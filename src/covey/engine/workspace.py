@@ -1,7 +1,8 @@
 """What one directory needs, opened and closed as one. The door to it: whoever is outside uses its commands alone.
 
-The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, the event stream, the
-clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody else's business.
+The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, shell, the event
+stream, the clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody else's
+business.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.runs import Runs
 from covey.engine.commands.sessions import Sessions
 from covey.engine.commands.settings import WorkspaceSettings, rules_of
+from covey.engine.commands.shell import Shell
 from covey.engine.commands.stream import Streams
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder
@@ -81,10 +83,13 @@ class Workspace:
             row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects
         )
         self.clients = Clients(feed, book)
-        self.settings: WorkspaceSettings = WorkspaceSettings(row.path, shared, agent, permissions, lanes)
+        self.settings: WorkspaceSettings = WorkspaceSettings(
+            row.id, row.path, shared, agent, permissions, lanes, recorder
+        )
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
         self.asks = Asks(permissions, questions)
+        self.shell = Shell(self._parts)
         self.stream = Streams(self._parts, self.asks)
         self.files = WorkspaceFiles(row.id, agent)
         feed.on_event = self.runs.on_event
@@ -118,10 +123,11 @@ class Workspace:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + drain_s
         drains = [asyncio.ensure_future(drained) for drained in parts.lanes.close("shutdown")]
-        drains += [asyncio.ensure_future(self._undos.drained()), asyncio.ensure_future(parts.agent.jobs.close())]
+        for drain in (self._undos.drained(), parts.agent.jobs.close(), self.shell.close()):
+            drains.append(asyncio.ensure_future(drain))
         _, late = await asyncio.wait(drains, timeout=drain_s)
-        for drain in late:
-            drain.cancel()
+        for unfinished in late:
+            unfinished.cancel()
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
         await self.files.aclose()

@@ -102,6 +102,14 @@ class Workspaces:
         """A client as it said it is; one that said nothing has its id alone."""
         return self._clients.get(client_id) or Who(client_id=client_id[:NAME_LENGTH])
 
+    def check_data_dir(self, asked: str) -> None:
+        """Raise BadRequest for a data directory that is not ours. A client that joins again names the one it saw."""
+        mine = self._shared.data_dir
+        if asked and Path(asked).expanduser().absolute() != mine.absolute():
+            raise BadRequest(
+                f"this server keeps its data in {mine}; start another one with --data-dir", "other_data_dir"
+            )
+
     async def create(self, path: str, who: Who, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
         """Open the workspace of a directory, or join it."""
         resolved, client_id = _resolve(path), who.client_id

@@ -24,11 +24,7 @@ class World:
 
     def start_after(self, newest_id: str) -> None:
         """Give out no id up to this one, which is in the store: the clock may have been set back since."""
-        if all(digit in _DIGITS for digit in newest_id):
-            tick = 0
-            for digit in newest_id:
-                tick = tick * len(_DIGITS) + _DIGITS.index(digit)
-            self._last_tick = max(self._last_tick, tick)
+        self._last_tick = max(self._last_tick, _tick(newest_id))
 
     def new_id(self) -> str:
         """A short id that sorts by time. One server owns a store, so counting up is enough to be unique.
@@ -38,6 +34,21 @@ class World:
         tick = int((self.now() - EPOCH_S) * TICKS_PER_S)
         self._last_tick = max(self._last_tick + 1, tick)
         return _in_digits(self._last_tick)
+
+
+def time_of(made: str) -> float:
+    """When an id was given out, in unix seconds; 0 for one that is not of this kind."""
+    tick = _tick(made)
+    return EPOCH_S + tick / TICKS_PER_S if tick else 0.0
+
+
+def _tick(made: str) -> int:
+    if not all(digit in _DIGITS for digit in made):
+        return 0
+    tick = 0
+    for digit in made:
+        tick = tick * len(_DIGITS) + _DIGITS.index(digit)
+    return tick
 
 
 def _in_digits(number: int) -> str:

@@ -80,6 +80,7 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
     """
     seen: list[Message] = []
     results: dict[str, ToolResult] = {}
+    messages = _with_commands(messages)
     # Backwards, since some models use the same ids again in each step: a result belongs to the last call before it that
     # has its id, and of two results the first one counts.
     for message in reversed(since_summary(_with_notes(messages, summary_message_id), summary_message_id)):
@@ -175,11 +176,31 @@ def estimated_tokens(message: Message) -> int:
             case BinaryPart(data=binary):
                 is_image = binary.MIMEType.startswith("image/")
                 characters += IMAGE_CHARACTERS if is_image else len(binary.Data) * 3 // 4
-            case ReasoningPart() | ImageUrlPart() | ShellCommandPart() | FinishPart():
+            case ShellCommandPart(data=command):
+                characters += len(command.command) + len(command.output)
+            case ReasoningPart() | ImageUrlPart() | FinishPart():
                 pass
             case _:
                 assert_never(part)
     return MESSAGE_TOKENS + characters // CHARACTERS_PER_TOKEN
+
+
+def _with_commands(messages: Sequence[Message]) -> list[Message]:
+    """Without the commands of people, which belong to no turn. Those that are shared stand in the next prompt.
+
+    There, and not where they were run: that may be in the middle of a turn, whose model has not seen them.
+    """
+    shown: list[Message] = []
+    shared: tuple[Part, ...] = ()
+    for message in messages:
+        if message.is_command:
+            shared += tuple(part for part in message.parts if isinstance(part, ShellCommandPart) and part.data.share)
+            continue
+        if shared and message.role == "user":
+            message = msgspec.structs.replace(message, parts=(*shared, *message.parts))
+            shared = ()
+        shown.append(message)
+    return shown
 
 
 def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Message]:

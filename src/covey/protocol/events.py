@@ -26,6 +26,9 @@ class AgentEvent(Wire, frozen=True):
     run_id: str
     session_title: str | None = None
     error: str | None = None
+    """What went wrong for good. v1 clients take whatever has it for the failure of the run."""
+    reason: str | None = None
+    """Why it is tried again: only with type `retry`. Servers before this one had it in `error`."""
     attempt: int | None = None
     retry_at: float | None = None
     """When the next attempt starts, in unix seconds: only with type `retry`."""
@@ -52,6 +55,8 @@ class PermissionRequest(Wire, frozen=True):
 
 
 class PermissionNotification(Wire, frozen=True):
+    """Somebody was asked about a call (neither granted nor denied, without `permission_id`), or the answer."""
+
     tool_call_id: str
     granted: bool
     denied: bool
@@ -59,6 +64,10 @@ class PermissionNotification(Wire, frozen=True):
     run_id: str | None = None
     permission_id: str | None = None
     answered_by: str | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        return self.granted or self.denied
 
 
 class QuestionChoice(Wire, frozen=True):

@@ -60,9 +60,13 @@ class Binary(Wire, frozen=True):
 
 
 class ShellCommand(Wire, frozen=True):
+    """What a person ran beside the conversation."""
+
     command: str
     output: str
     exit_code: int
+    share: bool = False
+    """The model sees it with the next prompt."""
 
 
 class Finish(Wire, frozen=True):
@@ -126,6 +130,13 @@ class Message(Wire, frozen=True):
         """How the message ended; None while it is still being written."""
         last = self.parts[-1] if self.parts else None
         return last.data if isinstance(last, FinishPart) else None
+
+    @property
+    def is_command(self) -> bool:
+        """A person's own shell command: it stands in the conversation, and belongs to no turn."""
+        return (
+            self.role == "user" and self.run_id is None and isinstance(next(iter(self.parts), None), ShellCommandPart)
+        )
 
     @property
     def text(self) -> str:

@@ -35,13 +35,15 @@ class Control(Wire, frozen=True):
 
 
 class CreateWorkspace(Wire, frozen=True):
+    """What is asked for with `data_dir` is refused unless it is the server's own: one server has one."""
+
     path: str
     client_id: str
     client_name: str = ""
     """What people see of the client, such as a user's name."""
     client_kind: ClientKind = "api"
     yolo: bool = False
-    data_dir: str | None = None
+    data_dir: str = ""
     env: dict[str, str] | list[str] | None = None
 
 
@@ -50,6 +52,15 @@ class ModelInfo(Wire, frozen=True):
     name: str
     context_window: int
     default_max_tokens: int
+    supports_attachments: bool = False
+    """Whether it can be shown pictures."""
+    can_reason: bool = False
+    cost_per_1m_in: float = 0.0
+    cost_per_1m_out: float = 0.0
+    cost_per_1m_in_cached: float = 0.0
+    cost_per_1m_out_cached: float = 0.0
+    """Dollars; 0: nothing, or not known. As v1 has it, the third is for what is written to the provider's cache, and
+    the fourth for what is read from it."""
 
 
 class ProviderInfo(Wire, frozen=True):
@@ -71,8 +82,18 @@ class SelectedModel(Wire, frozen=True):
     provider: str
 
 
+def _no_options() -> dict[str, Any]:
+    return {}
+
+
 class Options(Wire, frozen=True):
+    """What a v1 client has set is shown to it again: see `protocol/v1.py`."""
+
     data_directory: str
+    tui: dict[str, Any] = msgspec.field(default_factory=_no_options)
+    """Always written, also if it is empty: v1 clients count on it. So it has no default that could be left out."""
+    disable_notifications: bool | None = None
+    notifications: str | None = None
 
 
 class ConfigView(Wire, frozen=True):
@@ -81,6 +102,8 @@ class ConfigView(Wire, frozen=True):
     models: dict[str, SelectedModel]
     providers: dict[str, ProviderInfo]
     options: Options
+    recent_models: dict[str, tuple[SelectedModel, ...]] = {}
+    """What a v1 client has noted about the models that were chosen last, by role."""
 
 
 class WorkspaceView(Wire, frozen=True):
@@ -155,6 +178,22 @@ class AgentSession(Session, frozen=True):
     """A session, as `GET W/agent/sessions/{sid}` shows it."""
 
 
+class RunShell(Wire, frozen=True):
+    """A person's own command."""
+
+    command: str
+    share: bool = False
+    """The model sees it, with its output, with the next prompt."""
+    term_width: int = 0
+    """Columns that the output has, for programs that want to know; 0: not known."""
+
+
+class ShellResult(Wire, frozen=True):
+    output: str
+    """What it wrote to stdout and stderr; of very much, the beginning and the end."""
+    exit_code: int
+
+
 class Skip(Wire, frozen=True):
     skip: bool
 
@@ -171,22 +210,27 @@ class Grant(Wire, frozen=True):
 
 
 class QuestionResponse(Wire, frozen=True):
-    """The answer to one question: which of the fields counts depends on its type. `notes` may be added to any."""
+    """The answer to one question: which of the fields counts depends on its type. `notes` may be added to any.
+
+    A table of notes has them by the id of the choice that they are about, as v1 clients send them.
+    """
 
     request_id: str
     selected_ids: tuple[str, ...] = ()
     fill_in_text: str = ""
     yes: bool | None = None
-    notes: str = ""
+    notes: str | dict[str, str] = ""
 
 
 class AnswerQuestions(Wire, frozen=True):
-    batch_request_id: str
+    """Without a `batch_request_id` the one batch that waits is meant, if there is just one."""
+
     responses: tuple[QuestionResponse, ...]
+    batch_request_id: str = ""
 
 
 class CancelQuestions(Wire, frozen=True):
-    batch_request_id: str
+    batch_request_id: str = ""
 
 
 class Resolved(Wire, frozen=True):

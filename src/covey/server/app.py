@@ -13,12 +13,25 @@ from starlette.routing import Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
-from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound
+from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound, TooLarge
 from covey.server import metrics, openapi
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import EventStreamApp, Stream
-from covey.server.routes import files, permissions, questions, runs, service, sessions, undo, workspaces
+from covey.server.routes import (
+    files,
+    permissions,
+    questions,
+    runs,
+    service,
+    sessions,
+    shell,
+    undo,
+    v1_config,
+    v1_empty,
+    v1_files,
+    workspaces,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +46,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspaces.ENDPOINTS,
     *permissions.ENDPOINTS,
     *questions.ENDPOINTS,
+    *shell.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""
+
+V1_ENDPOINTS: tuple[Endpoint, ...] = (*v1_files.ENDPOINTS, *v1_config.ENDPOINTS, *v1_empty.ENDPOINTS)
+"""For v1 clients alone, which know them: /openapi.json does not describe them."""
 
 
 class App:
@@ -52,7 +69,7 @@ class App:
         self._router = Router(
             [
                 Route("/v1/workspaces/{id}/events", EventStreamApp(), methods=["GET"]),
-                *(Route(e.path, e, methods=[e.method]) for e in ENDPOINTS),
+                *(Route(e.path, e, methods=[e.method]) for e in (*ENDPOINTS, *V1_ENDPOINTS)),
                 Route("/metrics", self._metrics, methods=["GET"]),
                 Route("/openapi.json", _OpenApi(), methods=["GET"]),
             ],
@@ -69,6 +86,8 @@ class App:
             await self._router(scope, receive, send)
         except MethodNotAllowed as error:
             await respond_error(send, error, [self._allow(scope)])
+        except TooLarge as error:
+            await respond_error(send, error, [(b"connection", b"close")], receive)
         except CoveyError as error:
             await respond_error(send, error)
         except HTTPException as error:

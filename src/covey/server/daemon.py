@@ -13,12 +13,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 
 from covey import __version__
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
+from covey.engine.preferences import load_preferences
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
@@ -30,7 +32,7 @@ from covey.protocol.paths import Address
 from covey.server.access import Access, hosts, is_loopback
 from covey.server.app import App
 from covey.server.http_protocol import bounded
-from covey.server.listener import CannotServe, bound_address, listening
+from covey.server.listener import CannotServe, Listener, bound_address, listening
 from covey.server.token import find_token
 from covey.store.base import Store
 from covey.store.journal import Journal
@@ -38,6 +40,8 @@ from covey.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
+GUARD_S = 2.0
+"""How often it is looked whether the socket is still there."""
 FLUSH_S = 1.5
 """How long the journal may take to write its last changes; draining has had its own time before."""
 
@@ -60,7 +64,7 @@ def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     _make_data_dir(options.data_dir)
     _warn_of_strangers(options.address)
     with _owned(options.data_dir) as announce, listening(options.address) as listener:
-        announce(bound_address(options.address, listener))
+        announce(bound_address(options.address, listener.socket))
         token = "" if options.address.is_unix else find_token(options.data_dir, options.token_file, os.environ)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, listener, token, open_store))
@@ -104,8 +108,21 @@ class _Uvicorn(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def listen_on(self, listener: socket.socket) -> None:
+        """Serve on another socket from now on. Connections that are open stay so."""
+        config, loop = self.config, asyncio.get_running_loop()
 
-async def _serve(options: ServeOptions, listener: socket.socket, token: str, open_store: OpenStore) -> None:
+        make = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
+
+        def connection() -> asyncio.Protocol:
+            return make(config, self.server_state, self.lifespan.state)
+
+        before, self.servers = self.servers, [await loop.create_server(connection, sock=listener)]
+        for old in before:
+            old.close()
+
+
+async def _serve(options: ServeOptions, listener: Listener, token: str, open_store: OpenStore) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup asks for that
@@ -117,7 +134,15 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
         os.environ.pop(name, None)  # whoever needs one gets it on purpose
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
-    shared = Shared(store, journal, World(), options.data_dir, options.config_file, environ)
+    shared = Shared(
+        store,
+        journal,
+        World(),
+        options.data_dir,
+        options.config_file,
+        environ,
+        preferences=load_preferences(options.data_dir),
+    )
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
     access = Access(token, hosts(loaded.config.server.allowed_hosts))
     app = App(workspaces, access, shared.counts, stopping.set)
@@ -136,15 +161,31 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
     )
     server = _Uvicorn(config)
     await workspaces.start()
-    serving = asyncio.create_task(server.serve([listener]))
+    serving = asyncio.create_task(server.serve([listener.socket]))
     beating = asyncio.create_task(app.beat())
-    _say_listening(bound_address(options.address, listener))
+    guarding = asyncio.create_task(_guard(listener, server))
+    _say_listening(bound_address(options.address, listener.socket))
     await stopping.wait()
     await workspaces.close()
     beating.cancel()
+    guarding.cancel()
     server.should_exit = True
     await serving
     await journal.aclose(FLUSH_S)
+
+
+async def _guard(listener: Listener, server: _Uvicorn) -> None:
+    """A server whose socket file was removed runs on, and nobody can reach it: make the file again. Until cancelled."""
+    while True:
+        await asyncio.sleep(GUARD_S)
+        try:
+            renewed = listener.renewed()
+        except (CannotServe, OSError) as error:
+            log.warning("the socket is gone, and cannot be made again: %s", error)
+            continue
+        if renewed:
+            log.warning("the socket was removed; it is there again")
+            await server.listen_on(renewed)
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:

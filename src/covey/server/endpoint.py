@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -23,6 +24,11 @@ log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 _JSON = (b"content-type", b"application/json")
 _NOTHING = (b"", [(b"content-length", b"0")])
+
+
+LINGER_BYTES = 8 * MAX_BODY_BYTES
+LINGER_S = 10.0
+"""How much of a body that is too large is still taken, and how long, so that its sender gets to read the answer."""
 
 
 class ClientGone(Exception):
@@ -83,6 +89,8 @@ class Endpoint:
     """The type of the answer; None: an empty one."""
     status: int = 200
     optional_body: bool = False
+    ends_with_client: bool = False
+    """The handler is cancelled if the client leaves before it is answered."""
     needs: May | None = None
     """What whoever calls it must be allowed to do; None: to read for GET, else to prompt."""
     _decoder: msgspec.json.Decoder[Any] | None = field(default=None, init=False)
@@ -99,7 +107,8 @@ class Endpoint:
         # One that nobody needs is read all the same: it must be of the right type, and who sends it is hung up on else.
         sent = await read_body(scope, receive) if self._decoder or _announces_body(scope) else b""
         body = self._decode(sent) if self._decoder else None
-        answer = await self.handler(call, body)
+        working = self.handler(call, body)
+        answer = await (_unless_gone(working, receive) if self.ends_with_client else working)
         data, headers = (_encode(answer), [_JSON]) if self.answer is not None else _NOTHING
         await respond(send, self.status, data, headers)
 
@@ -120,8 +129,8 @@ class Endpoint:
         """A field that is null counts as one that is not given: many clients write it that way."""
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             fields = msgspec.json.decode(data)
-            if isinstance(fields, dict) and None in fields.values():
-                return msgspec.convert({name: value for name, value in fields.items() if value is not None}, self.body)
+            if (given := _given(fields)) != fields:
+                return msgspec.convert(given, self.body)
         raise BadRequest(f"the body is not valid: {error}")
 
 
@@ -130,6 +139,32 @@ def _announces_body(scope: Scope) -> bool:
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     return scope["method"] != "GET" and (length != b"0" or b"transfer-encoding" in headers)
+
+
+async def _unless_gone(working: Awaitable[Any], receive: Receive) -> Any:
+    """The answer. Raises ClientGone, once the work has been cancelled, if the connection ends before."""
+    work, left = asyncio.ensure_future(working), asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientGone
+        return work.result()
+    finally:
+        left.cancel()
+        work.cancel()
+        await asyncio.wait({work, left})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _given(value: Any) -> Any:
+    """Without the fields that are null, however deep."""
+    if isinstance(value, dict):
+        return {name: _given(field) for name, field in value.items() if field is not None}
+    return [_given(each) for each in value] if isinstance(value, list) else value
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
@@ -157,18 +192,38 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     return b"".join(chunks)
 
 
-async def respond(send: Send, status: int, data: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+async def respond(
+    send: Send, status: int, data: bytes, headers: list[tuple[bytes, bytes]], unread: Receive | None = None
+) -> None:
+    """`unread`: a body that is still coming. It is taken and dropped before the connection is closed."""
     if data:
         headers = [*headers, (b"content-length", b"%d" % len(data))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
+    await send({"type": "http.response.body", "body": data, "more_body": unread is not None})
+    if unread:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                await _drop(unread)
+        await send({"type": "http.response.body", "body": b""})
 
 
-async def respond_error(send: Send, error: CoveyError, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+async def _drop(unread: Receive) -> None:
+    """Closed while the client is still sending, a connection takes the answer with it before the client reads it."""
+    left = LINGER_BYTES
+    while left > 0:
+        message = await unread()
+        left -= len(message.get("body", b""))
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            return
+
+
+async def respond_error(
+    send: Send, error: CoveyError, more: Sequence[tuple[bytes, bytes]] = (), unread: Receive | None = None
+) -> None:
     body = ErrorBody(message=error.message, code=error.code, retry_after=error.retry_after)
     headers = [_JSON, *more]
     if error.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(error.retry_after))))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    await respond(send, error.status, _encode(body), headers)
+    await respond(send, error.status, _encode(body), headers, unread)

@@ -15,7 +15,7 @@ from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
 from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
-from covey.server.routes.sessions import MESSAGES_MAX
+from covey.server.routes.sessions import MESSAGES_MAX, SESSIONS_MAX
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _CLIENT: dict[str, Any] = {"type": "string", "format": "uuid"}
@@ -32,6 +32,7 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     },
     "DELETE /v1/workspaces/{id}": {"client_id": _CLIENT},
     "POST /v1/workspaces/{id}/current-session": {"client_id": _CLIENT},
+    "GET /v1/workspaces/{id}/sessions": {"limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT},
     "GET /v1/workspaces/{id}/sessions/{sid}/messages": {
         "after": _TEXT, "before": _TEXT, "limit": _up_to(MESSAGES_MAX)
     },

@@ -362,8 +362,12 @@ class Store(Protocol):
 
     def early_cancels(self, workspace_id: str) -> list[PutEarlyCancel]: ...
 
-    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
-        """What these runs have changed, in order."""
+    def prompts(self, workspace_id: str, session_id: str, limit: int) -> list[Message]:
+        """The newest messages of people in a session, the newest first, without their commands."""
+        ...
+
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
+        """What these runs, or all (None), have changed, in order."""
         ...
 
     def content(self, digest: str) -> bytes | None:

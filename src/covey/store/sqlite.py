@@ -19,7 +19,7 @@ import msgspec
 from covey.lifecycle.undo import FileStep
 from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
-from covey.store import schema, sqlite_files, sqlite_search
+from covey.store import queries, schema, sqlite_files, sqlite_search
 from covey.store.base import (
     AppendText,
     Change,
@@ -251,7 +251,9 @@ class SqliteStore(ReadsConversations):
         size = 0
         with _failures("cannot read"):
             cursor = self._reader().cursor()
-            for seq, encoded in cursor.execute(*_events("seq, encoded", workspace_id, after, upto, session_id, limit)):
+            for seq, encoded in cursor.execute(
+                *queries.events("seq, encoded", workspace_id, after, upto, session_id, limit)
+            ):
                 size += len(encoded)
                 if page and size > EVENTS_BYTES:
                     break
@@ -260,7 +262,7 @@ class SqliteStore(ReadsConversations):
         return page
 
     def next_size(self, workspace_id: str, after: int, upto: int, session_id: str) -> int:
-        query, values = _events("length(encoded)", workspace_id, after, upto, session_id, 1)
+        query, values = queries.events("length(encoded)", workspace_id, after, upto, session_id, 1)
         return next((size for (size,) in self._read(query, *values)), 0)
 
     def newest_id(self, workspace_id: str) -> str:
@@ -313,7 +315,7 @@ class SqliteStore(ReadsConversations):
         query = "SELECT run_id, until FROM early_cancels WHERE workspace_id = ? ORDER BY until"
         return [PutEarlyCancel(*row) for row in self._read(query, workspace_id)]
 
-    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+    def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
         return sqlite_files.file_steps(self._read, workspace_id, session_id, run_ids)
 
     def content(self, digest: str) -> bytes | None:
@@ -376,12 +378,3 @@ def _failures(what: str) -> Iterator[None]:
         yield
     except (apsw.Error, OSError) as error:
         raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error
-
-
-def _events(
-    columns: str, workspace_id: str, after: int, upto: int, session_id: str, limit: int
-) -> tuple[str, tuple[Any, ...]]:
-    """A query for the next events of a log, and its values."""
-    mine, values = (" AND session_id IN ('', ?)", (session_id,)) if session_id else ("", ())
-    where = f"workspace_id = ? AND seq > ? AND seq <= ?{mine} ORDER BY seq LIMIT ?"
-    return f"SELECT {columns} FROM events WHERE {where}", (workspace_id, after, upto, *values, limit)  # noqa: S608 ours

@@ -13,7 +13,7 @@ import msgspec
 from covey.protocol.errors import NotFound
 from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message, Session
-from covey.store import sqlite_files, sqlite_search
+from covey.store import queries, sqlite_files, sqlite_search
 from covey.store.base import AppendText, SessionRow, unknown_message, unknown_session
 from covey.store.schema import SHELF
 
@@ -161,8 +161,13 @@ class ReadsConversations(ABC):
         except NotFound:
             start = 0
         prompt = self._last_prompt(workspace_id, session_id, start) if start else 0
-        where = "position > ? AND (position >= ? OR role = 'assistant')"
+        where = "position > ? AND (position >= ? OR role IN ('assistant', 'user'))"
         return self._messages(workspace_id, session_id, where, prompt, start)
+
+    def prompts(self, workspace_id: str, session_id: str, limit: int) -> list[Message]:
+        where = f"workspace_id = ? AND session_id = ? AND {queries.IS_PROMPT} ORDER BY position DESC LIMIT ?"
+        found = self._read(f"SELECT value FROM messages WHERE {where}", workspace_id, session_id, limit)  # noqa: S608 ours
+        return [_message(value) for (value,) in found]
 
     def messages_of_run(self, workspace_id: str, session_id: str, run_id: str) -> list[Message]:
         return self._messages(workspace_id, session_id, "run_id = ?", run_id)
@@ -175,7 +180,7 @@ class ReadsConversations(ABC):
 
     def _last_prompt(self, workspace_id: str, session_id: str, before: int) -> int:
         query = (
-            "SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND role = 'user'"
+            f"SELECT position FROM messages WHERE workspace_id = ? AND session_id = ? AND {queries.IS_PROMPT}"  # noqa: S608
             " AND position < ? ORDER BY position DESC LIMIT 1"
         )
         return next((position for (position,) in self._read(query, workspace_id, session_id, before)), 0)

@@ -111,17 +111,17 @@ def put_undo(connection: apsw.Connection, workspace_id: str, row: UndoRow) -> No
 # ── reading ──
 
 
-def file_steps(read: Read, workspace_id: str, session_id: str, run_ids: Sequence[str]) -> list[FileStep]:
+def file_steps(read: Read, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
     query = (
         "SELECT run_id, message_id, path, before, after, mode,"
         " before IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE digest = before)"
         " FROM file_versions WHERE workspace_id = ? AND session_id = ? ORDER BY position"
     )
-    wanted = set(run_ids)
+    wanted = None if run_ids is None else set(run_ids)
     return [
         FileStep(run_id, message_id, os.fsdecode(path), before, after, mode, bool(kept))
         for run_id, message_id, path, before, after, mode, kept in read(query, workspace_id, session_id)
-        if run_id in wanted
+        if wanted is None or run_id in wanted
     ]
 
 

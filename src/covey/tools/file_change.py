@@ -26,6 +26,9 @@ from covey.tools.threads import in_thread
 
 P = TypeVar("P", bound=FileParams)
 
+SHOWN_BYTES = 64 * 1024
+"""Of each content: it is stored with the message, and sent to everybody. The diff shows the rest."""
+
 Changed = Callable[[P, str | None, str], tuple[str, str]]
 """Parameters, the text before (None: there is no such file yet) and the file's name → the text after the change, and a
 sentence about it."""
@@ -47,7 +50,15 @@ class FileChange:
             "diff": self.diff.text,
             "additions": self.diff.additions,
             "removals": self.diff.removals,
+            **self._contents(),
         }
+
+    def _contents(self) -> dict[str, str]:
+        """For screens that draw the difference themselves: both, or neither."""
+        before, after = self.before or b"", self.content
+        if max(len(before), len(after)) > SHOWN_BYTES:
+            return {}
+        return {"old_content": before.decode("utf-8", "replace"), "new_content": after.decode("utf-8", "replace")}
 
 
 def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, changed: Changed[P]) -> Tool[P]:

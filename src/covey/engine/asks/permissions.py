@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
+
 from covey.engine.asks.pending import Pending
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
@@ -80,7 +82,8 @@ class PermissionDesk:
         answer = PermissionReply("deny")
         self._intents[request.id] = intent
         try:
-            self._journal.write((), (created(request),))
+            # v1 clients show by the first one that the call waits.
+            self._journal.write((), (created(_waits(request)), created(request)))
             answer = await self._pending.wait(request.id, request)
         finally:
             del self._intents[request.id]
@@ -136,13 +139,18 @@ class PermissionDesk:
 
     def _notify(self, request: PermissionRequest, answer: PermissionReply) -> None:
         granted = answer.action != "deny"
-        notification = PermissionNotification(
-            tool_call_id=request.tool_call_id,
-            granted=granted,
-            denied=not granted,
-            session_id=request.session_id,
-            run_id=request.run_id,
-            permission_id=request.id,
-            answered_by=answer.by,
+        notification = msgspec.structs.replace(
+            _waits(request), granted=granted, denied=not granted, permission_id=request.id, answered_by=answer.by
         )
         self._journal.write((), (created(notification),))
+
+
+def _waits(request: PermissionRequest) -> PermissionNotification:
+    """Somebody is asked. It names no request: clients take every notification that does for its answer."""
+    return PermissionNotification(
+        tool_call_id=request.tool_call_id,
+        granted=False,
+        denied=False,
+        session_id=request.session_id,
+        run_id=request.run_id,
+    )

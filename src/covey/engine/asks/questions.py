@@ -68,7 +68,7 @@ class QuestionDesk:
 
     def answer(self, batch_id: str, responses: Sequence[QuestionResponse], who: Who = NOBODY) -> bool:
         """False: somebody else was first. Raises BadRequest, and leaves the batch open, if an answer is missing."""
-        batch = self._pending.find(batch_id)
+        batch = self._pending.find(self._meant(batch_id))
         if batch is None:
             return False
         given = {response.request_id: response for response in responses}
@@ -76,10 +76,21 @@ class QuestionDesk:
         if unknown:
             raise BadRequest(f"there is no question {min(unknown)!r} in this batch", "invalid_answer")
         words = [_words(item, given.get(item.id)) for item in batch.questions]
-        return self._pending.answer(batch_id, _Answers(words, who.label))
+        return self._pending.answer(batch.id, _Answers(words, who.label))
 
     def refuse(self, batch_id: str, who: Who = NOBODY) -> bool:
-        return self._pending.answer(batch_id, _Answers(None, who.label))
+        return self._pending.answer(self._meant(batch_id), _Answers(None, who.label))
+
+    def _meant(self, batch_id: str) -> str:
+        """A client that names no batch means the one that waits. Of several, none is guessed at."""
+        waiting = [batch.id for batch in self.pending]
+        if batch_id or not waiting:
+            return batch_id
+        if len(waiting) > 1:
+            raise BadRequest(
+                f"{len(waiting)} batches of questions wait: say which, by batch_request_id", "invalid_answer"
+            )
+        return waiting[0]
 
 
 def _item(number: int, question: Question) -> QuestionItem:
@@ -101,11 +112,20 @@ def _words(item: QuestionItem, response: QuestionResponse | None) -> str:
     if response is None:
         raise BadRequest(f"the answer to {item.question!r} is missing", "invalid_answer")
     answer = _chosen(item, response)
-    if response.notes.strip():
-        answer = f"{answer} ({response.notes.strip()})" if answer else response.notes.strip()
+    if notes := _notes(item, response):
+        answer = f"{answer} ({notes})" if answer else notes
     if not answer:
         raise BadRequest(f"the answer to {item.question!r} is empty", "invalid_answer")
     return answer
+
+
+def _notes(item: QuestionItem, response: QuestionResponse) -> str:
+    """What was added in words; what is about one choice follows its label."""
+    if isinstance(response.notes, str):
+        return response.notes.strip()
+    labels = {choice.id: choice.label for choice in item.choices}
+    notes = [(labels.get(about, ""), note.strip()) for about, note in response.notes.items()]
+    return "; ".join(f"{label}: {note}" if label else note for label, note in notes if note)
 
 
 def _chosen(item: QuestionItem, response: QuestionResponse) -> str:

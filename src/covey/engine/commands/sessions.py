@@ -8,14 +8,20 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from covey.engine.commands.file_history import file_history
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
+from covey.engine.session_book import changed_at
 from covey.engine.undo.undo import Undos
 from covey.protocol.events import created, deleted, updated
-from covey.protocol.messages import Message, Session
+from covey.protocol.messages import Message, Session, TextPart
 from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns, UpdateSession
+from covey.protocol.v1 import HistoryFile
 from covey.store.base import DropSession, PutSession, StoreFailed
 
+SESSIONS_READ = 50
+PROMPTS_READ = 200
+"""How far back somebody looks for something that was asked before."""
 REREADS = 10
 """How often messages are read again: once is enough, unless the disk refuses the end of one of them."""
 
@@ -27,9 +33,13 @@ class Sessions:
         self._parts = parts
         self._undos = undos
 
-    def all(self) -> list[Session]:
-        """The last changed first."""
-        return [self._parts.view(session) for session in self._parts.book.all()]
+    def all(self, *, children: bool = True, before: str = "", limit: int = 0) -> list[Session]:
+        """The last changed first. `children`: also those of agents. `before`: those that follow this one."""
+        sessions = [session for session in self._parts.book.all() if children or not session.parent_session_id]
+        if before:
+            mark = self._parts.book.get(before)
+            sessions = [session for session in sessions if changed_at(session) < changed_at(mark)]
+        return [self._parts.view(session) for session in sessions[: limit or None]]
 
     def get(self, session_id: str) -> Session:
         return self._parts.view(self._parts.book.get(session_id))
@@ -106,6 +116,23 @@ class Sessions:
                 break  # else one of them began or ended while it was being read
         return [live[m.id].message() if m.id in live else m for m in stored]
 
+    async def history(self, session_id: str) -> list[HistoryFile]:
+        """What the session has changed, file by file."""
+        return await file_history(self._parts, session_id)
+
+    async def prompts(self, session_id: str = "") -> list[Message]:
+        """What people asked, the newest first: in one session or in all (''), without what was attached."""
+        if session_id:
+            self._parts.book.get(session_id)
+        ids = [session_id] if session_id else [session.id for session in self.all(children=False, limit=SESSIONS_READ)]
+        found: list[Message] = []
+        for each in ids:
+            if (room := PROMPTS_READ - len(found)) <= 0:
+                break
+            found += await self._parts.read(self._parts.store.prompts, each, room)
+        found.sort(key=lambda message: (message.created_at, message.id), reverse=True)
+        return [_only_text(message) for message in found]
+
     async def undo(self, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take back the newest turn, or all from one on, with their files."""
         return await self._undos.undo(session_id, request)
@@ -113,3 +140,7 @@ class Sessions:
     async def fork(self, session_id: str, request: ForkSession) -> Session:
         """A new session with copies of the messages up to one of them."""
         return await self._undos.fork(session_id, request)
+
+
+def _only_text(message: Message) -> Message:
+    return msgspec.structs.replace(message, parts=tuple(part for part in message.parts if isinstance(part, TextPart)))

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from covey.config.schema import Config
+import msgspec
+
+from covey.config.defaults import find, resolve
+from covey.config.schema import Config, ModelChoice
 from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.lanes.lanes import Lanes
+from covey.engine.model_cards import model_info
+from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.shared import Shared, load_config, own_directories
 from covey.permissions.judge import Intent, Rules, session_rule
-from covey.protocol.errors import BadRequest
-from covey.protocol.requests import AgentInfo, ConfigView
+from covey.protocol.errors import BadRequest, NotFound
+from covey.protocol.events import ConfigChanged, updated
+from covey.protocol.requests import AgentInfo, ConfigView, SelectedModel
+from covey.protocol.v1 import ModelRole, recent_models, with_preferences
 
 
 class WorkspaceSettings:
     """Holds no configuration itself: the agent has it, and the permission desk has the rules made from it."""
 
-    def __init__(self, path: str, shared: Shared, agent: Agent, permissions: PermissionDesk, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        workspace_id: str,
+        path: str,
+        shared: Shared,
+        agent: Agent,
+        permissions: PermissionDesk,
+        lanes: Lanes,
+        recorder: Recorder,
+    ) -> None:
+        self._workspace_id = workspace_id
+        self._recorder = recorder
         self._path = path
         self._shared = shared
         self._agent = agent
@@ -27,8 +47,12 @@ class WorkspaceSettings:
         self._lanes = lanes
 
     def config(self) -> ConfigView:
-        """The configuration, without secrets."""
-        return view(self._agent.config, self._shared.data_dir)
+        """The configuration, without secrets, and how the user likes clients to look."""
+        shown = view(self._agent.config, self._shared.data_dir, model_info)
+        values = self._shared.preferences.values
+        return msgspec.structs.replace(
+            shown, options=with_preferences(shown.options, values), recent_models=recent_models(values)
+        )
 
     def warnings(self) -> tuple[str, ...]:
         """What in the files was not taken, and why."""
@@ -46,6 +70,42 @@ class WorkspaceSettings:
         self._permissions.rules = rules_of(self._agent.config, self._path, self._shared)
         if not self._lanes.is_busy:
             await self._agent.close_retired()
+
+    async def prefer_model(self, role: ModelRole, choice: SelectedModel) -> None:
+        """Use this model in the workspace instead of the configured one, until it is released: see V1_CLIENTS.md."""
+        self._agent.prefer(role, f"{choice.provider}/{choice.model}" if choice.provider else choice.model)
+        await self._changed()
+
+    def default_small_model(self, provider_id: str) -> SelectedModel:
+        """The model for small things, of one provider: the small one if it is of that, else the large or any."""
+        provider = self._agent.config.providers.get(provider_id)
+        if provider is None:
+            raise NotFound(f"there is no provider {provider_id!r}")
+        for role in ("small", "large"):
+            reference = getattr(self._agent.config.models, role)
+            chosen = find(self._agent.config, reference) if reference else None
+            if chosen and chosen.provider_id == provider_id:
+                return SelectedModel(model=chosen.model.id, provider=provider_id)
+        alone = msgspec.structs.replace(self._agent.config, providers={provider_id: provider}, models=ModelChoice())
+        found = resolve(alone, "small")
+        return SelectedModel(model=found.model.id if found else "", provider=provider_id)
+
+    async def set_preference(self, key: str, value: Any) -> None:
+        """How the user likes clients to look. Raises as `Preferences.set` does."""
+        await self._shared.preferences.set(key, value)
+        await self._changed()
+
+    async def remove_preference(self, key: str) -> None:
+        await self._shared.preferences.remove(key)
+        await self._changed()
+
+    def init_prompt(self) -> str:
+        """What an agent is asked that writes down what there is to know about a project: `covey init`."""
+        return resources.files("covey.context").joinpath("init.md").read_text("utf-8").strip()
+
+    async def _changed(self) -> None:
+        change = ConfigChanged(workspace_id=self._workspace_id)
+        await confirmed(self._recorder.write(Batch(events=[updated(change)])))
 
     async def allow_always(self, intent: Intent) -> None:
         """Write down a rule that grants this intent from now on in this directory, and read it."""

@@ -335,13 +335,15 @@ class Dispatcher:
         if session := self._parts.sessions.change(self._session_id):
             batch.update_session(session)  # it is busy now
 
-    def _open_turn(self, run_id: str, batch: Batch) -> Message:
+    def _open_turn(self, run_id: str, batch: Batch) -> list[Message]:
+        """Write the prompt. Gives it, after the commands of people that the model sees with it."""
         row = self._open[run_id].row
+        commands = self._parts.sessions.take_commands(self._session_id)
         message = user_message(row.run, row.attachments, self._parts.world)
         batch.add_message(message)
         if session := self._parts.sessions.name(self._session_id, row.run.prompt):
             batch.update_session(session)
-        return message
+        return [*commands, message]
 
     def _drive(self, run_id: str, begun: asyncio.Future[None]) -> None:
         turn = self._turn
@@ -357,13 +359,13 @@ class Dispatcher:
         self._carry_out(decisions)
 
     def fold_into(self, run_id: str, batch: Batch) -> list[Message]:
-        """A step of the active run begins: add what joins it to the change that opens the step; gives the prompts."""
+        """A step of the active run begins: add what joins it to the change that opens the step; gives that."""
         self.lane, decisions = self.lane.begin_step(run_id)
-        folded = []
+        folded: list[Message] = []
         for decision in decisions:
             assert isinstance(decision, Fold)
             batch.update_run(self._open.change(decision.run_id, state="folded", place=None, folded_into=decision.into))
-            folded.append(self._open_turn(decision.run_id, batch))
+            folded += self._open_turn(decision.run_id, batch)
         return folded
 
     def _close(

@@ -178,7 +178,7 @@ class Speaker:
             type="retry",
             session_id=self._run.session_id,
             run_id=self._run.run_id,
-            error=retry.error,
+            reason=retry.error,
             attempt=retry.attempt,
             retry_at=self._world.now() + retry.delay_s,
         )

@@ -49,7 +49,7 @@ class TurnFailed(Exception):
 
 
 FoldInto = Callable[[str, Batch], list[Message]]
-"""Adds what joins the turn of a run at this step to a change; gives the prompts."""
+"""Adds what joins the turn of a run at this step to a change; gives the prompts, and what the model sees with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Turn:
                 seen = await self._summarise(seen)
             folded = await self._begin_step()
             if folded:
-                self._requests += folded
+                self._requests += [message for message in folded if not message.is_command]
                 seen.add(folded)
             try:
                 answer = await self._step(list(seen.messages))  # a request never changes

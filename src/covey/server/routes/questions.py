@@ -17,9 +17,9 @@ async def answer_questions(call: Call, body: AnswerQuestions) -> Resolved:
     return Resolved(resolved=workspace.asks.answer(body.batch_request_id, body.responses, call.who))
 
 
-async def refuse_questions(call: Call, body: CancelQuestions) -> Resolved:
+async def refuse_questions(call: Call, body: CancelQuestions | None) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=workspace.asks.refuse(body.batch_request_id, call.who))
+    return Resolved(resolved=workspace.asks.refuse(body.batch_request_id if body else "", call.who))
 
 
 Q = "/v1/workspaces/{id}/questions"
@@ -32,6 +32,6 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", Q + "/cancel", refuse_questions, "Answer none: the agent goes on alone.",
-        CancelQuestions, Resolved, needs="approve",
+        CancelQuestions, Resolved, optional_body=True, needs="approve",
     ),
 )  # fmt: skip

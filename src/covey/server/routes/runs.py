@@ -102,7 +102,7 @@ ENDPOINTS = (
     Endpoint("POST", S + "/cancel", cancel_session, "Cancel all open runs of a session.", answer=CancelReceipt),
     Endpoint(
         "POST", S + "/summarize", summarize, "Replace the conversation by a summary: a run like any other.",
-        answer=PromptReceipt, status=202,
+        answer=PromptReceipt,
     ),
     Endpoint("GET", S + "/prompts/queued", count_queued, "How many prompts wait.", answer=int),
     Endpoint("GET", S + "/prompts/list", list_queued, "The prompts that wait.", answer=list[str]),

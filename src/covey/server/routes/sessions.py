@@ -5,15 +5,19 @@ from __future__ import annotations
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import CreateSession, UpdateSession
+from covey.protocol.v1 import HistoryFile
 from covey.server.endpoint import Call, Endpoint
 
+SESSIONS_MAX = 10_000
 MESSAGES_MAX = 10_000
 """The most that one answer holds; `after` and `before` page on."""
 
 
 async def list_sessions(call: Call, _body: None) -> list[Session]:
     workspace = await call.workspace()
-    return workspace.sessions.all()
+    limit = call.count("limit", at_most=SESSIONS_MAX)
+    before, children = call.query.get("before", ""), call.query.get("children") == "1"
+    return workspace.sessions.all(children=children, before=before, limit=limit)
 
 
 async def create_session(call: Call, body: CreateSession | None) -> Session:
@@ -46,11 +50,20 @@ async def list_messages(call: Call, _body: None) -> list[Message]:
     return await workspace.sessions.messages_before(call.path["sid"], call.query["before"], limit or MESSAGES_MAX)
 
 
+async def history(call: Call, _body: None) -> list[HistoryFile]:
+    workspace = await call.workspace()
+    return await workspace.sessions.history(call.path["sid"])
+
+
 SESSIONS = "/v1/workspaces/{id}/sessions"
 ONE = SESSIONS + "/{sid}"
 
 ENDPOINTS = (
-    Endpoint("GET", SESSIONS, list_sessions, "The sessions, the last changed first.", answer=list[Session]),
+    Endpoint(
+        "GET", SESSIONS, list_sessions,
+        "The sessions, the last changed first; those of agents only with `children=1`. `before` and `limit` page.",
+        answer=list[Session],
+    ),
     Endpoint("POST", SESSIONS, create_session, "A new session.", CreateSession, Session, optional_body=True),
     Endpoint("GET", ONE, get_session, "One session.", answer=Session),
     Endpoint("PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session),
@@ -62,4 +75,8 @@ ENDPOINTS = (
         "Messages in order; `after` or `before`, and `limit`, page.",
         answer=list[Message],
     ),
-)
+    Endpoint(
+        "GET", ONE + "/history", history, "What it has changed: each file before, and as the session left it.",
+        answer=list[HistoryFile],
+    ),
+)  # fmt: skip

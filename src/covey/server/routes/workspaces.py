@@ -26,6 +26,7 @@ async def list_workspaces(call: Call, _body: None) -> list[WorkspaceView]:
 async def create_workspace(call: Call, body: CreateWorkspace) -> WorkspaceView:
     client_id = client_id_of(body.client_id)
     env = _environment(body.env)
+    call.workspaces.check_data_dir(body.data_dir)
     who = Who(client_id=client_id, name=bounded_name(body.client_name), kind=body.client_kind)
     workspace = await call.workspaces.create(body.path, who, yolo=body.yolo, env=env)
     return workspace.describe()

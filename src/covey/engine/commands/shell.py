@@ -1,0 +1,120 @@
+"""Commands that people run themselves, in the directory of the workspace: at once, beside whatever the agent does.
+
+Such a command is no run: no lane knows of it, and a cancel of the session does not end it. It ends with its client,
+with the workspace, or by itself, and is recorded then as a message of its own that belongs to no turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.recorder import Batch, confirmed
+from covey.machine.names import tag_within, workspace_tag
+from covey.protocol.errors import BadRequest, Conflict
+from covey.protocol.messages import Message, ShellCommand, ShellCommandPart
+from covey.protocol.requests import RunShell, ShellResult
+from covey.tools.bash import NOT_INTERACTIVE, OUTPUT_LIMIT
+from covey.tools.output import Output
+from covey.tools.processes import Completed
+
+TIMEOUT_S = 600.0
+"""As long as a command of the agent may take at most. For a longer one there are terminals."""
+AT_ONCE = 10
+"""Commands of people that may run in a workspace at the same time."""
+TIMED_OUT, CUT_OFF = 124, 130
+"""Exit codes of a command that took too long, and of one whose client left: those that shells use."""
+
+
+class Shell:
+    """The commands of people in one workspace."""
+
+    def __init__(self, parts: WorkspaceParts) -> None:
+        self._parts = parts
+        self._running: set[asyncio.Task[ShellResult]] = set()
+        self.new_output: Callable[[str], Output] = lambda session_id: Output(OUTPUT_LIMIT)
+        """Collects what a command of a session writes: whoever wants to show it meanwhile puts an own one here."""
+
+    async def run(self, session_id: str, request: RunShell) -> ShellResult:
+        """Run it to its end, and record it. If whoever waits is cancelled it is ended, and recorded all the same."""
+        self._parts.check_open()
+        self._parts.book.get(session_id)
+        if not request.command.strip():
+            raise BadRequest("the command is empty", "empty_command")
+        if len(self._running) >= AT_ONCE:
+            raise Conflict(f"{len(self._running)} commands are running already: wait for one of them", "busy")
+        task = asyncio.ensure_future(self._run(session_id, request))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+
+    async def close(self) -> None:
+        """End what runs: the workspace closes."""
+        running = set(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+    async def _run(self, session_id: str, request: RunShell) -> ShellResult:
+        output = self.new_output(session_id)
+        try:
+            completed = await self._completed(request, output)
+        except asyncio.CancelledError:
+            self._record(session_id, request, ShellResult(output=output.text(), exit_code=CUT_OFF))
+            raise
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"the command could not be started: {error}") from None
+        result = ShellResult(output=completed.output, exit_code=_exit_code(completed))
+        if written := self._record(session_id, request, result):
+            await confirmed(written)
+        return result
+
+    async def _completed(self, request: RunShell, output: Output) -> Completed:
+        agent = self._parts.agent
+        width = {"COLUMNS": str(request.term_width)} if request.term_width > 0 else {}
+        return await agent.processes.run_command(
+            request.command,
+            cwd=agent.root,
+            env={**agent.env, **NOT_INTERACTIVE, **width},
+            tag=tag_within(workspace_tag(self._parts.id), "shell"),  # like a job: found again after a crash
+            timeout_s=TIMEOUT_S,
+            output=output,
+        )
+
+    def _record(self, session_id: str, request: RunShell, result: ShellResult) -> asyncio.Future[None] | None:
+        """None: the session was deleted meanwhile."""
+        if session_id not in self._parts.book:
+            return None
+        command = ShellCommand(
+            command=request.command, output=result.output, exit_code=result.exit_code, share=request.share
+        )
+        now = self._parts.shared.world.now_s()
+        message = Message(
+            id=self._parts.shared.world.new_id(),
+            role="user",
+            session_id=session_id,
+            parts=(ShellCommandPart(data=command),),
+            model="",
+            provider="",
+            created_at=now,
+            updated_at=now,
+        )
+        batch = Batch()
+        batch.add_message(message)
+        self._parts.book.add_command(message)
+        return self._parts.recorder.write(batch)
+
+
+def _exit_code(completed: Completed) -> int:
+    """As a shell would give it."""
+    code = completed.exit_code
+    if code is None:
+        return TIMED_OUT
+    return 128 - code if code < 0 else code
