@@ -26,6 +26,7 @@ from covey.protocol.events import (
     QuestionBatchRequest,
     QuestionChoice,
     QuestionItem,
+    ToolOutputDelta,
     created,
     decode_event,
     deleted,
@@ -135,6 +136,9 @@ PAYLOADS: list[Payload] = [
     File(id="u.0", session_id="s", path="/project/a.py", created_at=1, updated_at=2, run_id="r"),
     ConfigChanged(workspace_id="w", skip_permissions=True),
     MessageDelta(message_id="m", session_id="s", run_id="r", part=1, kind="tool_input", offset=3, delta='"\n'),
+    ToolOutputDelta(
+        session_id="s", run_id="r", message_id="m", tool_call_id="c", offset=7, delta="\x1b[1mnaïve\r\n\0", dropped=3
+    ),
     Presence(client_id="a", session_id="s", attached=True),
     Gap(reason="too old", resume_from="1.9"),
 ]
@@ -252,3 +256,10 @@ def test_fields_at_their_default_do_not_cross_the_wire() -> None:
     complete = RunComplete(session_id="s", run_id="r", message_id="m")
     assert as_builtins(complete) == {"session_id": "s", "run_id": "r", "message_id": "m"}
     assert Event("created", complete, "s").type == "run_complete"
+
+
+def test_output_of_which_nothing_is_missing_says_nothing_of_it() -> None:
+    output = ToolOutputDelta(session_id="s", run_id="r", message_id="m", tool_call_id="c", offset=0, delta="x")
+    names = ["session_id", "run_id", "message_id", "tool_call_id", "offset", "delta"]
+    assert list(as_builtins(output)) == names
+    assert list(as_builtins(msgspec.structs.replace(output, dropped=1))) == [*names, "dropped"]

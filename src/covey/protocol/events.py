@@ -1,7 +1,8 @@
 """Every event that a client can see, and the envelope in which it travels.
 
 An event is written as `{"type": <what>, "payload": {"type": <change>, "payload": <value>}}`.
-Durable events are in the workspace's log and have an id; the others (`message_delta`, `presence`, `gap`) do not.
+Durable events are in the workspace's log and have an id; the others (`message_delta`, `tool_output`, `presence`,
+`gap`) do not.
 """
 
 from __future__ import annotations
@@ -124,6 +125,23 @@ class MessageDelta(Wire, frozen=True):
     delta: str
 
 
+class ToolOutputDelta(Wire, frozen=True):
+    """What a running tool call has printed since. Its result, once there is one, is what counts.
+
+    `offset` and `dropped` count bytes: those of the UTF-8 of all that was printed, with U+FFFD in the place of what is
+    no UTF-8. `delta` begins at `offset`, and the `dropped` bytes before it are not sent.
+    """
+
+    session_id: str
+    run_id: str
+    message_id: str
+    """The answer that has the call."""
+    tool_call_id: str
+    offset: int
+    delta: str
+    dropped: int = 0
+
+
 class Presence(Wire, frozen=True):
     """A client came, went, or looks at another session."""
 
@@ -154,6 +172,7 @@ Payload = (
     | File
     | ConfigChanged
     | MessageDelta
+    | ToolOutputDelta
     | Presence
     | Gap
 )
@@ -171,6 +190,7 @@ TYPES: dict[str, type[Any]] = {
     "file": File,
     "config_changed": ConfigChanged,
     "message_delta": MessageDelta,
+    "tool_output": ToolOutputDelta,
     "presence": Presence,
     "gap": Gap,
 }
