@@ -88,12 +88,7 @@ def _in_order(shown: SessionRecord | None) -> list[RunRecord]:
 
 def _run(record: RunRecord) -> dict[str, Any]:
     retry = record.retry and {"attempt": record.retry.attempt, "retry_at": record.retry.retry_at}
-    return {
-        "run": to_builtins(record.run),
-        "retry": retry,
-        "key_refused": record.key_refused,
-        "usage": to_builtins(record.usage),
-    }
+    return {"run": to_builtins(record.run), "retry": retry, "key_refused": record.key_refused}
 
 
 def _name(command: LoadCommand) -> str:

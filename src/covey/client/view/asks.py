@@ -65,9 +65,10 @@ class AskList:
         return any(ask.request.session_id == session_id for ask in self.open.values())
 
     def _close(self, ask_id: str, outcome: AskOutcome, by: str | None) -> None:
-        ask = self.open.pop(ask_id, None)
-        if ask is None:
+        """An answer of the server may overtake the event that says how it was closed."""
+        known = self.open.pop(ask_id, None) or self.closed.get(ask_id)
+        if known is None or (isinstance(known, ClosedAsk) and known.outcome != "closed"):
             return
-        self.closed[ask_id] = ClosedAsk(ask.request, outcome, by)
+        self.closed[ask_id] = ClosedAsk(known.request, outcome, by)
         if len(self.closed) > CLOSED_KEPT:
             del self.closed[next(iter(self.closed))]

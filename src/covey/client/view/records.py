@@ -8,7 +8,7 @@ from typing import Literal
 from covey.protocol.events import AgentEvent, PermissionRequest, QuestionBatchRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
-from covey.protocol.runs import Covered, Run, RunState, Usage
+from covey.protocol.runs import Covered, Run, RunState
 from covey.protocol.who import ClientKind
 
 LinkState = Literal["connecting", "connected", "lost"]
@@ -37,8 +37,7 @@ class RunRecord:
     retry: AgentEvent | None = None
     """It waits before it tries again."""
     key_refused: bool = False
-    usage: Usage | None = None
-    """What it used, once it has ended."""
+    """The provider refused the key."""
 
 
 @dataclass(slots=True)

@@ -193,7 +193,8 @@ class View:
                 self.conversation.printed(payload)
             case Message():
                 self.loads.touch(LoadMessages, payload.id, payload.session_id)
-                self._goes_on(payload.session_id, payload.run_id or "")
+                if received.id:  # else it may only be sent again, to a client that has come back
+                    self._goes_on(payload.session_id, payload.run_id or "")
                 return Step([], self.conversation.message(payload, event))
             case Session():
                 self._session(payload, is_deleted=event.change == "deleted")
@@ -254,8 +255,6 @@ class View:
     def _ended(self, terminal: RunComplete) -> None:
         self.asks.close_where(lambda request: request.run_id == terminal.run_id)
         self.conversation.run_ended(terminal.run_id)
-        if record := self.sessions.find_run(terminal.session_id, terminal.run_id):
-            record.usage = terminal.usage
 
     def _agent_event(self, event: AgentEvent) -> None:
         record = self.sessions.find_run(event.session_id, event.run_id)
