@@ -6,7 +6,7 @@ brings the present state of every message in progress.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +43,14 @@ class Transcript:
         growing = self._messages.get(message_id)
         return growing.message() if growing else None
 
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    @property
+    def first_id(self) -> str:
+        """The id of the oldest message; '' if there is none."""
+        return next(iter(self._messages), "")
+
     def apply(self, event: Event) -> TranscriptChange | None:
         """Take one event in, in the order of the stream. None: it changes no message."""
         match event.payload:
@@ -65,6 +73,34 @@ class Transcript:
             growing.replace(message)
         else:
             self._messages[message.id] = GrowingMessage(message)
+
+    def pop(self, message_id: str) -> GrowingMessage | None:
+        """Take a message out, with its growth."""
+        return self._messages.pop(message_id, None)
+
+    def add(self, message_id: str, growing: GrowingMessage) -> None:
+        """A message that was taken out of another transcript."""
+        self._messages[message_id] = growing
+
+    def move(self, session_id: str, other: Transcript) -> None:
+        """Hand over the messages of one session, with their growth."""
+        leaving = [mid for mid, growing in self._messages.items() if growing.session_id == session_id]
+        other._messages.update((mid, self._messages.pop(mid)) for mid in leaving)
+
+    def load(self, messages: Iterable[Message], newer: Collection[str]) -> None:
+        """These are all, in their order. What is known of those in `newer` is newer than what is given here."""
+        known, self._messages = self._messages, {}
+        for message in messages:
+            if message.id not in newer:
+                self._messages[message.id] = GrowingMessage(message)
+            elif message.id in known:
+                self._messages[message.id] = known[message.id]
+        self._messages |= {mid: growing for mid, growing in known.items() if mid in newer}
+
+    def prepend(self, messages: Iterable[Message], newer: Collection[str]) -> None:
+        """These come before all that are known."""
+        older = {m.id: GrowingMessage(m) for m in messages if m.id not in self._messages and m.id not in newer}
+        self._messages = older | self._messages
 
     def _grow(self, delta: MessageDelta) -> TranscriptChange | None:
         growing = self._messages.get(delta.message_id)

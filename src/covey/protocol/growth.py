@@ -110,6 +110,14 @@ class GrowingMessage:
         """By index: the parts that have grown or begun since the whole message."""
         self.part_count = len(message.parts)
 
+    @property
+    def session_id(self) -> str:
+        return self._message.session_id
+
+    @property
+    def is_finished(self) -> bool:
+        return self._message.finish is not None
+
     def grow(self, delta: MessageDelta) -> str | None:
         """Add a delta, and say what of it was not known before. None: it does not fit, and nothing has changed.
 

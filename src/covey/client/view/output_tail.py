@@ -1,0 +1,45 @@
+"""The end of what a running tool call has printed, in bounded memory. Pure; places are bytes of UTF-8."""
+
+from __future__ import annotations
+
+from covey.protocol.events import ToolOutputDelta
+from covey.protocol.utf8 import next_character
+
+SHOWN_BYTES = 64 * 1024
+"""For each running call: some hundreds of lines, and as much as the server keeps for whoever comes later."""
+
+
+class ShownOutput:
+    """What is known of one call's output. A piece costs what it is long."""
+
+    __slots__ = ("_data", "message_id", "run_id", "start", "tool_call_id")
+
+    def __init__(self, delta: ToolOutputDelta) -> None:
+        self.tool_call_id = delta.tool_call_id
+        self.message_id = delta.message_id
+        self.run_id = delta.run_id
+        self.start = delta.offset
+        """How many bytes of it are not shown, because they never came or are too long ago."""
+        self._data = bytearray()
+
+    @property
+    def end(self) -> int:
+        """How many bytes were printed in all."""
+        return self.start + len(self._data)
+
+    @property
+    def text(self) -> str:
+        return self._data.decode("utf-8", "replace")
+
+    def add(self, delta: ToolOutputDelta) -> None:
+        """Bytes that are known are passed over. Where some are missing, what was known before them goes."""
+        data = delta.delta.encode()
+        if delta.offset > self.end:
+            self._data.clear()
+            self.start = delta.offset
+        fresh = data[self.end - delta.offset :]
+        self._data += fresh
+        if len(self._data) > SHOWN_BYTES:
+            cut = next_character(self._data, len(self._data) - SHOWN_BYTES)
+            del self._data[:cut]
+            self.start += cut
