@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 
 from covey.tools.base import ToolContext
-from covey.tools.bash import BashParams, bash_tool
-from covey.tools.processes import LocalProcesses
 
 CORPUS = Path(__file__).with_name("dangerous_lines.jsonl.gz")
 HARMS = ("write", "delete", "code", "read", "env", "tcp", "udp", "socket")
