@@ -21,6 +21,8 @@ from covey.tools.base import ToolContext
 CORPUS = Path(__file__).with_name("dangerous_lines.jsonl.gz")
 HARMS = ("write", "delete", "code", "read", "env", "tcp", "udp", "socket")
 VARIABLE = "CANARY_KEY"
+LONG_AGO = 1_700_000_000
+SECRET_FILES = ("secret.txt", "dir/deep.txt")
 
 
 class DangerousLine(msgspec.Struct, frozen=True):
@@ -113,6 +115,7 @@ class DangerousProject:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             path.chmod(0o755 if text == evil else 0o644)
+            os.utime(path, (LONG_AGO, LONG_AGO))
         (self.root / "link.txt").symlink_to(self.outside / "secret.txt")
         (self.root / "linkdir").symlink_to(self.outside)
         self._make_repository(env)
@@ -132,12 +135,13 @@ class DangerousProject:
         git("commit", "-qm", "two")
 
     def make_outside(self, secrets: tuple[str, str]) -> None:
-        (self.outside / "dir").mkdir(parents=True)
-        self.marks.mkdir()
-        for name, text in zip(("secret.txt", "dir/deep.txt"), secrets, strict=True):
+        """Also if it is there already, with other secrets."""
+        (self.outside / "dir").mkdir(parents=True, exist_ok=True)
+        self.marks.mkdir(exist_ok=True)
+        for name, text in zip(SECRET_FILES, secrets, strict=True):
             (self.outside / name).write_text(f"{text}\n")
-        for path in ("secret.txt", "dir/deep.txt", "dir", ""):
-            os.utime(self.outside / path, (1_700_000_000, 1_700_000_000))
+        for path in (*SECRET_FILES, "dir", ""):
+            os.utime(self.outside / path, (LONG_AGO, LONG_AGO))
 
     def context(self, env: Mapping[str, str]) -> ToolContext:
         return ToolContext(self.root, "s1", "r1", "c1", env, "covey-corpus")
