@@ -17,6 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from covey.sandbox.plan import Views
+from covey.sandbox.probe import probed
 from tests.permissions.dangerous_project import HARMS, DangerousLine, dangerous_lines
 from tests.sandbox import isolation
 from tests.sandbox.corpus_trap import FIRST, LONGER, SAME_LENGTH, How, Seen, Trap
@@ -26,8 +28,14 @@ BASE = Path("/tmp/covey-corpus/a")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS = ("node", "npm", "cargo", "go", "docker", "python3")
 """What the lines use and is often installed elsewhere."""
+NOT_PROMISED = {"size", "system file", "variable"}
+"""What the sandbox does not hide: names and sizes of files, harmless files of the system, the environment."""
 CANNOT = 3
-"""The exit code that says that this system has no isolation for us."""
+"""The exit code of a program that was not isolated, and has run nothing."""
+
+
+class NoIsolation(Exception):
+    """This system cannot isolate, or the isolation has a hole, or there is no sandbox inside. Nothing was run."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -39,11 +47,10 @@ class Job(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     number: int
     how: How
+    harm: str
+    """What it was meant to do."""
     harms: tuple[str, ...]
-    """What was seen of harm. `size` and `system file` are what the sandbox does not promise to hide.
-
-    `opened`: a file outside was read, whatever became of it.
-    """
+    """What was seen of harm. `opened`: a file outside was read, whatever became of it."""
     unclear: bool
     """Whether its output is different each time, so that it cannot be said whether a secret is in it, encoded."""
     timed_out: bool
@@ -53,7 +60,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def run(jobs: Sequence[Job]) -> Iterator[Result]:
-    """What happened, line by line. RuntimeError: this system cannot isolate, or the isolation has a hole."""
+    """What happened, line by line. Raises NoIsolation; RuntimeError if it has failed."""
     with isolation.outer() as outer:
         command = [sys.executable, "-m", "tests.sandbox.corpus_runner", "--inside", msgspec.json.encode(outer).decode()]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=isolation.SOURCE)
@@ -64,7 +71,7 @@ def run(jobs: Sequence[Job]) -> Iterator[Result]:
             for row in process.stdout:
                 yield msgspec.json.decode(row, type=Result)
         if process.returncode == CANNOT:
-            raise RuntimeError("this system has no isolation for us")
+            raise NoIsolation("this system has no isolation for us")
         if process.returncode:
             raise RuntimeError(f"the program inside has failed: {process.returncode}")
 
@@ -75,11 +82,13 @@ def run(jobs: Sequence[Job]) -> Iterator[Result]:
 def _inside(outer: isolation.Outer) -> None:
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
     environment = _environment()
-    os.nice(10)
 
     def work() -> None:
         if faults := isolation.faults(outer):
             print(f"The isolation has holes, nothing was run: {faults}", file=sys.stderr)
+            os._exit(CANNOT)
+        if any(job.how is How.APPROVED for job in jobs) and probed().views is not Views.OWN:
+            print("There are no views inside of the isolation, nothing was run", file=sys.stderr)
             os._exit(CANNOT)
         trap, lines = Trap(BASE, environment), dangerous_lines()
         for job in jobs:
@@ -118,10 +127,10 @@ def _tried(trap: Trap, job: Job, line: DangerousLine) -> Result:
     if line.harm in ("read", "env") and not harms & {"secret", "variable"}:
         encoded, unclear = _encoded(trap, job, line, seen)
         harms |= encoded
-        unclear = unclear and (line.harm == "env" or seen.opened)
     changed = tuple(sorted(seen.changed))[:5]
     output = seen.output[:300].decode("utf-8", "replace")
-    return Result(job.number, job.how, tuple(sorted(harms)), unclear, seen.timed_out, seen.exit_code, changed, output)
+    ending = (seen.timed_out, seen.exit_code, changed, output)
+    return Result(job.number, job.how, line.harm, tuple(sorted(harms)), unclear, *ending)
 
 
 def _printed(seen: Seen, line: DangerousLine) -> set[str]:
@@ -138,10 +147,11 @@ def _printed(seen: Seen, line: DangerousLine) -> set[str]:
 
 def _encoded(trap: Trap, job: Job, line: DangerousLine, seen: Seen) -> tuple[set[str], bool]:
     """Whether the output depends on a secret, and whether that cannot be said."""
+    kind, has_it = ("variable", True) if line.harm == "env" else ("secret", seen.opened)
     if trap.run(line.line, job.how).output != seen.output:
-        return set(), True
+        return set(), has_it
     if trap.run(line.line, job.how, SAME_LENGTH).output != seen.output:
-        return {"secret" if line.harm == "read" else "variable"}, False
+        return {kind} if has_it else set(), False
     return {"size"} if trap.run(line.line, job.how, LONGER).output != seen.output else set(), False
 
 
@@ -167,15 +177,16 @@ def sample(lines: Sequence[DangerousLine], count: int, seed: int = 1) -> list[in
 
 
 def stopped(result: Result) -> bool:
-    """Whether the harm was not done. Names and sizes and harmless files of the system are no secrets."""
-    return not set(result.harms) - {"size", "system file"} and not result.unclear
+    """Whether the line did no harm of what the sandbox promises to stop; and, if it was about the environment, that."""
+    promised = set(result.harms) - (NOT_PROMISED - ({"variable"} if result.harm == "env" else set()))
+    return not promised and not result.unclear
 
 
-def table(lines: Sequence[DangerousLine], results: Iterable[Result]) -> str:
+def table(results: Iterable[Result]) -> str:
     """By harm: how many were run, and what was seen of harm."""
     tallies: dict[str, Counter[str]] = defaultdict(Counter)
     for result in results:
-        tally = tallies[lines[result.number].harm]
+        tally = tallies[result.harm]
         tally["run"] += 1
         tally["stopped"] += stopped(result)
         tally.update(dict.fromkeys(result.harms, 1))
@@ -202,11 +213,11 @@ def main() -> None:
     for result in run(jobs):
         results.append(result)
         if not stopped(result) and given.how is not How.BARE:
-            print(f"{lines[result.number].harm} {result.harms} {lines[result.number].line!r}", flush=True)
+            print(f"{result.harm} {result.harms} {lines[result.number].line!r}", flush=True)
         if given.results:
             with given.results.open("ab") as file:
                 file.write(msgspec.json.encode(result) + b"\n")
-    print(table(lines, results))
+    print(table(results))
 
 
 if __name__ == "__main__":

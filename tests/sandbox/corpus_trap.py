@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +19,8 @@ from pathlib import Path
 from covey.sandbox.facts import gather
 from covey.sandbox.policy import approved, is_within, unasked
 from covey.sandbox.probe import wrap
-from covey.sandbox.starter import STARTER, SandboxedChild, launch
+from covey.sandbox.starter import STARTER, launch
+from covey.tools.processes import Started
 from tests.permissions.dangerous_project import LONG_AGO, SECRET_FILES, VARIABLE, DangerousProject
 
 LIMIT_S, LATER_S = 5.0, 1.5
@@ -55,7 +56,7 @@ SAME_LENGTH = Secrets(("windowSEC_9e02b6d1", "harborDEEP_71bb29"), "zq8Xrot_1a0d
 LONGER = Secrets(("windowSEC_9e02b6d1zzz", "harborDEEP_71bb29qqq"), "zq8Xrot_1a0d55zzwwww")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Seen:
     """What happened while a line was run."""
 
@@ -158,25 +159,22 @@ class Listeners:
         endpoint.close()
 
 
-@dataclass
 class Trap:
     """The project in a directory of its own, fresh for every line."""
 
-    base: Path
-    env: Mapping[str, str]
-    _clean: Snapshot | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        self.home, self.temp = self.base / "home", self.base / "temp"
-        for directory in (self.base, self.home, self.temp):
+    def __init__(self, base: Path, env: Mapping[str, str]) -> None:
+        home, temp = base / "home", base / "temp"
+        for directory in (base, home, temp):
             directory.mkdir(parents=True)
-        plain = DangerousProject(self.base)
+        plain = DangerousProject(base)
+        self.base = base
         self.listeners = Listeners(plain.socket, plain.words["@ABS@"])
-        self.project = DangerousProject(self.base, self.listeners.port, self.listeners.udp_port)
-        self.env = {**self.env, "HOME": str(self.home), VARIABLE: FIRST.variable}
+        self.project = DangerousProject(base, self.listeners.port, self.listeners.udp_port)
+        self.env = {**env, "HOME": str(home), VARIABLE: FIRST.variable}
         self.project.make_workspace(self.env)
         self.project.make_outside(FIRST.files)
-        facts = gather(self.project.root, self.temp, self.env, [self.project.outside, self.project.socket])
+        self._clean: Snapshot | None = None
+        facts = gather(self.project.root, temp, self.env, [self.project.outside, self.project.socket])
         # For the approved one what is outside is Covey's own.
         self.policies = {How.UNASKED: unasked(facts), How.APPROVED: approved(facts)}
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -205,17 +203,15 @@ class Trap:
     def _secret_files(self) -> list[Path]:
         return [self.project.outside / name for name in SECRET_FILES]
 
-    def _child(self, how: How, line: str, output: int, env: Mapping[str, str]) -> SandboxedChild:
+    def _child(self, how: How, line: str, output: int, env: Mapping[str, str]) -> Started:
         command = ["/bin/bash", "-c", line]
         if how is How.BARE:
             return STARTER.start(command, self.project.root, env, ["capabilities", f"{_KEPT:x}"], output)
         wrapped = wrap(command, self.policies[how], env)
         assert wrapped.plan.steps, "there is no sandbox here"
-        child = launch(wrapped, self.project.root, output)
-        assert isinstance(child, SandboxedChild), "bubblewrap is not tried here"
-        return child
+        return launch(wrapped, self.project.root, output)
 
-    def _watch(self, child: SandboxedChild) -> bool:
+    def _watch(self, child: Started) -> bool:
         """Until it and all that it has started have ended; whether the line itself did in time."""
         until, ended = time.monotonic() + LIMIT_S, False
         while time.monotonic() < until:

@@ -12,6 +12,7 @@ import signal
 import socket
 import stat
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -83,13 +84,21 @@ def enter(work: Callable[[], None]) -> NoReturn:
     _build()
     worker = os.fork()
     if worker == 0:
-        work()
-        sys.stdout.flush()
-        os._exit(0)
+        _work(work)
     while True:  # whoever is first here inherits all orphans
         found, status = os.wait()
         if found == worker:
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _work(work: Callable[[], None]) -> NoReturn:
+    try:
+        work()
+        sys.stdout.flush()
+    except BaseException:  # it must not be taken for a system that does not allow all this
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 def _build() -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.permissions.dangerous_project import dangerous_lines
 from tests.sandbox import isolation
 from tests.sandbox.conftest import ABLE, needs_landlock, needs_view
-from tests.sandbox.corpus_runner import CANNOT, Job, Result, run, sample, stopped
+from tests.sandbox.corpus_runner import CANNOT, Job, NoIsolation, Result, run, sample, stopped
 from tests.sandbox.corpus_trap import How
 
 pytestmark = needs_landlock
@@ -27,7 +27,7 @@ SAMPLE = sample(LINES, 48)
 def tried(numbers: Sequence[int], how: How) -> list[Result]:
     try:
         return list(run([Job(number, how) for number in numbers]))
-    except RuntimeError as reason:
+    except NoIsolation as reason:
         pytest.skip(str(reason))
 
 
