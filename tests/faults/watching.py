@@ -46,7 +46,9 @@ def is_stream(link: Link) -> bool:
 
 
 def is_prompt(link: Link) -> bool:
-    return link.head.startswith(b"POST ") and link.head.partition(b"\r\n")[0].endswith(b"/agent HTTP/1.1")
+    """A post of a prompt: who posts it stands in the query."""
+    method, _, rest = link.head.partition(b" ")
+    return method == b"POST" and rest.partition(b" ")[0].partition(b"?")[0].endswith(b"/agent")
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.lifecycle.decisions import (
+    Decisions,
     End,
     Fold,
     LaneBusy,
@@ -13,6 +14,7 @@ from covey.lifecycle.decisions import (
     Park,
     Phase,
     Queue,
+    QueueChange,
     RecordCancelled,
     Reorder,
     Start,
@@ -110,6 +112,33 @@ def test_r15_the_order_of_the_queue_survives_a_crash() -> None:
     assert lane.crash() == (End("active", Outcome.INTERRUPTED, Phase.ACTIVE), Start("b"))
 
 
+def change(lane: LaneDriver, run_id: str, change: QueueChange) -> Decisions:
+    return lane._ruled(lane.lane.change_queue(run_id, change))
+
+
+def test_r7_a_change_of_place_and_of_parking_is_one_ruling() -> None:
+    lane = busy("a", "b")
+    assert change(lane, "b", QueueChange(is_moved=True, parked_by="kim")) == (
+        Reorder((("b", 2), ("a", 3))),
+        Park("b", "kim"),
+    )
+    assert change(lane, "b", QueueChange(is_moved=True, after="a", parked_by="")) == (
+        Reorder((("a", 2), ("b", 3))),
+        Unpark("b"),
+    )
+    assert change(lane, "b", QueueChange("only the text")) == ()
+
+
+def test_r7_a_change_that_cannot_be_made_is_not_made_in_part() -> None:
+    lane = busy("a", "b")
+    with pytest.raises(NotQueued):
+        change(lane, "b", QueueChange(is_moved=True, before="nobody", parked_by="kim"))
+    with pytest.raises(TooLate):
+        change(lane, "active", QueueChange("too late"))
+    assert lane.queue == ["a", "b"]
+    assert not any(run.parked for run in lane.lane.runs)
+
+
 # ── parking ──
 
 
@@ -197,6 +226,16 @@ def test_r4_an_interrupt_that_is_cancelled_before_it_enters_interrupts_nobody() 
     assert lane.enter("now") == ()
     assert lane.state == {"active": "active", "now": "accepted cancelled"}
     assert lane.finish("active") == (End("active", Outcome.COMPLETED, Phase.ACTIVE), RecordCancelled("now"))
+
+
+def test_r15_of_what_was_to_interrupt_only_what_had_not_entered_is_put_first() -> None:
+    lane = busy("a")
+    lane.post("queued", interrupts=True)
+    lane.move("a")
+    lane.accept("cancelled", interrupts=True)
+    lane.cancel_run("cancelled")
+    assert lane.crash() == (End("active", Outcome.CANCELLED, Phase.ACTIVE), Start("a"))
+    assert lane.state == {"a": "active", "queued": "queued", "cancelled": "accepted cancelled"}
 
 
 def test_r15_an_interrupt_cut_off_by_a_crash_is_the_next_and_cancels_nobody_else() -> None:

@@ -129,7 +129,9 @@ class Recording:
 
     def until_text(self, length: int = 1) -> None:
         """Until so much of an answer has been streamed to this client."""
-        self.until(lambda view: any(m.role == "assistant" and len(m.text) >= length for m in view.conversation.messages))
+        self.until(
+            lambda view: any(m.role == "assistant" and len(m.text) >= length for m in view.conversation.messages)
+        )
 
     def catch_up(self) -> None:
         """Feed all that the server has published by now: a change of our own making is its last word."""
@@ -207,7 +209,10 @@ class Recording:
                 found = self.workspace.request("GET", f"/sessions/{session_id}/messages")
                 self._answer(MessagesLoaded, load=load, messages=found.body if found.status == 200 else [])
             case LoadAsks(load):
-                asks = {"permissions": self.workspace.get("/permissions"), "questions": self.workspace.get("/questions")}
+                asks = {
+                    "permissions": self.workspace.get("/permissions"),
+                    "questions": self.workspace.get("/questions"),
+                }
                 self._answer(AsksLoaded, load=load, **asks)
             case LoadWorkspace(load):
                 self._answer(WorkspaceLoaded, load=load, workspace=self.workspace.get(""))

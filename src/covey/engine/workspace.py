@@ -22,6 +22,7 @@ from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
 from covey.engine.commands.files import WorkspaceFiles
 from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.commands.retention import Retention
 from covey.engine.commands.runs import Runs
 from covey.engine.commands.sessions import Sessions
 from covey.engine.commands.settings import WorkspaceSettings, rules_of
@@ -92,6 +93,7 @@ class Workspace:
         self.shell = Shell(self._parts)
         self.stream = Streams(self._parts, self.asks)
         self.files = WorkspaceFiles(row.id, agent)
+        self._retention = Retention(self._parts, self.sessions)
         feed.on_event = self.runs.on_event
 
     @property
@@ -119,6 +121,7 @@ class Workspace:
     async def close(self, drain_s: float) -> None:
         """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
         self.closing = True
+        await self._retention.aclose()
         parts = self._parts
         loop = asyncio.get_running_loop()
         deadline = loop.time() + drain_s
@@ -132,6 +135,10 @@ class Workspace:
         parts.feed.close()
         await self.files.aclose()
         await parts.agent.aclose()
+
+    def start_upkeep(self) -> None:
+        """Begin to throw away what the settings say is outdated."""
+        self._retention.start()
 
     def expire(self, now: float) -> None:
         """Give up what only lasted until now: claims of clients that are gone, and what they have parked."""
@@ -203,4 +210,5 @@ async def open_workspace(
         on_quiet=on_quiet,
     )
     await workspace.recover()
+    workspace.start_upkeep()
     return workspace

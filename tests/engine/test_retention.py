@@ -1,0 +1,64 @@
+"""What the settings call outdated is thrown away, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from covey.config.schema import RetentionSettings
+from covey.protocol.messages import Session
+from tests.support.engine import Engine, Gate, config, running
+
+pytestmark = pytest.mark.anyio
+
+
+async def three_sessions(engine: Engine) -> list[str]:
+    """The oldest first, with a message each."""
+    made = [engine.session_id]
+    made += [(await engine.workspace.sessions.create(f"s{number}")).id for number in (1, 2)]
+    for at, session_id in enumerate(made):
+        engine.workspace._parts.book._by_id[session_id] = structs.replace(
+            engine.workspace._parts.book.get(session_id), updated_at=1_000 + at
+        )
+    return made
+
+
+def left(engine: Engine) -> set[str]:
+    return {session.id for session in engine.workspace.sessions.all()}
+
+
+async def test_of_the_sessions_so_many_stay_as_the_settings_say(tmp_path: Path) -> None:
+    settings = structs.replace(config(), retention=RetentionSettings(sessions_kept=1))
+    async with running(tmp_path, settings=settings) as engine:
+        await engine.workspace._retention.aclose()
+        made = await three_sessions(engine)
+        assert not await engine.workspace._retention.prune()
+        assert left(engine) == {made[-1]}
+        gone = [e.payload.id for e in engine.log() if e.change == "deleted" and isinstance(e.payload, Session)]
+        assert gone == made[:2], "everybody hears of it, the oldest first"
+
+
+async def test_a_session_with_an_open_run_and_an_archived_one_stay(tmp_path: Path) -> None:
+    settings = structs.replace(config(), retention=RetentionSettings(sessions_days=1))
+    async with running(tmp_path, settings=settings) as engine:
+        await engine.workspace._retention.aclose()
+        gate = Gate()
+        engine.model.answer(gate)
+        await engine.post("busy", "a")
+        await gate.reached()
+        made = await three_sessions(engine)
+        book = engine.workspace._parts.book._by_id
+        book[made[1]] = structs.replace(book[made[1]], archived_at=5)
+        await engine.workspace._retention.prune()
+        assert left(engine) == set(made[:2])
+        gate.open()
+
+
+async def test_by_default_nothing_is_ever_thrown_away_and_nothing_is_started(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        made = await three_sessions(engine)
+        assert not await engine.workspace._retention.prune()
+        assert left(engine) == set(made)
+        assert engine.workspace._retention._task is None
