@@ -17,7 +17,7 @@ from bench.report import Figure, core_share, header, line
 from bench.rig import Options
 
 PARTS = (
-    *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls"),
+    *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "view"),
     *("memory", "startup", "sandbox", "providers", "peers"),
 )
 

@@ -35,6 +35,7 @@ SCENARIOS: dict[str, Callable[[Recording], None]] = {
     if not name.startswith("_") and getattr(function, "__module__", "") == module.__name__ and callable(function)
 }
 
+
 def record(name: str, place: Path = PLACE) -> Vector:
     """Play one scenario, and check against the server what the view has in the end."""
     scenario = SCENARIOS[name]

@@ -44,8 +44,9 @@ from covey.client.view.inputs import (
     WorkspaceLoaded,
 )
 from covey.client.view.view import View
-from covey.protocol.events import Event, RunComplete, decode_event
+from covey.protocol.events import Event, decode_event
 from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import RunComplete
 from tests.support.fake_model import FakeModel
 from tests.support.server import Pending, Server, Workspace
 from tests.support.stream import Seen, Stream
@@ -129,7 +130,9 @@ class Recording:
 
     def until_text(self, length: int = 1) -> None:
         """Until so much of an answer has been streamed to this client."""
-        self.until(lambda view: any(m.role == "assistant" and len(m.text) >= length for m in view.conversation.messages))
+        self.until(
+            lambda view: any(m.role == "assistant" and len(m.text) >= length for m in view.conversation.messages)
+        )
 
     def catch_up(self) -> None:
         """Feed all that the server has published by now: a change of our own making is its last word."""
@@ -207,7 +210,10 @@ class Recording:
                 found = self.workspace.request("GET", f"/sessions/{session_id}/messages")
                 self._answer(MessagesLoaded, load=load, messages=found.body if found.status == 200 else [])
             case LoadAsks(load):
-                asks = {"permissions": self.workspace.get("/permissions"), "questions": self.workspace.get("/questions")}
+                asks = {
+                    "permissions": self.workspace.get("/permissions"),
+                    "questions": self.workspace.get("/questions"),
+                }
                 self._answer(AsksLoaded, load=load, **asks)
             case LoadWorkspace(load):
                 self._answer(WorkspaceLoaded, load=load, workspace=self.workspace.get(""))

@@ -87,9 +87,9 @@ def undo(r: Recording) -> None:
     """The newest turn is taken back, with its file."""
     write = Call(name="write", input={"file_path": "größe.txt", "content": "漢字\n"})
     r.model.on(
-        lambda request: steps(Reply(text="", tools=(write,)), streamed(2))(request)
-        if "schreib" in request.prompt
-        else streamed(2)
+        lambda request: (
+            steps(Reply(text="", tools=(write,)), streamed(2))(request) if "schreib" in request.prompt else streamed(2)
+        )
     )
     r.connect()
     session = r.session()

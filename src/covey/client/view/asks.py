@@ -27,9 +27,9 @@ class AskList:
         """The last ones that were closed, the newest at the end."""
 
     def request(self, request: AskRequest) -> None:
-        """Sent again after each connection; what is known of it stays."""
+        """Sent again after each connection, if it is still open: then no answer that was given before has counted."""
         if ask := self.open.get(request.id):
-            ask.request = request
+            ask.request, ask.is_being_answered = request, False
         else:
             self.closed.pop(request.id, None)
             self.open[request.id] = OpenAsk(request)
