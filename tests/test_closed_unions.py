@@ -22,9 +22,7 @@ ERROR = "errors of any type come here"
 STATE = "the state of a run as a store has it, which may be damaged"
 
 OPEN: dict[str, str] = {
-    "cli/asking.py event: payload": EVENTS,
     "cli/common.py _explained: error": ERROR,
-    "cli/endings.py event: event.payload": EVENTS,
     "cli/output.py event: event.payload": EVENTS,
     "cli/progress.py event: event.payload": EVENTS,
     "cli/tour.py _watch: event.payload": EVENTS,

@@ -166,7 +166,10 @@ RULES = [path for path in FILES if layer_of(path) in ("lifecycle", "permissions"
 SANDBOX_VALUES = [f"sandbox/{name}.py" for name in ("policy", "plan", "places", "seccomp", "denials", "seatbelt")]
 
 
-@pytest.mark.parametrize("path", [*RULES, *SANDBOX_VALUES, "protocol/growth.py"])
+VIEW = [path for path in FILES if path.startswith("client/view/")]
+
+
+@pytest.mark.parametrize("path", [*RULES, *SANDBOX_VALUES, *VIEW, "client/transcript.py", "protocol/growth.py"])
 def test_the_rules_neither_wait_nor_touch_the_world(path: str) -> None:
     source = (PACKAGE / path).read_text("utf-8")
     assert {name.partition(".")[0] for name in imported(source, path)} <= PURE

@@ -14,7 +14,8 @@ from covey.cli.asking import Asking, Unattended
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
-from covey.protocol.events import PermissionNotification, PermissionRequest, Presence, created, updated
+from covey.client.view.view import View
+from covey.protocol.events import Event, PermissionNotification, PermissionRequest, Presence, created, updated
 from covey.protocol.messages import Session
 from covey.protocol.paths import Address
 from covey.protocol.requests import PermissionAction
@@ -71,7 +72,12 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asking_for(client: Client, stream: io.StringIO, unattended: Unattended) -> Asking:
     screen = Screen(stream, quiet=True, shares_terminal=False)
-    return Asking(client, "w1", "r1", screen, unattended=unattended, how_to_allow="by hand")
+    return Asking(client, View("s1", loads=False), "w1", "r1", screen, unattended=unattended, how_to_allow="by hand")
+
+
+def feed(asking: Asking, event: Event) -> None:
+    asking.view.event(event)
+    asking.event(event)
 
 
 async def settle() -> None:
@@ -84,10 +90,10 @@ async def test_a_lost_no_is_given_again_and_reported_once() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.DENY)
     client.fails = True
-    asking.event(created(request()))
+    feed(asking, created(request()))
     await settle()
     client.fails = False
-    asking.event(created(request()))
+    feed(asking, created(request()))
     await settle()
     assert client.given == [("p1", "deny"), ("p1", "deny")]
     assert stream.getvalue().count("denied") == 1
@@ -99,7 +105,7 @@ async def test_a_lost_no_is_given_again_and_reported_once() -> None:
 async def test_requests_of_other_runs_are_left_alone() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.DENY)
-    asking.event(created(request(run_id="r0")))
+    feed(asking, created(request(run_id="r0")))
     asking.close()
     await settle()
     assert client.given == []
@@ -111,7 +117,7 @@ async def test_who_only_watches_answers_nothing_and_says_so_once() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.WATCH)
     for _ in range(2):
-        asking.event(created(request()))
+        feed(asking, created(request()))
     await settle()
     assert (client.given, client.looked_at) == ([], [])
     assert stream.getvalue().count("the run waits for an answer: bash: rm -rf \\x1b[2Kbuild") == 1
@@ -124,13 +130,13 @@ async def test_a_request_is_denied_as_soon_as_nobody_else_looks() -> None:
     stream, client = io.StringIO(), Answers()
     client.others = 1
     asking = asking_for(client, stream, Unattended.DENY_IF_ALONE)
-    asking.event(created(request()))
+    feed(asking, created(request()))
     await settle()
-    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    feed(asking, updated(Presence(client_id="c", session_id="", attached=False)))
     await settle()
     assert client.given == []
     client.others = 0
-    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    feed(asking, updated(Presence(client_id="c", session_id="", attached=False)))
     await settle()
     assert client.given == [("p1", "deny")]
     waits, denied = stream.getvalue().index("waits for somebody else"), stream.getvalue().index("denied, because")
@@ -142,11 +148,11 @@ async def test_what_somebody_else_answers_is_not_denied_any_more() -> None:
     stream, client = io.StringIO(), Answers()
     client.others = 1
     asking = asking_for(client, stream, Unattended.DENY_IF_ALONE)
-    asking.event(created(request()))
+    feed(asking, created(request()))
     await settle()
-    asking.event(created(PermissionNotification(tool_call_id="c1", granted=True, denied=False, permission_id="p1")))
+    feed(asking, created(PermissionNotification(tool_call_id="c1", granted=True, denied=False, permission_id="p1")))
     client.others = 0
-    asking.event(updated(Presence(client_id="c", session_id="", attached=False)))
+    feed(asking, updated(Presence(client_id="c", session_id="", attached=False)))
     await settle()
     assert client.given == []
     asking.close()
@@ -161,11 +167,11 @@ async def test_who_can_be_asked_is_present_while_the_run_is_active(monkeypatch: 
     asking.connection(True)
     states: tuple[RunState, ...] = ("accepted", "queued")
     for state in states:
-        asking.event(updated(some_run(state=state)))
+        feed(asking, updated(some_run(state=state)))
     await settle()
     assert client.looked_at == []
     for _ in range(2):
-        asking.event(updated(some_run(state="active")))
+        feed(asking, updated(some_run(state="active")))
     await settle()
     assert client.looked_at == ["s1"]
     asking.connection(False)
@@ -184,7 +190,7 @@ async def test_a_terminal_that_is_gone_has_answered_nothing(monkeypatch: pytest.
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.WATCH)
     asking.connection(True)
-    asking.event(created(request()))
+    feed(asking, created(request()))
     os.close(screen_end)
     async with asyncio.timeout(10):
         while client.looked_at != ["s1", ""]:

@@ -12,10 +12,12 @@ import pytest
 
 from covey.cli import exits
 from covey.cli.endings import KEY_REFUSED, Ending, in_flags
+from covey.client.view.view import View
 from covey.protocol.events import AgentEvent, created, updated
 from covey.protocol.runs import Run, RunComplete, RunOptions
 from tests.cli.conftest import Home, finish, read_until
 from tests.cli.test_runs_command import detach, detach_until_it_asks
+from tests.client.values import some_run
 
 STEPS = "stopped after 1 steps (limits.steps_per_run)"
 COST = "stopped: this run has cost $1.0000, and it may cost $1 (limits.cost_per_run)"
@@ -49,7 +51,8 @@ def terminal(**fields: object) -> RunComplete:
 
 
 def test_who_cancelled_is_reported() -> None:
-    ending = Ending("r1", RunOptions())
+    view = View("s1", loads=False)
+    ending = Ending(view, "r1", RunOptions())
     assert ending.explanation(terminal(cancelled=True)) == "the run was cancelled."
     assert (
         ending.explanation(terminal(cancelled=True), by=" by somebody else")
@@ -59,16 +62,18 @@ def test_who_cancelled_is_reported() -> None:
         run_id="r1", session_id="s1", seq=1, state="cancelled", mode="fold", prompt="x", accepted_at=0.0,
         cancelled_by="shutdown",
     )  # fmt: skip
-    ending.event(updated(run))
+    view.event(updated(run))
     assert "the server was stopped" in ending.explanation(terminal(cancelled=True))
 
 
 def test_a_refused_key_comes_with_advice_and_another_failure_does_not() -> None:
-    ending = Ending("r1", RunOptions())
-    ending.event(created(AgentEvent(type="error", session_id="s1", run_id="r1", error="no")))
-    ending.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r0", error="no")))
+    view = View("s1", loads=False)
+    ending = Ending(view, "r1", RunOptions())
+    view.event(updated(some_run("r1")))
+    view.event(created(AgentEvent(type="error", session_id="s1", run_id="r1", error="no")))
+    view.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r0", error="no")))
     assert ending.explanation(terminal(error="no")) == "no"
-    ending.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r1", error="no")))
+    view.event(created(AgentEvent(type="re_authenticate", session_id="s1", run_id="r1", error="no")))
     assert ending.explanation(terminal(error="no")) == f"no\n{KEY_REFUSED}"
     assert ending.explanation(terminal()) == ""
 

@@ -10,6 +10,7 @@ import msgspec
 from covey.cli.output import JsonPrinter, StreamJsonPrinter, TextPrinter
 from covey.cli.screen import Screen
 from covey.client.transcript import Transcript
+from covey.client.view.view import View
 from covey.protocol.events import Event, Gap, created, decode_event, deleted, updated
 from covey.protocol.messages import Message, Text, TextPart, ToolCall, ToolCallPart
 from covey.protocol.runs import Usage
@@ -129,7 +130,7 @@ def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_every_byte() -> N
 
 def test_json_is_one_object_with_all_fields() -> None:
     stdout = io.StringIO()
-    output = JsonPrinter(stdout)
+    output = JsonPrinter(stdout, View("s1", loads=False))
     output.event(BEGUN, None)
     output.end(run_complete(text="é"), 0)
     assert json.loads(stdout.getvalue()) == {
@@ -149,16 +150,17 @@ def test_json_is_one_object_with_all_fields() -> None:
 
 def test_json_has_the_usage() -> None:
     stdout = io.StringIO()
-    JsonPrinter(stdout).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
+    JsonPrinter(stdout, View()).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
     assert json.loads(stdout.getvalue())["usage"]["prompt_tokens"] == 3
 
 
 def test_json_of_a_run_that_did_not_complete_has_the_text_so_far() -> None:
     stdout = io.StringIO()
-    output = JsonPrinter(stdout)
+    view = View("s1", loads=False)
+    output = JsonPrinter(stdout, view)
     other = [created(text_message("m0", run_id="r0")), grows(0, "no", "m0", "r0")]
     for event in (BEGUN, grows(0, "Hel"), grows(3, "lo"), *other, created(text_message("m2"))):
-        output.event(event, None)
+        output.event(event, view.event(event).change)
     output.end(run_complete(cancelled=True), 124)
     assert json.loads(stdout.getvalue())["text"] == "Hello"
 

@@ -44,8 +44,9 @@ from covey.client.view.inputs import (
     WorkspaceLoaded,
 )
 from covey.client.view.view import View
-from covey.protocol.events import Event, RunComplete, decode_event
+from covey.protocol.events import Event, decode_event
 from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import RunComplete
 from tests.support.fake_model import FakeModel
 from tests.support.server import Pending, Server, Workspace
 from tests.support.stream import Seen, Stream

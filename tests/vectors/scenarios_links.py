@@ -67,7 +67,7 @@ def gap_after_the_end(r: Recording) -> None:
 
 
 def kill_while_streaming(r: Recording) -> None:
-    """The server is killed in the middle of the text, with a prompt in the queue: one is interrupted, the other runs."""
+    """The server is killed in the middle of the text: that run is interrupted, and the queued one runs."""
     r.model.on(lambda request: streamed(3) if "danach" in request.prompt else streamed(40, {20: "never"}))
     r.connect()
     r.session()

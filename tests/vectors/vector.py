@@ -54,7 +54,8 @@ def load_vector(path: Path) -> Vector:
 def decode_input(value: dict[str, Any]) -> ViewInput | None:
     """None: an event that this version does not know."""
     if value["input"] != "event":
-        return msgspec.convert(value, ConnectionFact | LoadAnswer | SendAnswer | UserIntent)  # type: ignore[arg-type]
+        fed: ViewInput = msgspec.convert(value, ConnectionFact | LoadAnswer | SendAnswer | UserIntent)
+        return fed
     event = decode_event(json.dumps(value["event"]))
     return Received(event, value.get("id", "")) if event else None
 

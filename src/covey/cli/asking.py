@@ -19,19 +19,21 @@ from covey.cli.request_text import visible
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
+from covey.client.view.inputs import AnswerGiven
+from covey.client.view.records import AskOutcome
+from covey.client.view.view import View
 from covey.protocol.errors import CoveyError
-from covey.protocol.events import (
-    Event,
-    PermissionNotification,
-    PermissionRequest,
-    Presence,
-    QuestionBatchNotification,
-    QuestionBatchRequest,
-)
-from covey.protocol.runs import Run
+from covey.protocol.events import Event, PermissionRequest, Presence, QuestionBatchRequest
 
 Ask = PermissionAsk | QuestionAsk
 
+OUTCOMES: dict[AskOutcome, str] = {
+    "allowed": "allowed",
+    "denied": "denied",
+    "answered": "answered",
+    "not_answered": "not answered",
+    "closed": "the run has ended",
+}
 LOOK_AGAIN_S = 5.0
 """How soon it is noticed that nobody watches any more, should no event have reported it."""
 
@@ -66,7 +68,7 @@ class Unattended(Enum):
 
 
 class Asking:
-    """The open requests of one run. Fed with events; answers in tasks of its own.
+    """Answers the open requests of one run, which are in the view; answers in tasks of its own.
 
     A client that can ask somebody is present in the session for as long as the run is active: clients without a
     terminal count on that. Before, requests of another run would be left to a client that does not show them.
@@ -75,6 +77,7 @@ class Asking:
     def __init__(
         self,
         client: Client,
+        view: View,
         workspace_id: str,
         run_id: str,
         screen: Screen,
@@ -83,6 +86,7 @@ class Asking:
         how_to_allow: str,
     ) -> None:
         self._client = client
+        self.view = view
         self._unattended = unattended
         self._how_to_allow = how_to_allow
         """Completes "Allow it ...", where nobody could be asked."""
@@ -90,8 +94,8 @@ class Asking:
         self._run_id = run_id
         self._screen = screen
         self._terminal = find_terminal()
-        self._open: dict[str, Ask] = {}
-        """What nobody has answered yet."""
+        self._begun: dict[str, Ask] = {}
+        """What has been shown or left to others, with the answers given so far to a part of it."""
         self._asked = ""
         """The id of the request that the person is looking at."""
         self._stopped = False
@@ -105,22 +109,29 @@ class Asking:
         """Somebody came or went."""
 
     def event(self, event: Event) -> None:
-        payload = event.payload
-        match payload:
-            case Run(run_id=self._run_id, state="active"):
-                self.active(payload.session_id)
-            case PermissionRequest(run_id=None | self._run_id) if not self._stopped:
-                self._requested(PermissionAsk(payload))
-            case QuestionBatchRequest(run_id=None | self._run_id) if not self._stopped:
-                self._requested(QuestionAsk(payload))
-            case PermissionNotification(permission_id=str(request_id)) if (
-                payload.is_answer and request_id in self._open
-            ):
-                self._resolved(request_id, "allowed" if payload.granted else "denied")
-            case QuestionBatchNotification(batch_id=request_id) if request_id in self._open:
-                self._resolved(request_id, "answered" if payload.answered else "not answered")
-            case Presence():
-                self._presence.set()
+        """Something happened, and the view has it."""
+        if isinstance(event.payload, Presence):
+            self._presence.set()
+        record = self.view.find_run(self._run_id)
+        if record and record.run.state == "active":
+            self.active(record.run.session_id)
+        for request_id in [each for each in self._begun if each not in self.view.asks.open]:
+            self._resolved(request_id)
+        for ask in self._open():
+            self._requested(ask)
+
+    def _open(self) -> list[Ask]:
+        """What this run asks, and nobody has answered yet."""
+        if self._stopped:
+            return []
+        return [
+            self._begun.setdefault(request_id, _begin(ask.request))
+            for request_id, ask in self.view.asks.open.items()
+            if ask.request.run_id in (None, self._run_id) and not ask.is_being_answered
+        ]
+
+    def _is_open(self, ask: Ask) -> bool:
+        return any(each.id == ask.id for each in self._open())
 
     def active(self, session_id: str) -> None:
         """The run has begun: from now on it may ask."""
@@ -138,7 +149,7 @@ class Asking:
         if self._asked:
             self._screen.clear()
         self._stopped, self._asked = True, ""
-        self._open.clear()
+        self._begun.clear()
         self.close()
 
     def close(self) -> None:
@@ -150,7 +161,6 @@ class Asking:
     def _requested(self, ask: Ask) -> None:
         """May come again after a reconnect, if our answer was lost: then it is answered again."""
         self.active(ask.request.session_id)
-        self._open.setdefault(ask.id, ask)
         if self._terminal is None:
             self._leave_or_refuse(ask)
         elif not self._asked:
@@ -177,13 +187,13 @@ class Asking:
 
     async def _refuse_if_alone(self, ask: Ask) -> None:
         """Refuse as soon as nobody else could answer. Those who could come and go: nobody is waited for in vain."""
-        while ask.id in self._open:
+        while self._is_open(ask):
             self._presence.clear()
             # If it cannot be sent, the stream is in trouble as well: it comes back, or the run is gone.
             with suppress(ServerUnreachable, CoveyError):
                 # We ourselves do not look at it, as there is nobody here to do so.
                 others = (await self._client.session(self._workspace_id, ask.request.session_id)).attached_clients
-                if not others and ask.id in self._open:
+                if not others and self._is_open(ask):
                     self._refuse(ask)
                     return
                 self._report_once(ask, f"waits for somebody else who looks at this session to answer: {_in_short(ask)}")
@@ -191,7 +201,6 @@ class Asking:
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
     def _refuse(self, ask: Ask) -> None:
-        self._open.pop(ask.id, None)
         self._answer(ask.id, ask.refusal)
         if isinstance(ask, QuestionAsk):
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
@@ -215,11 +224,12 @@ class Asking:
 
     # ── at a terminal ──
 
-    def _resolved(self, request_id: str, how: str) -> None:
-        """Somebody answered: we did, or another client, or the run was cancelled meanwhile."""
-        del self._open[request_id]
-        if self._asked == request_id or ("open", request_id) in self._reported:
-            self._screen.say(f"answered elsewhere: {how}")
+    def _resolved(self, request_id: str) -> None:
+        """Another client answered, or the run was cancelled meanwhile."""
+        del self._begun[request_id]
+        closed = self.view.asks.closed.get(request_id)
+        if closed and (self._asked == request_id or ("open", request_id) in self._reported):
+            self._screen.say(f"answered elsewhere: {OUTCOMES[closed.outcome]}")
         if self._asked == request_id:
             self._asked = ""
             self._ask_next()
@@ -227,7 +237,7 @@ class Asking:
     def _ask_next(self) -> None:
         assert self._terminal is not None
         loop = asyncio.get_running_loop()
-        ask = next(iter(self._open.values()), None)
+        ask = next(iter(self._open()), None)
         if ask is None:
             loop.remove_reader(self._terminal)
             return
@@ -248,7 +258,7 @@ class Asking:
             self._lose_terminal()
             return
         line = typed.decode("utf-8", "replace")
-        ask = self._open[self._asked]
+        ask = self._begun[self._asked]
         heard = ask.hear(line) if line else ask.refusal
         if line.endswith("\n"):
             self._screen.answered()
@@ -261,7 +271,6 @@ class Asking:
                 self._screen.ask(ask.text)
             case PermissionAnswer() | QuestionAnswers():
                 answered, self._asked = self._asked, ""
-                self._open.pop(answered, None)
                 self._answer(answered, heard)
                 self._ask_next()
             case _:
@@ -272,10 +281,13 @@ class Asking:
         asyncio.get_running_loop().remove_reader(self._terminal)
         self._terminal, self._asked = None, ""
         self._in_background(self._client.set_current_session(self._workspace_id, ""))
-        for ask in list(self._open.values()):
+        for ask in self._open():
             self._leave_or_refuse(ask)
 
     def _answer(self, request_id: str, answer: Answer) -> None:
+        self._begun.pop(request_id, None)
+        self.view.apply(AnswerGiven(request_id))
+
         async def send() -> None:
             try:
                 await self._send(request_id, answer)
@@ -308,6 +320,10 @@ class Asking:
                     await self._client.answer_questions(self._workspace_id, request_id, responses)
             case _:
                 assert_never(answer)
+
+
+def _begin(request: PermissionRequest | QuestionBatchRequest) -> Ask:
+    return PermissionAsk(request) if isinstance(request, PermissionRequest) else QuestionAsk(request)
 
 
 def _in_short(ask: Ask) -> str:

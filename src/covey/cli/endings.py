@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from covey.protocol.events import AgentEvent, Event
-from covey.protocol.runs import Run, RunComplete, RunOptions
+from covey.client.view.view import View
+from covey.protocol.runs import RunComplete, RunOptions
 
 KEY_REFUSED = (
     "With a valid key, in the configuration or in the environment, ask again: both are read again, "
@@ -23,20 +23,12 @@ def in_flags(error: str, options: RunOptions) -> str:
 
 
 class Ending:
-    """Fed with the events of a session; knows of one run what its terminal event does not say."""
+    """What the terminal event of a run does not say is known from the view of its session."""
 
-    def __init__(self, run_id: str, options: RunOptions) -> None:
+    def __init__(self, view: View, run_id: str, options: RunOptions) -> None:
+        self._view = view
         self._run_id = run_id
         self._options = options
-        self._key_refused = False
-        self._by_shutdown = False
-
-    def event(self, event: Event) -> None:
-        match event.payload:
-            case AgentEvent(run_id=self._run_id, type="re_authenticate"):
-                self._key_refused = True
-            case Run(run_id=self._run_id, cancelled_by=cancelled_by):
-                self._by_shutdown = cancelled_by == "shutdown"
 
     def worded(self, terminal: RunComplete) -> RunComplete:
         """The same, with an error that fits the command line."""
@@ -46,7 +38,8 @@ class Ending:
 
     def explanation(self, terminal: RunComplete, *, by: str = "") -> str:
         """What cannot be seen from the answer itself; '' if nothing has to be said. `by`: whom a cancel is from."""
-        if terminal.cancelled and self._by_shutdown:
+        record = self._view.find_run(self._run_id)
+        if terminal.cancelled and record and record.run.cancelled_by == "shutdown":
             return "the server was stopped, and the run was cancelled with it."
         if terminal.cancelled:
             return f"the run was cancelled{by}."
@@ -57,6 +50,6 @@ class Ending:
                 f"What it had done by then stays done, and is not repeated: `covey sessions show {session}` shows it, "
                 f'`covey run -s {session} "go on"` goes on from there.'
             )
-        if terminal.error and self._key_refused:
+        if terminal.error and record and record.key_refused:
             return f"{terminal.error}\n{KEY_REFUSED}"
         return terminal.error or ""

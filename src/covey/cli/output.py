@@ -8,7 +8,8 @@ import msgspec
 
 from covey.cli.screen import Screen, plain
 from covey.cli.terminal_text import escaped_json, json_text
-from covey.client.transcript import Transcript, TranscriptChange
+from covey.client.transcript import TranscriptChange
+from covey.client.view.view import View
 from covey.protocol.events import Event, MessageDelta, created, encode_event
 from covey.protocol.messages import Message
 from covey.protocol.runs import RunComplete, Usage
@@ -111,15 +112,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JsonPrinter:
-    """One object at the end, and never more than one."""
+    """One object at the end, and never more than one. What was said until then is known from the view."""
 
-    def __init__(self, stdout: TextIO) -> None:
+    def __init__(self, stdout: TextIO, view: View) -> None:
         self._stdout = stdout
-        self._transcript = Transcript()
+        self._view = view
         self._is_written = False
 
     def event(self, event: Event, change: TranscriptChange | None) -> None:
-        self._transcript.apply(event)
+        """Nothing is written before the end."""
 
     def end(self, terminal: RunComplete, exit_code: int) -> None:
         if self._is_written:
@@ -136,7 +137,8 @@ class JsonPrinter:
         self.end(RunComplete(session_id=session_id, run_id=run_id, message_id="", error=error), exit_code)
 
     def _last_text(self, run_id: str) -> str | None:
-        texts = [m.text for m in self._transcript if m.run_id == run_id and m.role == "assistant" and m.text]
+        messages = self._view.conversation.messages
+        texts = [m.text for m in messages if m.run_id == run_id and m.role == "assistant" and m.text]
         return texts[-1] if texts else None
 
 

@@ -27,6 +27,8 @@ from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
 from covey.client.transcript import TranscriptChange
+from covey.client.view.inputs import SessionOpened
+from covey.client.view.view import View
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
@@ -67,7 +69,9 @@ class _Command:
             max_steps=args.max_steps,
         )
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
-        self._output = _output(args, sys.stdout, self._request.run_id, self._screen)
+        self._view = View(loads=False)
+        """Of the session of the run, from when on it is known."""
+        self._output = _output(args, sys.stdout, self._request.run_id, self._screen, self._view)
         self._asking: Asking | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
@@ -167,8 +171,10 @@ class _Command:
 
     async def _follow(self, client: Client, workspace_id: str) -> int:
         run_id = self._request.run_id
+        self._view.apply(SessionOpened(self._request.session_id))
         asking = self._asking = Asking(
             client,
+            self._view,
             workspace_id,
             run_id,
             self._screen,
@@ -176,11 +182,10 @@ class _Command:
             how_to_allow=HOW_TO_ALLOW,
         )
         progress = Progress(self._screen, run_id)
-        ending = Ending(run_id, self._request.options)
+        ending = Ending(self._view, run_id, self._request.options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
             self._output.event(event, change)
-            ending.event(event)
             progress.event(event)
             asking.event(event)
 
@@ -198,6 +203,7 @@ class _Command:
                 client,
                 workspace_id,
                 self._request,
+                view=self._view,
                 on_event=on_event,
                 on_accepted=on_accepted,
                 on_connection=on_connection,
@@ -280,9 +286,9 @@ class _Command:
                 return
 
 
-def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen) -> Printer:
+def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen, view: View) -> Printer:
     if args.json:
-        return JsonPrinter(stdout)
+        return JsonPrinter(stdout, view)
     if args.stream_json:
         return StreamJsonPrinter(stdout)
     return TextPrinter(stdout, run_id, screen)

@@ -23,6 +23,8 @@ from covey.cli.terminal_text import json_text, one_line
 from covey.client.client import Client
 from covey.client.prompt import follow_run
 from covey.client.transcript import TranscriptChange
+from covey.client.view.inputs import SessionOpened
+from covey.client.view.view import View
 from covey.protocol.events import Event, updated
 from covey.protocol.runs import CancelReceipt, Run, RunState
 
@@ -142,7 +144,9 @@ class _Wait:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
-        self._json = JsonPrinter(sys.stdout) if args.json else None
+        self._view = View(loads=False)
+        """Of the session of the run, from when on it is found."""
+        self._json = JsonPrinter(sys.stdout, self._view) if args.json else None
         self._run_id: str = args.run_id
         """As much of it as is known: from when on the run is found, all."""
         self._session_id = ""
@@ -192,15 +196,18 @@ class _Wait:
         output: Printer = self._json or TextPrinter(sys.stdout, speaker, self._screen)
         progress = Progress(self._screen, speaker)
         unattended = Unattended.DENY if self._args.deny else Unattended.WATCH
-        asking = Asking(client, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW)
+        view = self._view
+        view.apply(SessionOpened(run.session_id))
+        view.event(updated(run))
+        asking = Asking(
+            client, view, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW
+        )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
-        ending = Ending(speaker, run.effective_options)
-        ending.event(updated(run))
+        ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
             output.event(event, change)
-            ending.event(event)
             progress.event(event)
             asking.event(event)
 
@@ -210,7 +217,9 @@ class _Wait:
 
         self._screen.wait_for(run.waiting_on or run.state)
         try:
-            terminal = await follow_run(client, workspace_id, run, on_event=on_event, on_connection=on_connection)
+            terminal = await follow_run(
+                client, workspace_id, run, view=view, on_event=on_event, on_connection=on_connection
+            )
         finally:
             asking.close()
         self._screen.wait_for("")

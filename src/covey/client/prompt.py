@@ -15,7 +15,9 @@ from contextlib import suppress
 from covey.client.client import LONG_POLL_S, Client
 from covey.client.errors import ServerUnreachable
 from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStream, OnConnection
-from covey.client.transcript import Transcript, TranscriptChange
+from covey.client.transcript import TranscriptChange
+from covey.client.view.commands import Reconnect
+from covey.client.view.view import View
 from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
@@ -40,6 +42,7 @@ async def run_prompt(
     workspace_id: str,
     prompt: PostPrompt,
     *,
+    view: View | None = None,
     on_event: OnEvent = lambda event, change: None,
     on_accepted: OnAccepted = lambda receipt: None,
     on_connection: OnConnection = lambda connected, why: None,
@@ -47,8 +50,8 @@ async def run_prompt(
     """Post the prompt, which must have a run id, and return its terminal event.
 
     `on_event` sees everything that happens in the session from just before the prompt was posted, and what each event
-    changed in its messages. Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run`
-    and go on waiting here.
+    changed in its messages; a `view` that shows the session has taken the event in by then.
+    Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run` and go on waiting here.
     """
     assert prompt.run_id, "a prompt without a run id cannot be posted again safely"
     trouble = asyncio.Event()
@@ -58,7 +61,7 @@ async def run_prompt(
         may_have_ended = receipt.state not in ("accepted", "queued", "active")  # it was posted before
         if may_have_ended and (terminal := await _end_of(client, stream.workspace_id, prompt.run_id)):
             return terminal
-        return await _until_end(client, stream, prompt.run_id, on_event, trouble)
+        return await _until_end(client, stream, prompt.run_id, view, on_event, trouble)
 
 
 async def follow_run(
@@ -66,6 +69,7 @@ async def follow_run(
     workspace_id: str,
     run: Run,
     *,
+    view: View | None = None,
     on_event: OnEvent = lambda event, change: None,
     on_connection: OnConnection = lambda connected, why: None,
 ) -> RunComplete:
@@ -81,7 +85,7 @@ async def follow_run(
         # Only what ends from here on is reported by the stream.
         if terminal := await _end_of(client, stream.workspace_id, run.run_id):
             return terminal
-        return await _until_end(client, stream, run.run_id, on_event, trouble)
+        return await _until_end(client, stream, run.run_id, view, on_event, trouble)
 
 
 def _stream(
@@ -98,9 +102,10 @@ def _stream(
 
 
 async def _until_end(
-    client: Client, stream: EventStream, run_id: str, on_event: OnEvent, trouble: asyncio.Event
+    client: Client, stream: EventStream, run_id: str, view: View | None, on_event: OnEvent, trouble: asyncio.Event
 ) -> RunComplete:
-    follow = asyncio.create_task(_follow(stream, run_id, on_event, trouble))
+    view = view or View(stream.session_id, loads=False)
+    follow = asyncio.create_task(_follow(stream, run_id, view, on_event, trouble))
     ask = asyncio.create_task(_ask(client, stream, run_id, trouble))
     try:
         await asyncio.wait({follow, ask}, return_when=asyncio.FIRST_COMPLETED)
@@ -134,12 +139,13 @@ async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> Prom
             stream.workspace_id = await client.rejoin(stream.workspace_id)
 
 
-async def _follow(stream: EventStream, run_id: str, on_event: OnEvent, trouble: asyncio.Event) -> RunComplete:
-    transcript = Transcript()
+async def _follow(
+    stream: EventStream, run_id: str, view: View, on_event: OnEvent, trouble: asyncio.Event
+) -> RunComplete:
     async for event in stream:
-        change = transcript.apply(event)
-        on_event(event, change)
-        if change and change.kind == "hole":
+        step = view.event(event)
+        on_event(event, step.change)
+        if Reconnect() in step.commands:
             stream.reconnect()
         match event.payload:
             case RunComplete() as terminal if terminal.run_id == run_id:

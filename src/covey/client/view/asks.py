@@ -27,9 +27,9 @@ class AskList:
         """The last ones that were closed, the newest at the end."""
 
     def request(self, request: AskRequest) -> None:
-        """Sent again after each connection; what is known of it stays."""
+        """Sent again after each connection, if it is still open: then no answer that was given before has counted."""
         if ask := self.open.get(request.id):
-            ask.request = request
+            ask.request, ask.is_being_answered = request, False
         else:
             self.closed.pop(request.id, None)
             self.open[request.id] = OpenAsk(request)
@@ -37,6 +37,8 @@ class AskList:
     def notified(self, notification: PermissionNotification | QuestionBatchNotification) -> str:
         """Somebody answered, or nobody can any more. Gives the id of the ask."""
         outcome: AskOutcome
+        if isinstance(notification, PermissionNotification) and not notification.is_answer:
+            return ""  # it only says that somebody is asked
         if isinstance(notification, PermissionNotification):
             ask_id, outcome = notification.permission_id or "", "allowed" if notification.granted else "denied"
         else:

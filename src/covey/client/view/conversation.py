@@ -13,7 +13,7 @@ HELD_DELTAS = 4096
 """Growth that is kept for messages which are being loaded. If there is more, the stream is opened again instead."""
 
 
-class Conversation:
+class ShownConversation:
     """What is known of messages. Of other sessions only those in progress are kept.
 
     Without them, a session that is opened in the middle of an answer would have a hole where its load ends.

@@ -21,7 +21,7 @@ from covey.client.view.commands import (
     ShowSession,
     ViewCommand,
 )
-from covey.client.view.conversation import Conversation
+from covey.client.view.conversation import ShownConversation
 from covey.client.view.inputs import (
     AnswerFailed,
     AnswerGiven,
@@ -88,7 +88,7 @@ class View:
     def __init__(self, session_id: str = "", *, loads: bool = True) -> None:
         self.link = Link()
         self.sessions = SessionList(session_id)
-        self.conversation = Conversation(session_id)
+        self.conversation = ShownConversation(session_id)
         self.asks = AskList()
         self.outbox = Outbox()
         self.clients: dict[str, PresentClient] = {}
