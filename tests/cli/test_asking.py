@@ -42,7 +42,7 @@ class Answers(Client):
         self.looked_at.append(session_id)
 
     async def answer_permission(
-        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
+        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = "", **further: bool
     ) -> bool:
         self.given.append((permission_id, action))
         if self.fails:

@@ -284,7 +284,7 @@ def test_two_writers_lose_nothing(environ: dict[str, str]) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         for future in [pool.submit(_add_ten, environ, name) for name in ("a", "b")]:
             future.result(60)
-    allow = load(PROJECT, None, environ).config.permissions.allow
+    allow = load(PROJECT, None, environ).config.permissions.allowed
     assert sorted(allow) == sorted(f"{name}:{number}" for name in "ab" for number in range(10))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.permissions.judge import Intent, Rules, Verdict, explain, judge
+from covey.protocol.effects import Effect
 
 ROOT = "/p"
 
@@ -59,7 +60,7 @@ def test_a_search_through_all_files_or_for_names_only_is_not(line: str) -> None:
 @pytest.mark.parametrize("tool", ["view", "grep"])
 @pytest.mark.parametrize("path", [".env", "sub/.env.local", ".ssh/config", "keys/server.pem", "credentials.json"])
 def test_a_tool_that_reads_a_secret_asks_as_a_command_does(tool: str, path: str) -> None:
-    intent = Intent(tool, "read", f"/p/{path}", harmless=True)
+    intent = Intent(tool, "read", f"/p/{path}", harmless=True, effect=Effect.LOOKS)
     assert tag(intent) == "secret"
     assert explain(intent, Rules(root=ROOT)) == f"`{path}` may show secrets."
     assert tag(intent, f"{tool}:{path}") == tag(intent, tool) == "allow-rule"

@@ -35,7 +35,7 @@ from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
-from covey.protocol.requests import PostPrompt
+from covey.protocol.requests import Grant, PermissionAction, PermissionId, PostPrompt
 from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import Change, PutWorkspace, Store, StoredEvent, WorkspaceRow
 from covey.store.journal import Journal
@@ -231,6 +231,11 @@ class Engine:
 
     async def cancel(self) -> CancelReceipt:
         return await within(self.workspace.runs.cancel_session(self.session_id))
+
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", **further: bool) -> bool:
+        """Answer a permission request. `further`: `network`, `unsandboxed`."""
+        answer = Grant(permission=PermissionId(id=request_id), action=action, reason=reason, **further)
+        return await within(self.workspace.asks.grant(answer))
 
     async def soon(self, awaitable: Awaitable[T]) -> asyncio.Task[T]:
         """Start a request and let it go as far as it can while the disk is held."""

@@ -189,6 +189,11 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--plan", action="store_true", help="only look and make a plan: nothing is changed")
     parser.add_argument(
+        "--sandbox",
+        choices=("auto", "required", "off"),
+        help="what commands of this run run in: as much as the system can, all that matters or nothing, no sandbox",
+    )
+    parser.add_argument(
         "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
     )
     parser.add_argument(

@@ -24,10 +24,11 @@ from covey.engine.commands.runs import Runs
 from covey.engine.commands.sessions import Sessions
 from covey.engine.commands.settings import WorkspaceSettings, rules_of
 from covey.engine.commands.stream import Streams
+from covey.engine.confining import Confining
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
-from covey.engine.shared import Shared
+from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.turns.turn import TurnParts
@@ -67,10 +68,13 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda intent: self.settings.allow_always(intent),
+            always=lambda intent, reach: self.settings.allow_always(intent, reach),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
-        tool_calls = ToolCalls(agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id)
+        self._confining = _confining(row, shared, agent)
+        tool_calls = ToolCalls(
+            agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id, self._confining, book
+        )
         turns = _turn_parts(row.id, shared, recorder, book, agent, tool_calls)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
@@ -123,6 +127,7 @@ class Workspace:
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
         await parts.agent.aclose()
+        await self._confining.close()
 
     def expire(self, now: float) -> None:
         """Give up what only lasted until now: claims of clients that are gone, and what they have parked."""
@@ -142,6 +147,17 @@ class Workspace:
     def _check_open(self) -> None:
         if self.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
+
+
+def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
+    own = [Path(path) for path in own_directories(shared)]
+    return Confining(
+        Path(row.path),
+        shared.data_dir / "tmp" / row.id,
+        [*own, *shared.sockets],
+        lambda: agent.env,
+        lambda: agent.config.permissions.sandbox,
+    )
 
 
 def _turn_parts(

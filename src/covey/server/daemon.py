@@ -19,6 +19,7 @@ import uvicorn
 from covey import __version__
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
+from covey.engine.confining import announce
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
 from covey.engine.world import World
@@ -117,7 +118,8 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
         os.environ.pop(name, None)  # whoever needs one gets it on purpose
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
-    shared = Shared(store, journal, World(), options.data_dir, options.config_file, environ)
+    sockets = (Path(options.address.path),) if options.address.is_unix else ()
+    shared = Shared(store, journal, World(), options.data_dir, options.config_file, environ, sockets=sockets)
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
     access = Access(token, hosts(loaded.config.server.allowed_hosts))
     app = App(workspaces, access, shared.counts, stopping.set)
@@ -135,6 +137,7 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
         timeout_keep_alive=75,
     )
     server = _Uvicorn(config)
+    probing = asyncio.ensure_future(asyncio.to_thread(announce))
     await workspaces.start()
     serving = asyncio.create_task(server.serve([listener]))
     beating = asyncio.create_task(app.beat())
@@ -145,6 +148,7 @@ async def _serve(options: ServeOptions, listener: socket.socket, token: str, ope
     server.should_exit = True
     await serving
     await journal.aclose(FLUSH_S)
+    await probing
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:

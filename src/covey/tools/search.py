@@ -96,6 +96,7 @@ def searching_tool(
         describe=describe,
         preview=preview,
         run=lambda given, context: run(given, context, search),
+        starts_processes=True,
     )
 
 
@@ -116,6 +117,8 @@ async def _search(
             tag=context.call_tag,
             timeout_s=SEARCH_S,
             output_limit=_OUTPUT_LIMIT,
+            policy=context.confinement.helper(reads=(str(base),)),
+            sandbox=context.confinement.mode,
         )
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The search could not be started: {error}") from None

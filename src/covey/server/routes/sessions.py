@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import CreateSession, UpdateSession
+from covey.protocol.who import May
 from covey.server.endpoint import Call, Endpoint
 
 MESSAGES_MAX = 10_000
@@ -30,6 +33,11 @@ async def update_session(call: Call, body: UpdateSession) -> Session:
     return await workspace.sessions.update(call.path["sid"], body)
 
 
+def _changes_mode(body: UpdateSession) -> May | None:
+    """A mode answers for people: only who may do so can change it."""
+    return None if body.mode is msgspec.UNSET else "approve"
+
+
 async def delete_session(call: Call, _body: None) -> None:
     workspace = await call.workspace()
     await workspace.sessions.delete(call.path["sid"])
@@ -48,7 +56,9 @@ ENDPOINTS = (
     Endpoint("GET", SESSIONS, list_sessions, "The sessions, the last changed first.", answer=list[Session]),
     Endpoint("POST", SESSIONS, create_session, "A new session.", CreateSession, Session, optional_body=True),
     Endpoint("GET", ONE, get_session, "One session.", answer=Session),
-    Endpoint("PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session),
+    Endpoint(
+        "PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session, needs_for=_changes_mode
+    ),
     Endpoint("DELETE", ONE, delete_session, "End its runs and remove it."),
     Endpoint(
         "GET", ONE + "/messages", list_messages, "Messages in order; `after` and `limit` page.", answer=list[Message]
