@@ -117,7 +117,7 @@ async def _search(
             tag=context.call_tag,
             timeout_s=SEARCH_S,
             output_limit=_OUTPUT_LIMIT,
-            policy=context.confinement.helper(reads=(str(base),)),
+            policy=context.confinement.helper(reads=(str(base), _PACKAGE)),
             sandbox=context.confinement.mode,
         )
     except (OSError, ValueError) as error:
