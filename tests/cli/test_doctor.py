@@ -124,7 +124,7 @@ def test_repair_makes_a_backup_and_says_what_it_did(data_dir: Path, capsys: Said
     (backup,) = data_dir.glob("covey.db.backup-*")
     assert out.startswith(f"The store in {data_dir} was copied to {backup}.\n")
     assert "the log has a gap" in out
-    assert out.endswith("The store was repaired, and checked once more:\nHealthy: every promise is kept.\n")
+    assert out.endswith("The store was repaired, and checked again:\nHealthy: every promise is kept.\n")
     assert run_doctor(data_dir, "--repair") == exits.OK
     assert "there is nothing to repair" in capsys.readouterr().out
     assert list(data_dir.glob("covey.db.backup-*")) == [backup]

@@ -27,6 +27,7 @@ from covey.cli.texts import (
     RUNS_ACTIONS,
     RUNS_EXAMPLES,
     SERVE_EXAMPLES,
+    SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
     TRUST_EXAMPLES,
@@ -245,6 +246,8 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
         if name == "model":
             action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
+        if name == "mode":
+            action.add_argument("mode", choices=SESSION_MODES)
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
         _add_sessions_options(action)
