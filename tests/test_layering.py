@@ -40,6 +40,7 @@ ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/login.py": {"credentials"},
     "cli/logout.py": {"credentials"},
     "cli/doctor_keys.py": {"credentials"},
+    "cli/doctor_sandbox.py": {"sandbox"},
     "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
 }

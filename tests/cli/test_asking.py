@@ -11,6 +11,7 @@ import pytest
 
 from covey.cli import asking as module
 from covey.cli.asking import Asking, Unattended
+from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
@@ -43,7 +44,7 @@ class Answers(Client):
         self.looked_at.append(session_id)
 
     async def answer_permission(
-        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
+        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = "", **further: bool
     ) -> bool:
         self.given.append((permission_id, action))
         if self.fails:
@@ -199,3 +200,35 @@ async def test_a_terminal_that_is_gone_has_answered_nothing(monkeypatch: pytest.
     assert client.given == []
     assert "the run waits for an answer" in stream.getvalue()
     os.close(terminal)
+
+
+CONFINED = msgspec.structs.replace(request(), confined=True, sandbox="It runs in the sandbox.", rules=("bash:x",))
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("y", PermissionAnswer("allow")),
+        ("w", PermissionAnswer("allow", network=True)),
+        ("yw", PermissionAnswer("allow", network=True)),
+        ("a w", PermissionAnswer("allow_session", network=True)),
+        ("RW", PermissionAnswer("allow_always", network=True)),
+        ("u", PermissionAnswer("allow", unsandboxed=True)),
+        ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
+        ("n", PermissionAnswer("deny")),
+        ("no, without network", PermissionAnswer("deny", "without network")),
+        ("nw", Heard.AGAIN),
+        ("now", Heard.AGAIN),
+    ],
+)
+def test_an_answer_says_whether_a_command_has_the_network(typed: str, answer: object) -> None:
+    ask = PermissionAsk(CONFINED)
+    assert "It runs in the sandbox.\nAllow it? [y]es" in ask.text
+    assert "yes [w]ith network, [u]nsandboxed" in ask.text
+    assert ask.hear(typed + "\n") == answer
+
+
+def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:
+    ask = PermissionAsk(request())
+    assert "network" not in ask.text
+    assert ask.hear("w\n") is Heard.AGAIN

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from covey import __version__
 from covey.cli import exits
 from covey.cli.main import RUN_ID, build_parser, main
+from covey.cli.texts import SESSION_MODES
+from covey.protocol.messages import SessionMode
 from covey.server.routes import runs as routes
 
 HEAVY = ("asyncio", "msgspec", "httpx2", "covey.client", "covey.protocol", "covey.server", "ssl")
@@ -168,3 +171,7 @@ def test_a_stdout_that_takes_nothing_is_no_traceback(args: list[str], buffered: 
                 assert done.returncode == code
             assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
             assert code == exits.FAILED or done.stderr == ""
+
+
+def test_the_modes_of_a_session_are_those_of_the_protocol() -> None:
+    assert get_args(SessionMode) == SESSION_MODES

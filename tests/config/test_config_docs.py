@@ -98,7 +98,7 @@ def test_other_numbers_are_right() -> None:
 def test_the_rules_shown_do_what_is_said(tool: str, subject: str, verdict: str) -> None:
     (example,) = (text for text in EXAMPLES if "git push" in text)
     permissions = msgspec.convert(tomllib.loads(example), Config).permissions
-    rules = Rules(permissions.allow, permissions.deny, permissions.ask, root="/p")
+    rules = Rules(permissions.allowed, permissions.deny, permissions.ask, root="/p")
     effect = Effect.CHANGES_FILES if tool == "edit" else Effect.RUNS_COMMANDS
     intent = Intent(tool, "execute", subject, effect=effect)
     assert decide(intent, rules, frozenset(), skip=False) == verdict

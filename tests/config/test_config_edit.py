@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from covey.config import edit
 from covey.config.edit import add_permission_rule, distrust, trust
 from covey.config.load import is_trusted, load, trusted_directories
-from covey.config.schema import ConfigError
+from covey.config.schema import AllowRule, ConfigError
 from covey.config.toml_text import with_items, without_item
+from covey.permissions.reach import Reach
 
 PROJECT = Path("/home/ann/birdhouse")
 TABLE = '[projects."/home/ann/birdhouse".permissions]'
@@ -284,7 +285,7 @@ def test_two_writers_lose_nothing(environ: dict[str, str]) -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         for future in [pool.submit(_add_ten, environ, name) for name in ("a", "b")]:
             future.result(60)
-    allow = load(PROJECT, None, environ).config.permissions.allow
+    allow = load(PROJECT, None, environ).config.permissions.allowed
     assert sorted(allow) == sorted(f"{name}:{number}" for name in "ab" for number in range(10))
 
 
@@ -343,3 +344,33 @@ def test_a_list_with_mistakes_is_not_changed(environ: dict[str, str], tmp_path: 
     with pytest.raises(ConfigError, match="absolute paths"):
         trust(environ, tmp_path)
     assert listed.read_text() == "directories = ['~/x']\n"
+
+
+def test_a_rule_with_the_network_is_a_table_beside_the_others(environ: dict[str, str]) -> None:
+    path = add_permission_rule(environ, PROJECT, "allow", ["bash:make"])
+    add_permission_rule(environ, PROJECT, "allow", ["bash:npm ci", 'bash:echo "$x"'], reach=Reach.NETWORK)
+    add_permission_rule(environ, PROJECT, "allow", ["bash:npm ci"], reach=Reach.NETWORK)
+    add_permission_rule(environ, PROJECT, "allow", ["bash:docker ps"], reach=Reach.EVERYTHING)
+    add_permission_rule(environ, PROJECT, "allow", ["edit"])
+    permissions = load(PROJECT, None, environ).config.permissions
+    assert permissions.allow == (
+        "bash:make",
+        AllowRule(rule="bash:npm ci", network=True),
+        AllowRule(rule='bash:echo "$x"', network=True),
+        AllowRule(rule="bash:docker ps", sandbox="off"),
+        "edit",
+    )
+    assert permissions.allowed_with(network=True) == ("bash:npm ci", 'bash:echo "$x"')
+    assert permissions.allowed_with(sandbox="off") == ("bash:docker ps",)
+    assert path.read_text().count('{ rule = "bash:npm ci", network = true }') == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('[p]\na = [{ rule = "x", b = [1, 2] }]\n', '[p]\na = [{ rule = "x", b = [1, 2] }, "new"]\n'),
+        ('[p]\na = [\n  { rule = "]" },\n]\n', '[p]\na = [\n  { rule = "]" },\n  "new",\n]\n'),
+    ],
+)
+def test_a_list_with_tables_in_it_can_be_added_to(before: str, after: str) -> None:
+    assert with_items(before, ("p",), "a", ["new"]) == after

@@ -80,6 +80,31 @@ def test_without_trust_a_project_may_choose_models_and_forbid(files: Files) -> N
     assert loaded.config.permissions.allow == ("view",)
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "holds", "is_ignored"),
+    [
+        ("auto", "off", "auto", True),
+        ("auto", "required", "required", False),
+        ("required", "auto", "required", True),
+        ("required", "off", "required", True),
+        ("off", "auto", "auto", False),
+        ("off", "required", "required", False),
+        ("off", "off", "off", False),
+    ],
+)
+def test_without_trust_a_project_can_make_the_sandbox_stricter_and_no_more(
+    files: Files, mine: str, theirs: str, holds: str, is_ignored: bool
+) -> None:
+    files.user.write_text(f'permissions.sandbox = "{mine}"')
+    files.project.write_text(f'[permissions]\nsandbox = "{theirs}"\nallow = [{{ rule = "bash", sandbox = "off" }}]')
+    loaded = files.load()
+    assert loaded.config.permissions.sandbox == holds
+    assert loaded.config.permissions.allowed == ()
+    assert ("permissions.sandbox" in loaded.warnings[0]) == is_ignored
+    trust(files.environ, files.project.parent)
+    assert files.load().config.permissions.sandbox == theirs
+
+
 class Watched(dict[str, str]):
     """An environment that notes which of its secrets was looked up."""
 

@@ -313,7 +313,7 @@ async def test_an_agent_asks_in_the_name_of_whoever_sent_it(tmp_path: Path) -> N
         await engine.until(lambda: engine.of_type(PermissionRequest))
         (request,) = engine.workspace.asks.permissions()
         assert (request.session_id, request.run_id) == (engine.session_id, "a")
-        await within(engine.workspace.asks.grant(request.id, "allow"))
+        await engine.grant(request.id, "allow")
         assert (await engine.ended("a")).state == "completed"
 
 
@@ -354,6 +354,6 @@ async def test_yolo_is_for_one_run(tmp_path: Path) -> None:
         await engine.post("b", "b")
         await engine.until(lambda: engine.of_type(PermissionRequest))
         (pending,) = engine.workspace.asks.permissions()
-        await within(engine.workspace.asks.grant(pending.id, "deny", "use a saw"))
+        await engine.grant(pending.id, "deny", "use a saw")
         await engine.ended("b")
         assert "use a saw" in results(engine)[-1]

@@ -103,7 +103,7 @@ async def test_what_is_allowed_for_the_session_is_allowed_for_its_agents(tmp_pat
         await post(engine)
         await engine.until(lambda: engine.of_type(PermissionRequest))
         (request,) = engine.workspace.asks.permissions()
-        await within(engine.workspace.asks.grant(request.id, "allow_session"))
+        await engine.grant(request.id, "allow_session")
         await engine.until(lambda: len(engine.of_type(PermissionRequest)) > 1 or "a" in engine.terminals())
         assert len(engine.of_type(PermissionRequest)) == 1, "the same thing was asked again"
 
@@ -115,7 +115,7 @@ async def test_what_was_allowed_for_the_session_before_is_allowed_for_its_agents
         await engine.post("look yourself", "first")
         await engine.until(lambda: engine.of_type(PermissionRequest))
         (request,) = engine.workspace.asks.permissions()
-        await within(engine.workspace.asks.grant(request.id, "allow_session"))
+        await engine.grant(request.id, "allow_session")
         await engine.ended("first")
         engine.model.answer(*call("delegates", "c2", text="look"))
         engine.model.answer(*call("view", "v1"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -35,11 +36,12 @@ from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
 from covey.protocol.messages import Message
-from covey.protocol.requests import PostPrompt
+from covey.protocol.requests import Grant, PermissionAction, PermissionId, PostPrompt
 from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import Change, PutWorkspace, Store, StoredEvent, WorkspaceRow
 from covey.store.journal import Journal
 from covey.tools.base import ToolContext, ToolOutput
+from covey.tools.registry import make_tools
 from tests.support.disk import BOUND_S, Disk
 from tests.support.oracle import LogEvent, Record, judge
 from tests.support.tools import FakeTool
@@ -183,7 +185,9 @@ async def look_around(
 class Engine:
     """One open workspace with one session, and everything that was published of it."""
 
-    def __init__(self, store: Store, model: Model, directory: Path, settings: Config) -> None:
+    def __init__(
+        self, store: Store, model: Model, directory: Path, settings: Config, project: Path | None = None
+    ) -> None:
         self.store = store
         self.model = model
         self.tool = Work()
@@ -193,8 +197,10 @@ class Engine:
         self._changed = asyncio.Event()
         self._settings = settings
         self.journal = Journal(store)
+        self._project = project
+        environ = {"PATH": os.environ["PATH"], "HOME": str(directory)} if project else {}
         self.shared = Shared(
-            store, self.journal, World(), directory, None, {}, end_processes=lambda tag: 0, end_jobs=lambda ids: 0
+            store, self.journal, World(), directory, None, environ, end_processes=lambda tag: 0, end_jobs=lambda ids: 0
         )
 
     @property
@@ -204,7 +210,7 @@ class Engine:
 
     async def open(self) -> None:
         rows = await self.journal.read(self.store.workspaces)
-        row = rows[0] if rows else WorkspaceRow("w", "/project", 7, 1)
+        row = rows[0] if rows else WorkspaceRow("w", str(self._project or "/project"), 7, 1)
         if not rows:
             await self.journal.write(Change("w", (PutWorkspace(row),)))
         self.workspace: Workspace = await open_workspace(row, self.shared, self._settings, on_quiet=self._on_quiet)
@@ -234,6 +240,11 @@ class Engine:
 
     async def cancel(self) -> CancelReceipt:
         return await within(self.workspace.runs.cancel_session(self.session_id))
+
+    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", **further: bool) -> bool:
+        """Answer a permission request. `further`: `network`, `unsandboxed`."""
+        answer = Grant(permission=PermissionId(id=request_id), action=action, reason=reason, **further)
+        return await within(self.workspace.asks.grant(answer))
 
     async def soon(self, awaitable: Awaitable[T]) -> asyncio.Task[T]:
         """Start a request and let it go as far as it can while the disk is held."""
@@ -340,17 +351,20 @@ async def running(
     store: Store | None = None,
     model: Model | Mapping[str, Model] | None = None,
     settings: Config | None = None,
+    project: Path | None = None,
 ) -> AsyncIterator[Engine]:
     """An open workspace. It is closed at the end, whatever is still under way, and then everything is checked.
 
-    `model`: the one that always answers, or one for each provider.
+    `model`: the one that always answers, or one for each provider. `project`: a directory, for which there are the real
+    tools; else there is none, and one tool that does what the test says.
     """
     models = model if isinstance(model, Mapping) else {}
     only = model if isinstance(model, Model) else next(iter(models.values()), Model())
-    engine = Engine(store or Disk(), only, directory, settings or config())
+    engine = Engine(store or Disk(), only, directory, settings or config(), project)
+    tools = make_tools if project else lambda *made_of: {"work": engine.tool.value}
     with (
         mock.patch("covey.engine.agent.open_client", lambda provider_id, settings: models.get(provider_id, only)),
-        mock.patch("covey.engine.agent.make_tools", return_value={"work": engine.tool.value}),
+        mock.patch("covey.engine.agent.make_tools", tools),
         mock.patch("covey.engine.agent.look_around", look_around),
     ):
         await engine.open()

@@ -309,8 +309,10 @@ class Asking:
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
-            case PermissionAnswer(action, reason):
-                await self._client.answer_permission(self._workspace_id, request_id, action, reason)
+            case PermissionAnswer(action, reason, network, unsandboxed):
+                await self._client.answer_permission(
+                    self._workspace_id, request_id, action, reason, network=network, unsandboxed=unsandboxed
+                )
                 if action == "allow_always":
                     self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(responses):

@@ -11,6 +11,8 @@ from covey.cli.request_text import request_text, visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.requests import PermissionAction, QuestionResponse
 
+WITH_NETWORK, WITHOUT_SANDBOX = "w", "u"
+"""Typed after an answer that allows a command, or alone for `y` and this."""
 ANSWERS: dict[str, PermissionAction] = {
     "y": "allow",
     "yes": "allow",
@@ -42,6 +44,8 @@ class Heard(Enum):
 class PermissionAnswer:
     action: PermissionAction
     reason: str = ""
+    network: bool = False
+    unsandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,10 @@ class PermissionAsk:
 
     @property
     def text(self) -> str:
-        reason = f"{visible(self.request.reason)}\n" if self.request.reason else ""
-        return f"{request_text(self.request, whole=self.shown_whole)}\n{reason}{self.question}"
+        network = "It probably needs the network." if self.request.network else ""
+        said = (self.request.reason, network, self.request.sandbox)
+        reasons = "".join(f"{visible(text)}\n" for text in said if text)
+        return f"{request_text(self.request, whole=self.shown_whole)}\n{reasons}{self.question}"
 
     @property
     def _is_cut(self) -> bool:
@@ -80,7 +86,10 @@ class PermissionAsk:
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         show = ", [s]how all of it" if self._is_cut else ""
-        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}{show}: "
+        further = ""
+        if self.request.confined:
+            further = ", yes [w]ith network, [u]nsandboxed (also after a or r, as in aw)"
+        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}{further}{show}: "
 
     @property
     def refusal(self) -> Answer:
@@ -89,15 +98,24 @@ class PermissionAsk:
     def hear(self, line: str) -> Answer | Heard:
         """`no` may be followed by words for the model: `no, use pytest`."""
         words = line.strip().lower()
-        action = ANSWERS.get(words)
+        said, further = self._split(words)
+        action = ANSWERS.get(said)
         allows_unseen = action not in (None, "deny") and "command" in self.request.params
         if self._is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
             return Heard.WHOLE
         if action and (action != "allow_always" or self.request.rules):
-            return PermissionAnswer(action)
+            network, unsandboxed = further == WITH_NETWORK, further == WITHOUT_SANDBOX
+            return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+    def _split(self, words: str) -> tuple[str, str]:
+        """An answer, and how far it lets a command get: `aw` is `a`, with the network."""
+        if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_SANDBOX):
+            return words, ""
+        said = words[:-1].strip() or "y"
+        return (said, words[-1]) if said in ("y", "yes", "a", "always", "r", "rule") else (words, "")
 
 
 @dataclass

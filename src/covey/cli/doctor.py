@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, doctor_keys, doctor_rules, exits
+from covey.cli import common, doctor_keys, doctor_rules, doctor_sandbox, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
@@ -55,10 +55,15 @@ def _check(data_dir: Path, as_json: bool) -> int:
     findings = found.findings + _left_behind(found.records)
     rules = _global_rules(found.records)
     if as_json:
-        more = {"global_rules": rules.as_json() if rules else [], "keys": doctor_keys.look(os.environ)}
+        more = {
+            "global_rules": rules.as_json() if rules else [],
+            "keys": doctor_keys.look(os.environ),
+            "sandbox": doctor_sandbox.look(),
+        }
         print(json.dumps(_json(data_dir, server, found, findings) | more))
     else:
         _print_state(data_dir, server, found)
+        _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")

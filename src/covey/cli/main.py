@@ -27,6 +27,7 @@ from covey.cli.texts import (
     RUNS_ACTIONS,
     RUNS_EXAMPLES,
     SERVE_EXAMPLES,
+    SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
     TRUST_EXAMPLES,
@@ -189,6 +190,11 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--plan", action="store_true", help="only look and make a plan: nothing is changed")
     parser.add_argument(
+        "--sandbox",
+        choices=("auto", "required", "off"),
+        help="what commands of this run run in: as much as the system can, all that matters or nothing, no sandbox",
+    )
+    parser.add_argument(
         "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
     )
     parser.add_argument(
@@ -240,6 +246,8 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
         if name == "model":
             action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
+        if name == "mode":
+            action.add_argument("mode", choices=SESSION_MODES)
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
         _add_sessions_options(action)

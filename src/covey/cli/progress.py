@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from covey.cli.screen import Screen
@@ -73,18 +75,29 @@ class Progress:
             if result.is_error and call_end(result) is not CallEnd.CANCELLED:
                 first = result.content.strip().partition("\n")[0]
                 self._screen.say(f"✗ {one_line(result.name)}: {_shorten(first)}")
-            elif code := _exit_code(result):
+                continue
+            metadata = _metadata(result)
+            if isinstance(code := metadata.get("exit_code"), int) and code:
                 self._screen.say(f"  exit code {code}")
+            if refused := _refused(metadata):
+                self._screen.say(f"  {one_line(refused)}")
 
 
-def _exit_code(result: ToolResult) -> int:
-    """Of a command; 0 also where there is none."""
+def _metadata(result: ToolResult) -> dict[str, Any]:
     try:
         metadata = msgspec.json.decode(result.metadata or "{}")
     except msgspec.DecodeError:
-        return 0
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else 0
-    return code if isinstance(code, int) else 0
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _refused(metadata: dict[str, Any]) -> str:
+    """What the sandbox has refused to a command, with what a person could allow; empty if it was not in the way."""
+    sandbox = metadata.get("sandbox")
+    denied = sandbox.get("denied") if isinstance(sandbox, dict) else None
+    if not isinstance(denied, dict):
+        return ""
+    return f"sandbox: {denied.get('what', '')} If you are asked again: {denied.get('offer', '')}."
 
 
 def _shorten(text: str) -> str:

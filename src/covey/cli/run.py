@@ -67,6 +67,7 @@ class _Command:
             plan=args.plan,
             max_cost=args.max_cost,
             max_steps=args.max_steps,
+            sandbox=args.sandbox,
         )
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
         self._view = View(loads=False)

@@ -28,7 +28,7 @@ async def _sessions(args: argparse.Namespace) -> int:
         if args.action in (None, "list"):
             return await _list(client, workspace_id, args)
         session = await find_session(client, workspace_id, args.session)
-        if args.action in ("rename", "model"):
+        if args.action in ("rename", "model", "mode"):
             return await _change(client, workspace_id, session, args)
         if args.action == "delete":
             return await _delete(client, workspace_id, session, args)
@@ -52,8 +52,13 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
 
 
 async def _change(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
-    renames = args.action == "rename"
-    change = UpdateSession(title=" ".join(args.title)) if renames else UpdateSession(model=args.model or None)
+    match args.action:
+        case "rename":
+            change = UpdateSession(title=" ".join(args.title))
+        case "mode":
+            change = UpdateSession(mode=args.mode)
+        case _:
+            change = UpdateSession(model=args.model or None)
     changed = await client.update_session(workspace_id, session.id, change)
     if args.json:
         _print_json(changed)

@@ -85,6 +85,7 @@ examples:
   covey sessions show ID                 read one
   covey sessions rename ID New title
   covey sessions model ID anthropic/claude-opus-5-5
+  covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 
 An ID may be cut short, as long as no other begins so.
@@ -142,11 +143,14 @@ RUNS_ACTIONS = {
     "cancel": "cancel a run",
 }
 
+SESSION_MODES = ("ask", "plan", "accept_edits", "sandboxed")
+"""As `protocol.messages.SessionMode` has them, which would be a heavy import."""
 SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",
     "show": "one session, with long outputs cut short",
     "rename": "give a session another title",
     "model": "use another model in a session from its next step on; without a name, the configured one again",
+    "mode": "what is asked about in a session: as rules say, nothing is changed, not edits, not what the sandbox holds",
     "delete": "delete a session; its open runs are cancelled",
     "export": "all of a session, as Markdown or JSON",
 }

@@ -288,10 +288,10 @@ class Client:
         return await self._get(tuple[PermissionRequest, ...], f"{workspace_path(workspace_id)}/permissions")
 
     async def answer_permission(
-        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = ""
+        self, workspace_id: str, permission_id: str, action: PermissionAction, reason: str = "", **further: bool
     ) -> bool:
-        """Answer a request; a `reason` for a denial is passed on to the model. False: somebody else was faster."""
-        grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason)
+        """Answer a request, with what else there is in `Grant`: `network=True`. False: somebody else was faster."""
+        grant = Grant(permission=PermissionId(id=permission_id), action=action, reason=reason, **further)
         return (await self._post(Resolved, f"{workspace_path(workspace_id)}/permissions/grant", grant)).resolved
 
     # ── questions ──

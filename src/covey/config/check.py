@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from covey.config.schema import ConfigError
+from covey.config.schema import AllowRule, ConfigError
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _WORDS: dict[Any, str] = {str: "a string", bool: "true or false", tuple[str, ...]: "a list of strings"}
@@ -35,6 +35,8 @@ def check(value: Any, kind: Any, key: str = "") -> None:
         for name, item in _table(value, key).items():
             _check_plain(name, name_kind, dotted(key, name))
             check(item, item_kind, dotted(key, name))
+    elif kind == tuple[str | AllowRule, ...]:
+        _check_rules(value, key)
     elif get_origin(kind) is tuple and kind not in _WORDS:
         if not isinstance(value, list):
             raise ConfigError(f"{key}: expected a list of tables")
@@ -55,6 +57,14 @@ def _check_settings(value: Any, kind: type[msgspec.Struct], key: str) -> None:
             check(table[name], field.type, dotted(key, name))
         elif field.required:
             raise ConfigError(f"{dotted(key, name)}: missing; expected {_expected(field.type)}")
+
+
+def _check_rules(value: Any, key: str) -> None:
+    if not isinstance(value, list) or not all(isinstance(entry, str | dict) for entry in value):
+        raise ConfigError(f'{key}: expected a list of strings, or of tables such as {{ rule = "bash:npm ci" }}')
+    for index, entry in enumerate(value):
+        if isinstance(entry, dict):
+            check(entry, AllowRule, f"{key}[{index}]")
 
 
 @cache

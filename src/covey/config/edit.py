@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from covey.config.check import check
 from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
-from covey.config.toml_text import Table, header_of, quoted, with_items, without_item
+from covey.config.toml_text import Item, Table, header_of, inline, with_items, without_item
 from covey.machine.locks import locked
 from covey.machine.replace import replace_file
+from covey.permissions.reach import Reach
 
 RuleKind = Literal["allow", "ask", "deny"]
 
@@ -27,9 +28,23 @@ LOCK_SECONDS = 5.0
 TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` writes this file.\n"
 
 
-def rule_lines(project: str, kind: RuleKind, rules: Sequence[str]) -> str:
+def rule_lines(project: str, kind: RuleKind, rules: Sequence[str], reach: Reach = Reach.WORKSPACE) -> str:
     """What to write into config.toml for rules that hold in one directory."""
-    return f"{header_of(_rules_table(project))}\n{kind} = [{', '.join(quoted(_in_file(rule)) for rule in rules)}]"
+    items = ", ".join(inline(_entry(rule, reach)) for rule in rules)
+    return f"{header_of(_rules_table(project))}\n{kind} = [{items}]"
+
+
+def _entry(rule: str, reach: Reach) -> Item:
+    """A rule as an item of the list: a table, if it lets commands get further."""
+    match reach:
+        case Reach.WORKSPACE:
+            return _in_file(rule)
+        case Reach.NETWORK:
+            return {"rule": _in_file(rule), "network": True}
+        case Reach.EVERYTHING:
+            return {"rule": _in_file(rule), "sandbox": "off"}
+        case _:
+            assert_never(reach)
 
 
 def _rules_table(project: str) -> Table:
@@ -41,7 +56,14 @@ def _in_file(rule: str) -> str:
     return rule.replace("$", "$$")
 
 
-def add_permission_rule(environ: Mapping[str, str], project: Path, kind: RuleKind, rules: Sequence[str]) -> Path:
+def add_permission_rule(
+    environ: Mapping[str, str],
+    project: Path,
+    kind: RuleKind,
+    rules: Sequence[str],
+    *,
+    reach: Reach = Reach.WORKSPACE,
+) -> Path:
     """Write rules for one directory into the user's own config.toml, and give its path.
 
     Those that are there already stay alone. Raises ConfigError, and changes nothing, when the file cannot be read,
@@ -58,13 +80,14 @@ def add_permission_rule(environ: Mapping[str, str], project: Path, kind: RuleKin
             permissions = permissions.setdefault(name, {})
         present = permissions.get(kind, [])
         known = expand(present, environ, [])
-        new = [_in_file(rule) for rule in dict.fromkeys(rules) if rule not in known]
+        entries = [_entry(rule, reach) for rule in dict.fromkeys(rules)]
+        new = [entry for entry in entries if expand(entry, environ, []) not in known]
         if not new:
             return text, old
         permissions[kind] = [*present, *new]
         return with_items(text, table, kind, new), wanted
 
-    advice = f"Write it there yourself:\n{rule_lines(directory, kind, rules)}"
+    advice = f"Write it there yourself:\n{rule_lines(directory, kind, rules, reach)}"
     _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
     return path
 

@@ -25,7 +25,8 @@ def find_global_rules(environ: Mapping[str, str]) -> tuple[Path, tuple[str, ...]
     with blaming(path):
         data = expand(parse(read_text(path) or ""), environ, [])
         check(data, Files)
-    allowed = dict.fromkeys(data.get("permissions", {}).get("allow", ()))
+    entries = data.get("permissions", {}).get("allow", ())
+    allowed = dict.fromkeys(entry if isinstance(entry, str) else entry["rule"] for entry in entries)
     return path, tuple(rule for rule in allowed if _names_one_thing_here(rule))
 
 

@@ -126,7 +126,7 @@ def _untrusted(
     """
     with blaming(path):
         check(_merge(merged, expand(_without_open_providers(raw), None, [])), Files)
-    kept, ignored = _without_trust(raw)
+    kept, ignored = _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))
     warnings = [_how_to_trust(path, project, ignored)] if ignored else []
     literal: list[str] = []
     data: dict[str, Any] = expand(kept, None, literal)
@@ -251,8 +251,14 @@ def _merge(below: dict[str, Any], above: dict[str, Any], key: str = "") -> dict[
     return merged
 
 
-def _without_trust(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What a project may say before it is trusted, and the keys that it may not set."""
+_STRICTER = ("off", "auto", "required")
+
+
+def _without_trust(raw: dict[str, Any], sandbox: str = "auto") -> tuple[dict[str, Any], list[str]]:
+    """What a project may say before it is trusted, and the keys that it may not set.
+
+    `sandbox` is what the user has said about it: a project can make it stricter, and no more.
+    """
     kept: dict[str, Any] = {}
     ignored: list[str] = []
     for section, table in raw.items():
@@ -260,7 +266,8 @@ def _without_trust(raw: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             # A model's name is sent to its provider: it must not carry a variable. And a project that brings its own
             # providers means one of those, which are not there yet.
             chooses = section == "models" and "$" not in "".join(value) and "providers" not in raw
-            if chooses or (section, name) == ("permissions", "deny"):
+            stricter = (section, name) == ("permissions", "sandbox") and value in _STRICTER[_STRICTER.index(sandbox) :]
+            if chooses or stricter or (section, name) == ("permissions", "deny"):
                 kept.setdefault(section, {})[name] = value
             else:
                 ignored.append(dotted(section, name))

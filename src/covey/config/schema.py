@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from covey.protocol.errors import BadRequest
+from covey.protocol.runs import SandboxMode
 
 
 class ConfigError(BadRequest):
@@ -107,10 +108,33 @@ class ModelChoice(Settings, frozen=True):
     """Asked in this order when the model that was meant cannot be reached."""
 
 
+class AllowRule(Settings, frozen=True):
+    """An allow rule that says more than what it is about."""
+
+    rule: str
+    network: bool = False
+    """Its commands have the network."""
+    sandbox: SandboxMode | None = None
+    """For its commands; not given: as everywhere."""
+
+
 class PermissionSettings(Settings, frozen=True):
-    allow: tuple[str, ...] = ()
+    allow: tuple[str | AllowRule, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    sandbox: SandboxMode = "auto"
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The allow rules, without what else they say."""
+        return tuple(entry if isinstance(entry, str) else entry.rule for entry in self.allow)
+
+    def allowed_with(self, *, network: bool = False, sandbox: SandboxMode | None = None) -> tuple[str, ...]:
+        """Those of them that give the network, or say this of the sandbox."""
+        tables = (entry for entry in self.allow if isinstance(entry, AllowRule))
+        return tuple(
+            entry.rule for entry in tables if (network and entry.network) or (sandbox and entry.sandbox == sandbox)
+        )
 
 
 class LimitSettings(Settings, frozen=True):

@@ -1,4 +1,4 @@
-"""Change one list of strings in TOML text, and leave the rest as its writer left it. Text in, text out.
+"""Change one list of strings or small tables in TOML text, and leave the rest as its writer left it. Text in, text out.
 
 It knows only as much of TOML as it needs to find its way. So the caller must read the result again and compare:
 where this and TOML are of different opinions, the file must stay as it was.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_LINE_CHARS = 100
@@ -17,6 +17,8 @@ MAX_LINE_CHARS = 100
 
 Table = tuple[str, ...]
 """The name of a table, word by word."""
+Item = str | Mapping[str, str | bool]
+"""Of a list: a string, or a table on one line, whose names need no quotes."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
@@ -49,22 +51,30 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def inline(item: Item) -> str:
+    """As TOML writes an item of a list."""
+    if isinstance(item, str):
+        return quoted(item)
+    values = {name: quoted(value) if isinstance(value, str) else str(value).lower() for name, value in item.items()}
+    return "{ " + ", ".join(f"{name} = {value}" for name, value in values.items()) + " }"
+
+
 def header_of(table: Table) -> str:
     """The line with which a table begins."""
     return f"[{'.'.join(word if _BARE.fullmatch(word) else quoted(word) for word in table)}]"
 
 
-def with_items(text: str, table: Table, key: str, items: Sequence[str]) -> str:
+def with_items(text: str, table: Table, key: str, items: Sequence[Item]) -> str:
     """`text` with `items` at the end of the list `key` in `table` (() for none), which is made if it is not there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     found = _find(text, table, key)
     if found.values:
         for item in items:
-            text = _append(text, found.values, quoted(item), newline)
+            text = _append(text, found.values, inline(item), newline)
             found = _find(text, table, key)
             assert found.values
         return text
-    block = newline.join([f"{key} = [", *(f"  {quoted(item)}," for item in items), "]", ""])
+    block = newline.join([f"{key} = [", *(f"  {inline(item)}," for item in items), "]", ""])
     if found.header_end is not None:
         before, after = text[: found.header_end], text[found.header_end :]
         return before + ("" if before.endswith("\n") else newline) + block + after
@@ -198,11 +208,27 @@ def _value_end(text: str, position: int) -> int:
     return position
 
 
+def _table_end(text: str, position: int) -> int:
+    """After the bracket that closes the table which is opened here."""
+    depth = 0
+    while token := _TOKEN.match(text, position):
+        position = token.end()
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if not depth:
+            break
+    return position
+
+
 def _list(text: str, opened: int) -> _List:
     items: list[tuple[int, int]] = []
     commas: list[int] = []
     position = opened + 1
-    while (token := _TOKEN.match(text, position)) and token[0] not in ("]", "[", "{"):
+    while (token := _TOKEN.match(text, position)) and token[0] not in ("]", "["):
+        if token[0] == "{":
+            end = _table_end(text, position)
+            items.append((position, end))
+            position = end
+            continue
         if token[0] == ",":
             commas.append(position)
         elif not token[0].isspace() and not token[0].startswith("#"):

@@ -45,6 +45,8 @@ class Shared:
     keys: Keys = field(default_factory=Keys)
     """The providers' keys that programs had to be asked for."""
     preferences: Preferences = field(default_factory=Preferences)
+    sockets: tuple[Path, ...] = ()
+    """Where the server listens, if that is a file: no command may reach it."""
     end_processes: Callable[[str], int] = kill_tagged
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = kill_left_jobs

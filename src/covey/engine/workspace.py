@@ -28,10 +28,11 @@ from covey.engine.commands.sessions import Sessions
 from covey.engine.commands.settings import WorkspaceSettings, rules_of
 from covey.engine.commands.shell import Shell
 from covey.engine.commands.stream import Streams
+from covey.engine.confining import Confining
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
-from covey.engine.shared import Shared
+from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.turns.turn import TurnParts
@@ -71,10 +72,13 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda intent: self.settings.allow_always(intent),
+            always=lambda intent, reach: self.settings.allow_always(intent, reach),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
-        tool_calls = ToolCalls(agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id)
+        self._confining = _confining(row, shared, agent)
+        tool_calls = ToolCalls(
+            agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id, self._confining, book
+        )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
@@ -135,6 +139,7 @@ class Workspace:
         parts.feed.close()
         await self.files.aclose()
         await parts.agent.aclose()
+        await self._confining.close()
 
     def start_upkeep(self) -> None:
         """Begin to throw away what the settings say is outdated."""
@@ -158,6 +163,17 @@ class Workspace:
     def _check_open(self) -> None:
         if self.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
+
+
+def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
+    own = [Path(path) for path in own_directories(shared)]
+    return Confining(
+        Path(row.path),
+        shared.data_dir / "tmp" / row.id,
+        [*own, *shared.sockets],
+        lambda: agent.env,
+        lambda: agent.config.permissions.sandbox,
+    )
 
 
 def _turn_parts(

@@ -2,24 +2,32 @@
 
 A rule is `tool` or `tool:pattern`. The pattern is matched against the commands of `bash`, which are found by parsing
 (`shell`), and against the path of the other tools. Shell text is hostile: it is allowed only if every command in it
-is, while a deny rule hits a command wherever it stands. This is no sandbox: a program that is allowed may do anything.
+is, while a deny rule hits a command wherever it stands. It decides whom to ask; what holds when it is wrong is the
+sandbox, to which a judgement says how far the command may get.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import assert_never
 
 from covey.permissions.lines import Doubt, doubt, hit, spell
 from covey.permissions.links import Links, unseen
+from covey.permissions.network import may_need_network
+from covey.permissions.reach import Reach
 from covey.permissions.rules import Rules, escape, path_allowed, path_hit, seen_from
 from covey.permissions.safe_paths import Repository, is_secret
 from covey.permissions.shell import Line, Unparsed, parse
 from covey.protocol.effects import Effect
+from covey.protocol.messages import SessionMode
 
-__all__ = ["Intent", "Judgement", "Rules", "Verdict", "decide", "explain", "judge", "sentence", "session_rule"]
+__all__ = ["Intent", "Judgement", "Reach", "Rules", "Verdict", "decide", "explain", "judge", "sentence", "session_rule"]
 
-Granted = frozenset[tuple[str, str, str]]
+Granted = frozenset[tuple[str, ...]]
+"""What was allowed for a session: `Intent.granted_as`."""
+EDITS = frozenset({"edit", "multiedit", "write"})
+"""The tools whose changes in the workspace are not asked about where a session accepts edits."""
 
 
 class Verdict(StrEnum):
@@ -45,6 +53,8 @@ class Intent:
     """Of the tool. Who does not say it may do anything."""
     links: Links = field(default=unseen, compare=False)
     """For a command: where its paths really lead."""
+    reach: Reach = Reach.WORKSPACE
+    """For a command: how far it says that it must get. More than the first is never given without a yes."""
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -55,6 +65,10 @@ class Intent:
         tool = "" if self.action == "write" else self.tool
         return (tool, self.action, f"{self.cwd}\0{self.subject}" if self.cwd else self.subject)
 
+    def granted_as(self, reach: Reach) -> tuple[str, ...]:
+        """How such an answer is remembered, with how far it lets a command get."""
+        return (*self.grant, reach.name.lower()) if reach else self.grant
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -63,6 +77,15 @@ class Judgement:
     """The reason in one word; `explain` has the sentence."""
     about: str = ""
     """The rule or the command it is about."""
+    reach: Reach = Reach.WORKSPACE
+    """How far a command that is allowed may get."""
+    required: bool = False
+    """A rule says that it runs only where the sandbox holds."""
+
+    @property
+    def is_approved(self) -> bool:
+        """Somebody has allowed it: a person, a rule or a mode. What is harmless runs without, and can only look."""
+        return self.verdict is Verdict.ALLOW and self.tag != "harmless"
 
 
 def decide(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Verdict:
@@ -70,10 +93,20 @@ def decide(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: 
     return judge(intent, rules, granted, skip=skip, plan=plan).verdict
 
 
-def judge(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: bool = False) -> Judgement:
+def judge(
+    intent: Intent,
+    rules: Rules,
+    granted: Granted,
+    *,
+    skip: bool,
+    plan: bool = False,
+    mode: SessionMode = "ask",
+    confines: bool = True,
+) -> Judgement:
     """The verdict with its reason.
 
     `skip` (yolo) and an answer for the session also answer for an ask rule; neither lifts plan mode or a deny rule.
+    `confines`: whether a command would run in a sandbox that holds here.
     """
     line = parse(intent.subject) if intent.tool == "bash" else None
 
@@ -85,21 +118,63 @@ def judge(intent: Intent, rules: Rules, granted: Granted, *, skip: bool, plan: b
     if rule := found(rules.deny):
         return Judgement(Verdict.DENY, "deny-rule", rule)
     worry = _secret(intent, rules.root) if intent.harmless else _worry(intent, line, Rules(root=rules.root))
-    if plan and worry and not intent.effect.is_left_alone_by_plan:
-        return Judgement(Verdict.DENY, "plan", worry.about)
+    if (plan or mode == "plan") and (worry or intent.reach) and not intent.effect.is_left_alone_by_plan:
+        return Judgement(Verdict.DENY, "plan", worry.about if worry else "")
     if skip:
-        return Judgement(Verdict.ALLOW, "skip")
-    if intent.grant in granted:
-        return Judgement(Verdict.ALLOW, "granted")
+        return _skipped(intent, confines=confines)
+    given = next((reach for reach in reversed(Reach) if intent.granted_as(reach) in granted), None)
+    if given is not None and given >= intent.reach:
+        return Judgement(Verdict.ALLOW, "granted", reach=given)
     if rule := found(rules.ask):
         return Judgement(Verdict.ASK, "ask-rule", rule)
-    if worry is None:
+    if worry is None and not intent.reach:
         return Judgement(Verdict.ALLOW, "harmless")
+    if _mode_allows(intent, line, rules, mode, confines=confines):
+        return Judgement(Verdict.ALLOW, "mode")
+    return _by_rules(intent, line, rules, worry)
+
+
+def _skipped(intent: Intent, *, confines: bool) -> Judgement:
+    """Yolo answers for people, and gives the network. It does not answer for the sandbox."""
+    if confines and intent.reach > Reach.NETWORK:
+        return Judgement(Verdict.DENY, "skip-confined")
+    return Judgement(Verdict.ALLOW, "skip", reach=Reach.NETWORK)
+
+
+def _mode_allows(
+    intent: Intent, line: Line | Unparsed | None, rules: Rules, mode: SessionMode, *, confines: bool
+) -> bool:
+    match mode:
+        case "ask" | "plan":
+            return False
+        case "accept_edits" | "sandboxed":
+            if line is None:
+                edits = replace(rules, allow=(intent.tool,))
+                return intent.tool in EDITS and path_allowed(edits, intent.tool, intent.subject, changes=True)
+            # What would fail without the network, or has no sandbox, is better asked about.
+            freely = mode == "sandboxed" and confines and not intent.reach
+            return freely and not may_need_network(line, intent.subject)
+        case _:
+            assert_never(mode)
+
+
+def _by_rules(intent: Intent, line: Line | Unparsed | None, rules: Rules, worry: Doubt | None) -> Judgement:
     left = _worry(intent, line, rules)
-    if left is None:
-        return Judgement(Verdict.ALLOW, "allow-rule")
-    reason = worry if intent.harmless else left
-    return Judgement(Verdict.ASK, reason.tag, reason.about)
+    if left is not None:
+        reason = worry if worry and intent.harmless else left
+        return Judgement(Verdict.ASK, reason.tag, reason.about)
+
+    def cover(some: tuple[str, ...]) -> bool:
+        """Whether these rules alone allow it. What is harmless needs no rule, so none has said anything about it."""
+        says_so = worry is not None or intent.tool in some
+        return bool(some) and says_so and _worry(intent, line, replace(rules, allow=some)) is None
+
+    reach = Reach.NETWORK if cover(rules.networked + rules.unsandboxed) else Reach.WORKSPACE
+    reach = Reach.EVERYTHING if cover(rules.unsandboxed) else reach
+    if reach < intent.reach:
+        return Judgement(Verdict.ASK, intent.reach.name.lower(), intent.subject)
+    others = tuple(rule for rule in rules.allow if rule not in rules.required)
+    return Judgement(Verdict.ALLOW, "allow-rule", reach=reach, required=bool(rules.required) and not cover(others))
 
 
 def _secret(intent: Intent, root: str) -> Doubt | None:
@@ -122,7 +197,13 @@ _SENTENCES = {
     "ask-rule": "The rule {about} says to ask.",
     "plan": "In plan mode nothing is changed, and only looking is allowed.",
     "skip": "Permissions are skipped.",
+    "skip-confined": (
+        'Permissions are skipped, but the sandbox is not: only a rule or the setting sandbox = "off" does that.'
+    ),
     "granted": "It was allowed for this session.",
+    "mode": "The mode of the session allows it.",
+    "network": "{about} asks for the network.",
+    "everything": "{about} asks to run without the sandbox.",
     "harmless": "It only looks.",
     "allow-rule": "A rule allows it.",
     "no-rule": "No rule allows it.",

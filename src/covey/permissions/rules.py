@@ -17,6 +17,12 @@ class Rules:
     """The workspace's directory, from which relative patterns are seen."""
     own: tuple[str, ...] = ()
     """Covey's own directories (configuration, data): an allow rule covers them only where it names them."""
+    networked: tuple[str, ...] = ()
+    """Of the allow rules, those that give a command the network too."""
+    unsandboxed: tuple[str, ...] = ()
+    """Of the allow rules, those whose commands run without the sandbox."""
+    required: tuple[str, ...] = ()
+    """Of the allow rules, those whose commands run only where the sandbox holds."""
 
 
 PROTECTED = frozenset({".git", "covey.toml", ".covey"})

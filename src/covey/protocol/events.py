@@ -52,6 +52,12 @@ class PermissionRequest(Wire, frozen=True):
 
     None: no rule can say exactly this.
     """
+    network: bool = False
+    """It probably needs the network, or says so. It gets it only if the answer says so (`Grant.network`)."""
+    sandbox: str | None = None
+    """For a command: what it would run in, for people."""
+    confined: bool = False
+    """For a command: it runs in a sandbox that keeps it from the network."""
 
 
 class PermissionNotification(Wire, frozen=True):

@@ -10,6 +10,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 Role = Literal["user", "assistant", "tool", "system"]
+SessionMode = Literal["ask", "plan", "accept_edits", "sandboxed"]
+"""How much of a session's work is asked about: as rules say; nothing is changed; edits in the workspace are not asked
+about; nor are commands, which run in the sandbox and without the network."""
 FinishReason = Literal["end_turn", "max_tokens", "tool_use", "canceled", "error", "content_filter", "unknown"]
 
 
@@ -214,11 +217,16 @@ class Session(Wire, frozen=True):
     model: str | None = None
     """`provider/model`, where this session has one of its own."""
     granted: tuple[tuple[str, ...], ...] | None = None
-    """What was allowed for this session: tool, action and subject. Stored with it, and never sent to anybody."""
+    """What was allowed for this session: tool, action and subject, and how far a command gets if that is further.
+
+    Stored with it, and never sent to anybody.
+    """
     forked_from: str | None = None
     """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
     archived_at: int | None = None
     """When somebody put it aside to be kept: lists leave it out unless asked for it, and it is never pruned."""
+    mode: SessionMode | None = None
+    """What is asked about in it; None: `ask`."""
 
 
 class Attachment(Wire, frozen=True):

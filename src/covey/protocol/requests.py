@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from covey.protocol.messages import Attachment, Session, Wire
-from covey.protocol.runs import Mode, RunOptions
+from covey.protocol.messages import Attachment, Session, SessionMode, Wire
+from covey.protocol.runs import Mode, RunOptions, SandboxMode
 from covey.protocol.who import ClientKind
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -132,6 +132,8 @@ class UpdateSession(Wire, frozen=True):
     todos: tuple[dict[str, Any], ...] | msgspec.UnsetType | None = msgspec.UNSET
     model: str | msgspec.UnsetType | None = msgspec.UNSET
     """`provider/model` for this session from its next step on; null or '' for the configured one."""
+    mode: SessionMode | msgspec.UnsetType | None = msgspec.UNSET
+    """What is asked about from the next tool call on. Only for who may approve; null is `ask`."""
 
 
 class PostPrompt(Wire, frozen=True):
@@ -145,12 +147,18 @@ class PostPrompt(Wire, frozen=True):
     yolo: bool = False
     max_cost: NotNegative = 0.0
     max_steps: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """The five above: see `RunOptions`."""
+    sandbox: SandboxMode | None = None
+    """The six above: see `RunOptions`. Only who may approve can ask for `yolo`, or for another sandbox."""
 
     @property
     def options(self) -> RunOptions:
         return RunOptions(
-            model=self.model, plan=self.plan, yolo=self.yolo, max_cost=self.max_cost, max_steps=self.max_steps
+            model=self.model,
+            plan=self.plan,
+            yolo=self.yolo,
+            max_cost=self.max_cost,
+            max_steps=self.max_steps,
+            sandbox=self.sandbox,
         )
 
 
@@ -207,6 +215,10 @@ class Grant(Wire, frozen=True):
     action: PermissionAction
     reason: str = ""
     """With `deny`: passed on to the model."""
+    network: bool = False
+    """If it is allowed: the command has the network. Otherwise it has none, where the sandbox holds."""
+    unsandboxed: bool = False
+    """If it is allowed: the command runs without the sandbox."""
 
 
 class QuestionResponse(Wire, frozen=True):

@@ -8,6 +8,8 @@ from covey.protocol.messages import Wire
 
 RunState = Literal["accepted", "queued", "active", "folded", "completed", "failed", "cancelled", "interrupted"]
 Mode = Literal["fold", "own_turn", "interrupt"]
+SandboxMode = Literal["auto", "required", "off"]
+"""As much of the sandbox as the system can; all that matters of it, or the command is not run; none of it."""
 CancelledBy = Literal[
     "session_cancel", "run_cancel", "queue_clear", "queue_remove", "interrupt", "session_delete", "shutdown"
 ]
@@ -43,6 +45,8 @@ class RunOptions(Wire, frozen=True):
     max_cost: float = 0.0
     """Dollars; 0: as configured."""
     max_steps: int = 0
+    sandbox: SandboxMode | None = None
+    """None: as configured."""
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False

@@ -50,6 +50,7 @@ _HOST = re.compile(r"(?:host|to|lookup|host=|https?://)[ :'\"=]{0,2}((?:[a-z0-9-
 _REFUSED = r"(?:Permission denied|Read-only file system|Operation not permitted|Device or resource busy)"
 _PATH = r"(?P<path>[^\s'\"`‘’:(),]*[/.][^\s'\"`‘’:(),]*|(?<=')[^'\n]+(?='))"
 _FILE = (
+    re.compile(r"line \d+: (?P<path>[^\s:]+): (?P<why>" + _REFUSED + ")"),  # a shell, of what it was to write to
     re.compile(_PATH + r"['\"`’]?\)?: (?P<why>" + _REFUSED + ")"),
     re.compile(r"(?P<why>" + _REFUSED + r")(?: \(os error \d+\))?: ['\"]?" + _PATH),
     re.compile(r"(?P<why>EACCES|EROFS|EPERM|EBUSY)\b[^'\n]{0,60}'(?P<path>[^'\n]+)'"),

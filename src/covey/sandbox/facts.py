@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from covey.machine.regular import read_regular
@@ -51,6 +52,11 @@ def gather(
         guarded=tuple(f"{root}/{name}" for name in places.WORKSPACE_FILES) if trusted_names else (),
         repository=_repository(root),
     )
+
+
+def looked_at_again(known: Facts) -> Facts:
+    """The same facts with the repository as it is now: a command may have made one. Hardly blocks."""
+    return replace(known, repository=_repository(known.workspace))
 
 
 def top_links() -> tuple[tuple[str, str], ...]:

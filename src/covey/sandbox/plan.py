@@ -61,6 +61,16 @@ class SandboxPlan:
     view: Words = ()
     """What bubblewrap is asked for, if it makes the view. `HIDE` and a path is for whoever knows what is there."""
 
+    @property
+    def refusal(self) -> str:
+        """Why the command must not be run here; empty if it may."""
+        return self.steps[1] if self.steps[:1] == ("refuse",) else ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all that matters holds."""
+        return bool(self.steps) and not any(gap.matters for gap in self.gaps)
+
 
 _KEPT = {Kind.UNASKED: 1 << 2, Kind.APPROVED: 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4}
 """Rights of root that are kept, so that it can work on files of others: to read them; to change and to own them."""

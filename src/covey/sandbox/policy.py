@@ -142,17 +142,18 @@ def approved(
     *,
     network: bool = False,
     credentials: bool = False,
+    also_readable: Iterable[str] = (),
     also_writable: Iterable[str] = (),
     unprotected: Iterable[str] = (),
 ) -> Policy:
     """For a command that was allowed: it works in the workspace, and leaves alone what would make others run code.
 
-    `credentials`: it may use the user's keys, and the sockets of whoever keeps them. `also_writable` are further
-    trees, and `unprotected` are protected paths that it may change this time.
+    `credentials`: it may use the user's keys, and the sockets of whoever keeps them. `also_readable` and
+    `also_writable` are further trees, and `unprotected` are protected paths that it may change this time.
     """
     git_dirs = facts.repository.git_dirs
     writable = _roots((facts.workspace, facts.temp, *git_dirs, *facts.caches, *also_writable))
-    readable = (*facts.system, *facts.kernel, *facts.etc, *facts.git_settings, *facts.tool_settings)
+    readable = (*facts.system, *facts.kernel, *facts.etc, *facts.git_settings, *facts.tool_settings, *also_readable)
     if network:
         readable += facts.resolver
     if credentials:

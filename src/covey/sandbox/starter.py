@@ -92,6 +92,12 @@ class Starter:
                 self._end()
                 return self._ask(request, output)
 
+    def warm_up(self) -> None:
+        """Start the forker if there is none, and wait until it answers: for a thread that has time. Raises OSError."""
+        if self._channel is None:
+            with open(os.devnull, "wb") as nothing:
+                self.start(("/bin/true",), Path("/"), {}, (), nothing.fileno()).wait(_ANSWER_S)
+
     def cpu_s(self) -> float:
         """CPU time of the forker so far, without what it has forked; 0 if there is none."""
         if self._process is None:

@@ -20,6 +20,7 @@ import uvicorn
 from covey import __version__
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
+from covey.engine.confining import announce
 from covey.engine.preferences import load_preferences
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
@@ -134,6 +135,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         os.environ.pop(name, None)  # whoever needs one gets it on purpose
     store = open_store(options.data_dir / "covey.db")
     journal = Journal(store)
+    sockets = (Path(options.address.path),) if options.address.is_unix else ()
     shared = Shared(
         store,
         journal,
@@ -141,6 +143,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         options.data_dir,
         options.config_file,
         environ,
+        sockets=sockets,
         preferences=load_preferences(options.data_dir),
     )
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
@@ -160,6 +163,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         timeout_keep_alive=75,
     )
     server = _Uvicorn(config)
+    probing = asyncio.ensure_future(asyncio.to_thread(announce))
     await workspaces.start()
     serving = asyncio.create_task(server.serve([listener.socket]))
     beating = asyncio.create_task(app.beat())
@@ -172,6 +176,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     server.should_exit = True
     await serving
     await journal.aclose(FLUSH_S)
+    await probing
 
 
 async def _guard(listener: Listener, server: _Uvicorn) -> None:

@@ -93,6 +93,8 @@ class Endpoint:
     """The handler is cancelled if the client leaves before it is answered."""
     needs: May | None = None
     """What whoever calls it must be allowed to do; None: to read for GET, else to prompt."""
+    needs_for: Callable[[Any], May | None] | None = None
+    """What whoever sends this body must be allowed to do besides."""
     _decoder: msgspec.json.Decoder[Any] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +109,8 @@ class Endpoint:
         # One that nobody needs is read all the same: it must be of the right type, and who sends it is hung up on else.
         sent = await read_body(scope, receive) if self._decoder or _announces_body(scope) else b""
         body = self._decode(sent) if self._decoder else None
+        if self.needs_for and (more := self.needs_for(body)):
+            state.access.require(scope, more)
         working = self.handler(call, body)
         answer = await (_unless_gone(working, receive) if self.ends_with_client else working)
         data, headers = (_encode(answer), [_JSON]) if self.answer is not None else _NOTHING

@@ -15,6 +15,7 @@ import msgspec
 from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
+from covey.sandbox.confinement import Confinement
 from covey.tools.live_output import OpenSink, no_sink
 
 
@@ -131,6 +132,8 @@ class ToolContext:
     host: ToolHost = field(default_factory=NoHost)
     open_sink: OpenSink = no_sink
     """For a tool that takes long: where what it prints meanwhile is seen."""
+    confinement: Confinement = field(default_factory=Confinement)
+    """What its processes are confined by. Only known once the call may run, and for tools that start processes."""
 
     @property
     def safe_call_id(self) -> str:
@@ -188,6 +191,8 @@ class Tool(Generic[P]):
     """Do it. Cancelling the task stops it and all processes it started, and returns when they are gone."""
     independent: bool = False
     """Calls of one step may run at the same time even where the effect alone does not say so."""
+    starts_processes: bool = False
+    """Its calls start processes, which have to be confined."""
     result_limit: int = RESULT_LIMIT
 
     @property
@@ -206,6 +211,7 @@ def built_in(
     describe: Callable[[S, ToolContext], str] | None = None,
     preview: Callable[[S, ToolContext], dict[str, Any]] = parameters,
     independent: bool = False,
+    starts_processes: bool = False,
     result_limit: int = RESULT_LIMIT,
 ) -> Tool[S]:
     """A tool of this package: a msgspec struct gives its schema and its decoder, the .md file of its name describes it.
@@ -227,6 +233,7 @@ def built_in(
         preview=preview,
         run=run,
         independent=independent,
+        starts_processes=starts_processes,
         result_limit=result_limit,
     )
 

@@ -10,8 +10,10 @@ from typing import Annotated
 import msgspec
 
 from covey.permissions.judge import Intent
+from covey.permissions.reach import reach_of
 from covey.permissions.safe_paths import Repository
 from covey.protocol.effects import Effect
+from covey.sandbox.denials import recognised
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
 from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Jobs
@@ -19,6 +21,7 @@ from covey.tools.links import WorkspaceLinks
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
+from covey.tools.sandbox_words import sandbox_facts, sandbox_note
 
 OUTPUT_LIMIT = 30_000
 """Bytes, some 8,000 tokens: a test report fits, a runaway log does not fill the model's memory."""
@@ -56,6 +59,10 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     background: Annotated[
         bool, msgspec.Meta(description="Start it as a job, do not wait for its end, and get the id of the job.")
     ] = False
+    network: Annotated[bool, msgspec.Meta(description="It needs the network. The user is asked.")] = False
+    unsandboxed: Annotated[
+        bool, msgspec.Meta(description="It cannot work inside the sandbox, even with the network. The user is asked.")
+    ] = False
 
 
 def bash_tool(processes: Processes, jobs: Jobs | None = None) -> Tool[BashParams]:
@@ -67,6 +74,7 @@ def bash_tool(processes: Processes, jobs: Jobs | None = None) -> Tool[BashParams
         intent=_intent,
         describe=_described,
         run=lambda params, context: _run(params, context, processes, jobs),
+        starts_processes=True,
         result_limit=OUTPUT_LIMIT + 2_000,  # the output, which is cut here, and some lines about it
     )
 
@@ -75,7 +83,8 @@ def _intent(params: BashParams, context: ToolContext) -> Intent:
     cwd = str(resolve(context, params.working_dir)) if params.working_dir else ""
     repository = repository_of(context.root) if "git" in params.command else Repository.OWN
     links = WorkspaceLinks(context.root)
-    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository, links=links)
+    reach = reach_of(network=params.network, unsandboxed=params.unsandboxed)
+    return Intent("bash", "execute", params.command, cwd=cwd, repository=repository, links=links, reach=reach)
 
 
 def _described(params: BashParams, context: ToolContext) -> str:
@@ -89,6 +98,7 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
     if not params.command.strip():
         raise ToolFailed("The command is empty.")
     directory, env = _directory(params, context), {**context.env, **NOT_INTERACTIVE}
+    policy = context.confinement.command()
     try:
         if params.background:
             return await _start(params, context, jobs, directory, env)
@@ -101,11 +111,14 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
                 tag=context.call_tag,
                 timeout_s=params.timeout_s,
                 output=output,
+                policy=policy,
+                sandbox=context.confinement.mode,
             )
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The command could not be started: {error}") from None
+    denial = recognised(policy, completed.exit_code, completed.output, str(directory)) if policy else None
     return ToolOutput(
-        content=_report(completed, params.timeout_s, output.spill),
+        content=_report(completed, params.timeout_s, output.spill, sandbox_note(denial, completed.put_back)),
         # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
         # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
         is_error=completed.timed_out,
@@ -113,6 +126,7 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
             "exit_code": completed.exit_code,
             "timed_out": completed.timed_out,
             "truncated_bytes": completed.truncated_bytes,
+            **sandbox_facts(policy, denial, completed.put_back),
         },
     )
 
@@ -122,8 +136,11 @@ async def _start(
 ) -> ToolOutput:
     if jobs is None:
         raise ToolFailed("There are no background jobs here. Run the command without `background`.")
+    confined = context.confinement
     live = LiveOutput(context.open_sink(outlives_call=True))
-    job = await jobs.start(context.session_id, params.command, directory, env, live=live)
+    job = await jobs.start(
+        context.session_id, params.command, directory, env, confined.command(), confined.mode, live=live
+    )
     started = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
     return ToolOutput(started, metadata={"job_id": job.id})
 
@@ -137,10 +154,11 @@ def _directory(params: BashParams, context: ToolContext) -> Path:
     return directory
 
 
-def _report(completed: Completed, timeout_s: float, spill: Spill | None) -> str:
+def _report(completed: Completed, timeout_s: float, spill: Spill | None, about_sandbox: str) -> str:
     output = completed.output.rstrip("\n") or "(no output)"
     note = f"[{kept}]\n" if spill and (kept := spill.note()) else ""
-    return f"{output}\n\n{note}{_ending(completed, timeout_s)}"
+    ending = _ending(completed, timeout_s)
+    return f"{output}\n\n{note}{ending}" + (f"\n{about_sandbox}" if about_sandbox else "")
 
 
 def _ending(completed: Completed, timeout_s: float) -> str:

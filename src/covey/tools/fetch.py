@@ -76,6 +76,7 @@ def fetch_tool(processes: Processes) -> Tool[FetchParams]:
         describe=_described,
         preview=_preview,
         run=lambda params, context: _run(params, context, processes),
+        starts_processes=True,
         result_limit=SHOWN_LIMIT + 2_000,  # the page, which is cut here, and some lines about it
     )
 

@@ -35,7 +35,8 @@ async def as_text(
     page: str, output_format: Literal["markdown", "text"], url: str, processes: Processes, context: ToolContext
 ) -> str:
     """A page without its tags. Raises ToolFailed if that cannot be done."""
-    directory = Path(tempfile.gettempdir(), f"covey-page-{secrets.token_hex(8)}")
+    temp = await in_thread(lambda: Path(tempfile.gettempdir()).resolve())
+    directory = temp / f"covey-page-{secrets.token_hex(8)}"
     source, target = directory / "page.html", directory / "page.txt"
     try:
         await in_thread(lambda: _write(source, page))
@@ -46,6 +47,8 @@ async def as_text(
             tag=context.call_tag,
             timeout_s=CONVERSION_S,
             output_limit=2_000,
+            policy=context.confinement.helper(writes=(str(directory),)),
+            sandbox=context.confinement.mode,
         )
         if completed.exit_code != 0:
             why = "it takes too long" if completed.timed_out else completed.output.strip().rpartition("\n")[2]

@@ -120,6 +120,8 @@ class LocalProcesses:
         output = output or Output(output_limit)
         arguments, env = _arguments(command, env, self._root), {**env, TAG_VARIABLE: tag}
         wrapped = wrap(arguments, policy, env, sandbox) if policy else None
+        if wrapped and (why_not := wrapped.plan.refusal):
+            raise ValueError(why_not)
         guard = wrapped.guard() if wrapped else None
         start = partial(launch, wrapped, cwd) if wrapped else partial(_start, arguments, cwd, env)
         call = _Call(start, tag, output, self._writes)

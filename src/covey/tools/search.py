@@ -15,6 +15,7 @@ import msgspec
 from covey.permissions.judge import Intent
 from covey.permissions.rules import path_hit
 from covey.protocol.effects import Effect
+from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, parameters, resolve
 from covey.tools.files import may_look, name_for, printable
 from covey.tools.processes import Completed, Processes
@@ -96,6 +97,7 @@ def searching_tool(
         describe=describe,
         preview=preview,
         run=lambda given, context: run(given, context, search),
+        starts_processes=True,
     )
 
 
@@ -108,7 +110,11 @@ async def _search(
         raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
     own = {"operation": name, "base": str(base), "top": str(context.root), "seconds": _OWN_S, "denied": denied}
     try:
-        completed = await look(processes, request | own, context.call_tag, SEARCH_S, _OUTPUT_LIMIT)
+        confined = context.confinement
+        policy = confined.helper(reads=(str(base), _PACKAGE))
+        completed = await look(
+            processes, request | own, context.call_tag, SEARCH_S, _OUTPUT_LIMIT, policy, confined.mode
+        )
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The search could not be started: {error}") from None
     answer = _read(completed.output)
@@ -122,7 +128,13 @@ async def _search(
 
 
 async def look(
-    processes: Processes, request: dict[str, Any], tag: str, timeout_s: float, output_limit: int
+    processes: Processes,
+    request: dict[str, Any],
+    tag: str,
+    timeout_s: float,
+    output_limit: int,
+    policy: Policy | None = None,
+    sandbox: Mode = Mode.AUTO,
 ) -> Completed:
     """Let a process of its own look at a tree. Raises OSError or ValueError if it cannot be started."""
     return await processes.run_command(
@@ -132,6 +144,8 @@ async def look(
         tag=tag,
         timeout_s=timeout_s,
         output_limit=output_limit,
+        policy=policy,
+        sandbox=sandbox,
     )
 
 

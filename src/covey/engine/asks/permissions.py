@@ -12,10 +12,13 @@ from typing import assert_never
 import msgspec
 
 from covey.engine.asks.pending import Pending
+from covey.engine.confining import Permit
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
-from covey.permissions.judge import Intent, Rules, Verdict, judge, sentence
+from covey.permissions.judge import Intent, Judgement, Rules, judge
+from covey.permissions.reach import Reach
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
+from covey.protocol.messages import SessionMode
 from covey.protocol.requests import PermissionAction
 from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
@@ -33,9 +36,11 @@ class PermissionReply:
     reason: str = ""
     by: str | None = None
     """Who answered, if it is known."""
+    reach: Reach = Reach.WORKSPACE
+    """If it is allowed: how far a command may get."""
 
 
-async def _forget(intent: Intent) -> None:
+async def _forget(intent: Intent, reach: Reach) -> None:
     """Nowhere to write a rule."""
 
 
@@ -51,7 +56,7 @@ class PermissionDesk:
         recorder: Recorder,
         *,
         skip: bool,
-        always: Callable[[Intent], Awaitable[None]] = _forget,
+        always: Callable[[Intent, Reach], Awaitable[None]] = _forget,
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
@@ -68,14 +73,15 @@ class PermissionDesk:
     def pending(self) -> list[PermissionRequest]:
         return self._pending.requests
 
-    def decide(self, intent: Intent, session_id: str, *, skip: bool = False, plan: bool = False) -> tuple[Verdict, str]:
-        """The verdict and a sentence about it. `skip`: whoever sent the prompt wants nobody to be asked."""
+    def decide(
+        self, intent: Intent, session_id: str, *, skip: bool = False, mode: SessionMode = "ask", confines: bool = True
+    ) -> Judgement:
+        """What the rules say. `skip`: whoever sent the prompt wants nobody to be asked."""
         granted = frozenset(self._granted(session_id))
-        judgement = judge(intent, self.rules, granted, skip=self.skip or skip, plan=plan)
-        return judgement.verdict, sentence(judgement)
+        return judge(intent, self.rules, granted, skip=self.skip or skip, mode=mode, confines=confines)
 
-    async def ask(self, request: PermissionRequest, intent: Intent) -> str:
-        """Wait until somebody answers; '' if it is allowed, else what to tell the model.
+    async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | str:
+        """Wait until somebody answers: what the call may do, or why it is refused, in words for the model.
 
         If the call is cancelled meanwhile, the request is closed for everybody.
         """
@@ -92,48 +98,61 @@ class PermissionDesk:
             case "deny":
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
             case "allow_session" | "allow_always":
-                self._grant(request.session_id, intent)
-                return ""
+                self._grant(request.session_id, intent, answer.reach)
+                return Permit(approved=True, reach=answer.reach)
             case "allow":
-                return ""
+                return Permit(approved=True, reach=answer.reach)
             case _:
                 assert_never(answer.action)
 
-    def _granted(self, session_id: str) -> tuple[tuple[str, str, str], ...]:
+    def _granted(self, session_id: str) -> tuple[tuple[str, ...], ...]:
         session = self._sessions.find(session_id)
-        granted = (session.granted if session else None) or ()
-        return tuple((tool, action, subject) for tool, action, subject in granted)
+        return tuple(map(tuple, (session.granted if session else None) or ()))
 
-    def _grant(self, session_id: str, intent: Intent) -> None:
+    def _grant(self, session_id: str, intent: Intent, reach: Reach) -> None:
         """For as long as the session is there, whatever becomes of this server."""
-        granted = tuple(dict.fromkeys((*self._granted(session_id), intent.grant)))[-GRANTS_LIMIT:]
+        granted = tuple(dict.fromkeys((*self._granted(session_id), intent.granted_as(reach))))[-GRANTS_LIMIT:]
         if session := self._sessions.change(session_id, granted=granted):
             batch = Batch()
             batch.update_session(session)
             self._recorder.write(batch)
 
-    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
+    async def grant(
+        self,
+        request_id: str,
+        action: PermissionAction,
+        reason: str = "",
+        who: Who = NOBODY,
+        reach: Reach = Reach.WORKSPACE,
+    ) -> bool:
         """An answer from outside; False: somebody else was first.
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
         intent = self._intents.get(request_id)
-        if not self.answer(request_id, action, reason, who):
+        if not self.answer(request_id, action, reason, who, reach):
             return False
         if action == "allow_always" and intent:
-            await self._always(intent)
+            await self._always(intent, reach)
         return True
 
-    def answer(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
+    def answer(
+        self,
+        request_id: str,
+        action: PermissionAction,
+        reason: str = "",
+        who: Who = NOBODY,
+        reach: Reach = Reach.WORKSPACE,
+    ) -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label))
+        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label, reach))
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
         self.skip = skip
         if skip:
             for request in self.pending:
-                self.answer(request.id, "allow")
+                self.answer(request.id, "allow", reach=Reach.NETWORK)
         change = ConfigChanged(workspace_id=self._workspace_id, skip_permissions=skip)
         await confirmed(self._journal.write((), (updated(change),)))
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
+from covey.permissions.reach import reach_of
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
-from covey.protocol.requests import PermissionAction, QuestionResponse
+from covey.protocol.requests import Grant, QuestionResponse
 from covey.protocol.who import NOBODY, Who
 
 
@@ -27,9 +28,10 @@ class Asks:
     def permissions(self) -> list[PermissionRequest]:
         return self._permissions.pending
 
-    async def grant(self, request_id: str, action: PermissionAction, reason: str = "", who: Who = NOBODY) -> bool:
+    async def grant(self, answer: Grant, who: Who = NOBODY) -> bool:
         """Answer a permission request; False: somebody else was first. Raises as `PermissionDesk.grant` does."""
-        return await self._permissions.grant(request_id, action, reason, who)
+        reach = reach_of(network=answer.network, unsandboxed=answer.unsandboxed)
+        return await self._permissions.grant(answer.permission.id, answer.action, answer.reason, who, reach)
 
     def skips(self) -> bool:
         """Whether everything is approved without asking."""

@@ -67,10 +67,12 @@ class Sessions:
     async def update(self, session_id: str, update: UpdateSession) -> Session:
         """Change the fields that are given."""
         self._parts.book.get(session_id)
-        names = ("title", "todos", "model")
+        names = ("title", "todos", "model", "mode")
         fields = {name: value for name in names if (value := getattr(update, name)) is not msgspec.UNSET}
         if reference := fields.get("model"):
             self._parts.agent.choice(reference)  # refuses one that nobody knows
+        if fields.get("mode") == "ask":
+            fields["mode"] = None  # as a session has it that nobody has changed
         session = self._parts.book.change(session_id, **fields)
         assert session is not None
         await confirmed(self._parts.recorder.write(Batch([PutSession(session)], [updated(session)])))

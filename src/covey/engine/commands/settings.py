@@ -19,6 +19,7 @@ from covey.engine.model_cards import model_info
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.shared import Shared, load_config, own_directories
 from covey.permissions.judge import Intent, Rules, session_rule
+from covey.permissions.reach import Reach
 from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import ConfigChanged, updated
 from covey.protocol.requests import AgentInfo, ConfigView, SelectedModel
@@ -107,18 +108,29 @@ class WorkspaceSettings:
         change = ConfigChanged(workspace_id=self._workspace_id)
         await confirmed(self._recorder.write(Batch(events=[updated(change)])))
 
-    async def allow_always(self, intent: Intent) -> None:
+    async def allow_always(self, intent: Intent, reach: Reach) -> None:
         """Write down a rule that grants this intent from now on in this directory, and read it."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
         rules = session_rule(intent, self._permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
-        await asyncio.to_thread(add_permission_rule, self._shared.environ, Path(self._path), "allow", rules)
+        await asyncio.to_thread(
+            add_permission_rule, self._shared.environ, Path(self._path), "allow", rules, reach=reach
+        )
         await self.reload()
 
 
 def rules_of(config: Config, path: str, shared: Shared) -> Rules:
     """The rules by which tool calls are judged in a directory."""
     permissions = config.permissions
-    return Rules(permissions.allow, permissions.deny, permissions.ask, path, own_directories(shared))
+    return Rules(
+        permissions.allowed,
+        permissions.deny,
+        permissions.ask,
+        path,
+        own_directories(shared),
+        networked=permissions.allowed_with(network=True),
+        unsandboxed=permissions.allowed_with(sandbox="off"),
+        required=permissions.allowed_with(sandbox="required"),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,19 @@ import msgspec
 
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.confining import Confining, Permit
+from covey.engine.session_book import SessionBook
 from covey.engine.turns.host import EngineHost
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.machine.names import run_tag
-from covey.permissions.judge import Verdict, session_rule
+from covey.permissions.judge import Intent, Verdict, sentence, session_rule
+from covey.permissions.network import may_need_network
+from covey.permissions.reach import Reach
+from covey.permissions.shell import parse
+from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
-from covey.protocol.messages import ToolCall, ToolResult
+from covey.protocol.messages import SessionMode, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
 from covey.tools.base import RESULT_LIMIT, FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.live_output import OpenSink
@@ -44,7 +50,15 @@ class ToolCalls:
     """Runs tool calls for the turns of one workspace."""
 
     def __init__(
-        self, agent: Agent, desk: PermissionDesk, world: World, workspace_id: str, host: EngineHost, spill_dir: Path
+        self,
+        agent: Agent,
+        desk: PermissionDesk,
+        world: World,
+        workspace_id: str,
+        host: EngineHost,
+        spill_dir: Path,
+        confining: Confining,
+        sessions: SessionBook,
     ) -> None:
         self._agent = agent
         self._desk = desk
@@ -52,6 +66,8 @@ class ToolCalls:
         self._workspace_id = workspace_id
         self._host = host
         self._spill_dir = spill_dir
+        self._confining = confining
+        self._sessions = sessions
 
     def spill_dir(self, session_id: str) -> Path:
         """Where results of a session that are too long are kept in full."""
@@ -125,7 +141,8 @@ class ToolCalls:
     async def _run(
         self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
     ) -> ToolOutput:
-        plan = run.effective_options.plan
+        mode = self.mode_of(run)
+        plan = mode == "plan"
         tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id))
         tool = tools.get(call.name)
         if tool is None and plan and call.name in self._agent.tools:
@@ -135,22 +152,49 @@ class ToolCalls:
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
-        if refusal := await self._refusal(tool, params, context, waiting_on, run.effective_options):
-            return ToolOutput(refusal, is_error=True)
+        options = run.effective_options
+        permit = await self._permit(tool, params, context, waiting_on, options, mode)
+        if isinstance(permit, str):
+            return ToolOutput(permit, is_error=True)
         waiting_on(f"tool:{call.name}")
+        if tool.starts_processes:
+            # In plan mode only what is harmless gets here, whoever may have allowed it.
+            permit = Permit(approved=False) if plan else permit
+            results = self.spill_dir(run.session_id)
+            confinement = await self._confining.confinement(permit, options.sandbox, results)
+            context = replace(context, confinement=confinement)
         return await tool.run(params, context)
 
-    async def _refusal(
-        self, tool: Tool[Any], params: Any, context: ToolContext, waiting_on: Callable[[str], None], options: RunOptions
-    ) -> str:
-        """Why the call may not run; empty if it may."""
+    def mode_of(self, run: Run) -> SessionMode:
+        """What is asked about in a run: as its prompt says, else its session."""
+        if run.effective_options.plan:
+            return "plan"
+        session = self._sessions.find(run.session_id)
+        return (session and session.mode) or "ask"
+
+    async def _permit(
+        self,
+        tool: Tool[Any],
+        params: Any,
+        context: ToolContext,
+        waiting_on: Callable[[str], None],
+        options: RunOptions,
+        mode: SessionMode,
+    ) -> Permit | str:
+        """What the call may do, or why it may not run, in words for the model."""
         intent = tool.intent(params, context)
         session_id, run_id = self._host.principal(context)
-        verdict, reason = self._desk.decide(intent, session_id, skip=options.yolo, plan=options.plan)
-        if verdict is Verdict.ALLOW:
-            return ""
-        if verdict is Verdict.DENY:
-            return f"{reason} {FORBIDDEN}"
+        runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
+        prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
+        judgement = self._desk.decide(
+            intent, session_id, skip=options.yolo, mode=mode, confines=prospect is not None and prospect.holds
+        )
+        if judgement.verdict is Verdict.ALLOW:
+            return Permit.of(judgement)
+        if judgement.verdict is Verdict.DENY:
+            return f"{sentence(judgement)} {FORBIDDEN}"
+        if prospect and prospect.refusal:
+            return f"The command cannot run: {prospect.refusal}"
         waiting_on("permission")
         request = PermissionRequest(
             id=self._world.new_id(),
@@ -162,10 +206,17 @@ class ToolCalls:
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
-            reason=reason,
+            reason=sentence(judgement),
             rules=session_rule(intent, self._desk.rules),
+            network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
+            sandbox=prospect.text if prospect else None,
+            confined=prospect is not None and prospect.confines_network,
         )
         return await self._desk.ask(request, intent)
+
+
+def _may_connect(intent: Intent) -> bool:
+    return may_need_network(parse(intent.subject), intent.subject)
 
 
 def _printable(text: str) -> str:

@@ -107,6 +107,7 @@ class Turn:
         self._summary: Message | None = None
         """The answer of a run that only summarises."""
         self._system = ""
+        self._plan = False
         self._tools: Sequence[ToolSpec] = ()
 
     @property
@@ -191,9 +192,7 @@ class Turn:
     async def _body(self) -> None:
         parts, run = self._parts, self._run
         self._choose_model()
-        model, plan, delegate = self.speaker.model, run.effective_options.plan, parts.sessions.is_child(run.session_id)
-        self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
-        self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
+        await self._instruct()
         session = parts.sessions.find(run.session_id)
         summary_message_id = session.summary_message_id if session else ""
         messages = await parts.read_messages(run.session_id, summary_message_id)
@@ -206,6 +205,14 @@ class Turn:
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self.speaker.spend):
             await self._steps(seen)
 
+    async def _instruct(self) -> None:
+        """What the model reads about itself and its tools: the same until the session begins or leaves plan mode."""
+        parts, run, model = self._parts, self._run, self.speaker.model
+        self._plan = parts.tool_calls.mode_of(run) == "plan"
+        plan, delegate = self._plan, parts.sessions.is_child(run.session_id)
+        self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
+        self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
+
     async def _steps(self, seen: Conversation) -> None:
         """Step after step, until the model asks for no more tools."""
         limit = self._run.effective_options.max_steps or self._parts.limits.steps_per_run
@@ -216,6 +223,8 @@ class Turn:
             self._go_on()
             self._check_cost()
             self._choose_model()
+            if self._plan != (self._parts.tool_calls.mode_of(self._run) == "plan"):
+                await self._instruct()
             if not fresh and seen.has_past and self._is_too_long(seen):
                 seen = await self._summarise(seen)
             folded = await self._begin_step()

@@ -25,7 +25,7 @@ async def list_pending(call: Call, _body: None) -> list[PermissionRequest]:
 
 async def grant(call: Call, body: Grant) -> Resolved:
     workspace = await call.workspace()
-    return Resolved(resolved=await workspace.asks.grant(body.permission.id, body.action, body.reason, call.who))
+    return Resolved(resolved=await workspace.asks.grant(body, call.who))
 
 
 P = "/v1/workspaces/{id}/permissions"

@@ -8,6 +8,7 @@ from typing import get_args
 from covey.protocol.errors import BadRequest
 from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
+from covey.protocol.who import May
 from covey.server.endpoint import Call, Endpoint
 
 WAIT_MAX_S = 60
@@ -16,6 +17,11 @@ RUNS_MAX = 1000
 """Runs in one answer when `limit` is not given; the newest first."""
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 """What a client may use as a run id: it has to fit into a URL and an environment variable."""
+
+
+def _answers_for_people(body: PostPrompt) -> May | None:
+    """Some options of a run say yes in advance."""
+    return "approve" if body.yolo or body.sandbox in ("auto", "off") else None
 
 
 async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
@@ -96,7 +102,7 @@ S = W + "/agent/sessions/{sid}"
 ENDPOINTS = (
     Endpoint(
         "POST", W + "/agent", post_prompt, "Post a prompt: accepted, recorded and then run, whoever stays.",
-        PostPrompt, PromptReceipt, status=202,
+        PostPrompt, PromptReceipt, status=202, needs_for=_answers_for_people,
     ),
     Endpoint("GET", S, session_state, "A session and whether it is busy.", answer=AgentSession),
     Endpoint("POST", S + "/cancel", cancel_session, "Cancel all open runs of a session.", answer=CancelReceipt),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import CreateSession, UpdateSession
 from covey.protocol.v1 import HistoryFile
+from covey.protocol.who import May
 from covey.server.endpoint import Call, Endpoint
 
 SESSIONS_MAX = 10_000
@@ -33,6 +36,11 @@ async def get_session(call: Call, _body: None) -> Session:
 async def update_session(call: Call, body: UpdateSession) -> Session:
     workspace = await call.workspace()
     return await workspace.sessions.update(call.path["sid"], body)
+
+
+def _changes_mode(body: UpdateSession) -> May | None:
+    """A mode answers for people: only who may do so can change it."""
+    return None if body.mode is msgspec.UNSET else "approve"
 
 
 async def delete_session(call: Call, _body: None) -> None:
@@ -66,7 +74,9 @@ ENDPOINTS = (
     ),
     Endpoint("POST", SESSIONS, create_session, "A new session.", CreateSession, Session, optional_body=True),
     Endpoint("GET", ONE, get_session, "One session.", answer=Session),
-    Endpoint("PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session),
+    Endpoint(
+        "PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session, needs_for=_changes_mode
+    ),
     Endpoint("DELETE", ONE, delete_session, "End its runs and remove it."),
     Endpoint(
         "GET",

@@ -85,7 +85,7 @@ ENDPOINTS = (
     Endpoint("GET", "/v1/workspaces", list_workspaces, "The open workspaces.", answer=list[WorkspaceView]),
     Endpoint(
         "POST", "/v1/workspaces", create_workspace, "Open the workspace of a directory, or join it.",
-        CreateWorkspace, WorkspaceView,
+        CreateWorkspace, WorkspaceView, needs_for=lambda body: "approve" if body.yolo else None,
     ),
     Endpoint("GET", W, get_workspace, "One workspace.", answer=WorkspaceView),
     Endpoint("DELETE", W, release_workspace, "Release this client's claim; nobody else's."),

@@ -1,0 +1,139 @@
+"""Chooses what the processes of a workspace's tool calls are confined by: the one place where that is decided.
+
+What a call was allowed to do comes from whoever judged it (`Permit`), what holds if nothing else is said from the
+configuration, and what the system can do from `sandbox.probe`. Tools get the result as a value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from covey.permissions.judge import Judgement
+from covey.permissions.reach import Reach
+from covey.protocol.runs import SandboxMode
+from covey.sandbox import policy, probe
+from covey.sandbox.confinement import Confinement
+from covey.sandbox.facts import gather, looked_at_again
+from covey.sandbox.plan import Views, planned
+from covey.sandbox.policy import Facts, Mode
+from covey.sandbox.starter import STARTER
+from covey.tools.threads import in_thread
+
+log = logging.getLogger(__name__)
+
+OFF = "The sandbox is off: it can do whatever you can."
+NO_NETWORK = "It runs in the sandbox: it changes files of the workspace only, and has no network unless you say so."
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """That a call may run, and how far its commands may get."""
+
+    approved: bool
+    """A person, a rule or a mode has allowed it. Else it was judged to be harmless, and is held to that."""
+    reach: Reach = Reach.WORKSPACE
+    required: bool = False
+    """A rule wants it to run only where the sandbox holds."""
+
+    @classmethod
+    def of(cls, judgement: Judgement) -> Permit:
+        return cls(judgement.is_approved, judgement.reach, judgement.required)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What an approved command of a call would run in, before anybody has been asked."""
+
+    holds: bool
+    """The sandbox is on, and all that matters of it holds here."""
+    confines_network: bool
+    """It has no network unless that is allowed."""
+    text: str
+    """For whoever is asked."""
+    refusal: str = ""
+    """Why it cannot run at all; empty if it can."""
+
+
+class Confining:
+    """The sandbox of one workspace. What it must know of the machine is looked up once, when it is first needed."""
+
+    def __init__(
+        self,
+        root: Path,
+        temp: Path,
+        own: Sequence[Path],
+        env: Callable[[], Mapping[str, str]],
+        setting: Callable[[], SandboxMode],
+    ) -> None:
+        self._root = root
+        self._temp = temp
+        self._own = own
+        self._env = env
+        self._setting = setting
+        self._facts: asyncio.Task[Facts] | None = None
+
+    def mode(self, option: SandboxMode | None) -> Mode:
+        """What holds for a run: what was said for it, else the configuration."""
+        return Mode(option or self._setting())
+
+    async def prospect(self, option: SandboxMode | None) -> Prospect:
+        """What an approved command would run in."""
+        mode = self.mode(option)
+        if mode is Mode.OFF:
+            return Prospect(holds=False, confines_network=False, text=OFF)
+        facts, abilities = await self._looked_up(), probe.probed()
+        plan = planned(policy.approved(facts), abilities, mode)
+        confines = bool(plan.steps) and abilities.seccomp
+        gaps = [gap for gap in plan.gaps if gap.matters]
+        text = NO_NETWORK if confines and not gaps else probe.sentences(abilities, gaps)
+        return Prospect(plan.is_sound, confines, text, plan.refusal)
+
+    async def confinement(self, permit: Permit, option: SandboxMode | None, results: Path) -> Confinement:
+        """What the processes of a call are confined by. `results`: where those of its session are kept."""
+        mode = Mode.REQUIRED if permit.required else self.mode(option)
+        if mode is Mode.OFF or permit.reach is Reach.EVERYTHING:
+            return Confinement()
+        known = await self._looked_up()
+
+        def look() -> Confinement:
+            facts = looked_at_again(known) if permit.approved else known
+            kept = (str(results.resolve()),) if results.exists() else ()
+            return Confinement(facts, mode, permit.approved, permit.reach >= Reach.NETWORK, kept)
+
+        return await in_thread(look)
+
+    async def _looked_up(self) -> Facts:
+        if self._facts is None or (self._facts.done() and self._facts.exception()):
+            self._facts = asyncio.ensure_future(in_thread(self._look_up))
+        # Whoever is cancelled must not take the others' answer with it.
+        return await asyncio.shield(self._facts)
+
+    def _look_up(self) -> Facts:
+        shutil.rmtree(self._temp, ignore_errors=True)  # of a server that was killed
+        self._temp.mkdir(parents=True, mode=0o700, exist_ok=True)
+        facts = gather(self._root, self._temp, self._env(), self._own)
+        if probe.probed().landlock or probe.probed().seccomp:
+            with suppress(OSError):  # the first command reports it
+                STARTER.warm_up()
+        return facts
+
+    async def close(self) -> None:
+        """Remove the temporary files. All processes have ended."""
+        if self._facts is not None:
+            await in_thread(lambda: shutil.rmtree(self._temp, ignore_errors=True))
+
+
+def announce() -> None:
+    """Find out what this system can do, and log it. Blocks; for a thread, once for a server."""
+    abilities = probe.probed()
+    text = probe.sentences(abilities, ())
+    if abilities.landlock and abilities.seccomp and abilities.views is not Views.NONE:
+        log.info("%s", text)
+    else:
+        log.warning("%s See docs/SECURITY.md for what does not hold here.", text)
