@@ -149,10 +149,14 @@ def test_no_command_sends_anything_raw_to_a_terminal(attacked: Home, command: tu
     assert sent(attacked, *(word.replace("{id}", session) for word in command)).strip()
 
 
+SILENT = {"serve", "stop", "init", "login", "logout"}
+"""Commands that show no text of a model, a project or a server."""
+
+
 def test_every_command_is_among_them() -> None:
     (commands,) = [action.choices for action in build_parser()._actions if action.dest == "command"]
     assert commands
-    assert set(commands) - {command for command, *_ in COMMANDS} == {"serve", "stop", "init"}, "those that show no text"
+    assert set(commands) - {command for command, *_ in COMMANDS} == SILENT
 
 
 def test_what_is_exported_into_a_pipe_is_as_it_was_written(attacked: Home) -> None:
