@@ -35,6 +35,10 @@ from covey.tools.threads import in_thread
 log = logging.getLogger(__name__)
 
 FORBIDDEN = "Do not try it again in another way; go on without it."
+CHANGED_SINCE = (
+    "Nothing was done: the path leads elsewhere than when it was judged, because a link on it was changed. "
+    "Look where it leads now, and call again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +157,12 @@ class ToolCalls:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
         options = run.effective_options
-        permit = await self._permit(tool, params, context, waiting_on, options, mode)
+        intent = tool.intent(params, context)
+        permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
         if isinstance(permit, str):
             return ToolOutput(permit, is_error=True)
+        if tool.intent(params, context).grant != intent.grant:
+            raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
         if tool.starts_processes:
             # In plan mode only what is harmless gets here, whoever may have allowed it.
@@ -176,13 +183,13 @@ class ToolCalls:
         self,
         tool: Tool[Any],
         params: Any,
+        intent: Intent,
         context: ToolContext,
         waiting_on: Callable[[str], None],
         options: RunOptions,
         mode: SessionMode,
     ) -> Permit | str:
         """What the call may do, or why it may not run, in words for the model."""
-        intent = tool.intent(params, context)
         session_id, run_id = self._host.principal(context)
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
