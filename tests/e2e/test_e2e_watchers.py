@@ -169,7 +169,7 @@ def test_scenario_25_a_permission_outlives_the_client_that_saw_it(
     assert grant(later, permission, action) is True
     assert grant(workspace, permission, "allow") is False
     assert second.terminal("r1")["text"] == "finished"
-    _, notice = [e.payload for e in second.of_type("permission_notification")]
+    (notice,) = [e.payload for e in second.of_type("permission_notification")]
     assert (notice["granted"], notice["denied"]) == (action == "allow", action == "deny")
     assert (server.project / "done.txt").exists() == (action == "allow")
     assert outline(later.messages(session)) == ["hello", "assistant tool_use", "tool", "assistant end_turn"]
