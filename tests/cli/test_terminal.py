@@ -161,7 +161,7 @@ def test_a_rule_is_for_the_directory_that_the_question_names(own_home: Home) -> 
     elsewhere.project.mkdir()
     terminal = Terminal(own_home, *own_home.command("run", "use the tool"))
     try:
-        terminal.wait_for(f"[r]ule: always in {own_home.project} (bash:touch made): ")
+        terminal.wait_for(f"[r]ule: always in {own_home.project} (bash:touch made)")
         terminal.type("r\n")
         assert terminal.finish() == 0
     finally:
@@ -180,7 +180,8 @@ def test_ctrl_c_at_a_question(terminals: Terminals, home: Home) -> None:
     assert terminal.finish() == exits.STOPPED
     assert not (home.project / "made").exists()
     assert "answered elsewhere" not in terminal.shown
-    assert f"{QUESTION}{home.project} (bash:touch made): ^C\nCancelling" in terminal.shown
+    assert f"{QUESTION}{home.project} (bash:touch made)" in terminal.shown
+    assert ": ^C\nCancelling" in terminal.shown
 
 
 def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals, home: Home) -> None:
@@ -188,7 +189,8 @@ def test_ctrl_d_at_a_question_leaves_its_line(terminals: Terminals, home: Home) 
     terminal.wait_for(QUESTION)
     terminal.type("\x04")
     assert terminal.finish() == 0
-    assert f"{QUESTION}{home.project} (bash:touch made): \n" in terminal.shown
+    line = terminal.shown.partition(f"{QUESTION}{home.project} (bash:touch made)")[2].partition("\n")[0]
+    assert line.endswith(": "), terminal.shown
 
 
 def test_what_was_typed_before_the_question_is_no_answer(terminals: Terminals, home: Home) -> None:
@@ -209,8 +211,8 @@ def test_the_command_is_shown_as_it_runs(terminals: Terminals) -> None:
     terminal.wait_for(QUESTION)
     terminal.type("n\n")
     assert terminal.finish() == 0
-    asked = f"bash:\n    # harmless\n    touch made\nNo rule allows `touch made`.\n{QUESTION}"
-    assert asked in terminal.shown
+    shown, _, _ = terminal.shown.partition(QUESTION)
+    assert "bash:\n    # harmless\n    touch made\nNo rule allows `touch made`.\n" in shown
 
 
 def test_the_spinner_leaves_alone_what_a_pipe_writes_to_the_terminal(terminals: Terminals, home: Home) -> None:

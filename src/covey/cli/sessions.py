@@ -52,13 +52,12 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
 
 
 async def _change(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
-    match args.action:
-        case "rename":
-            change = UpdateSession(title=" ".join(args.title))
-        case "mode":
-            change = UpdateSession(mode=args.mode)
-        case _:
-            change = UpdateSession(model=args.model or None)
+    if args.action == "rename":
+        change = UpdateSession(title=" ".join(args.title))
+    elif args.action == "mode":
+        change = UpdateSession(mode=args.mode)
+    else:
+        change = UpdateSession(model=args.model or None)
     changed = await client.update_session(workspace_id, session.id, change)
     if args.json:
         _print_json(changed)
