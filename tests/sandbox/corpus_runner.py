@@ -178,8 +178,8 @@ def sample(lines: Sequence[DangerousLine], count: int, seed: int = 1) -> list[in
 
 def stopped(result: Result) -> bool:
     """Whether the line did no harm of what the sandbox promises to stop; and, if it was about the environment, that."""
-    promised = set(result.harms) - (NOT_PROMISED - ({"variable"} if result.harm == "env" else set()))
-    return not promised and not result.unclear
+    done = set(result.harms) - ({"system file"} if result.harm == "env" else NOT_PROMISED)
+    return not done and not result.unclear
 
 
 def table(results: Iterable[Result]) -> str:
