@@ -168,7 +168,7 @@ def test_r8_a_request_of_which_no_answer_was_seen_is_asked_again(
         assert stream.terminal(name)["text"] == WHOLE
         events = [e.payload for e in stream.of_type("agent_event") if e.payload["run_id"] == name]
         assert [event["type"] for event in events] == ["retry", "agent_finished"]
-        assert CLEAR.match(events[0]["error"])
+        assert CLEAR.match(events[0]["reason"])
         assert len([e for e in stream.of_type("run_complete") if e.payload["run_id"] == name]) == 1
 
 

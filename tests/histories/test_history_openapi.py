@@ -29,9 +29,10 @@ NEVER_DONE = {
     "POST /v1/control",
     "POST /v1/workspaces/{id}/sessions/{sid}/undo",
     "PATCH /v1/workspaces/{id}/agent/sessions/{sid}/prompts/{run_id}",
+    "GET /v1/workspaces/{id}/files/content",
 }
 """Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
-place, and chance gives it several."""
+place, and chance gives it several; chance does not find a file."""
 
 
 @dataclass(frozen=True)

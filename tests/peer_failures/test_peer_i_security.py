@@ -56,7 +56,8 @@ def test_i4_the_token_is_in_no_url_no_log_and_no_event(
     workspace.cancel_run(run_id)
     workspace.ended(run_id)
     server.request("GET", f"/v1/workspaces?token={token}", headers={"Authorization": ""}).refused(401, "unauthorized")
-    stored = b"".join(file.read_bytes() for file in server.data_dir.iterdir() if file.name != "token")
+    files = [file for file in server.data_dir.rglob("*") if file.is_file() and file.name != "token"]
+    stored = b"".join(file.read_bytes() for file in files)
     assert token.encode() not in stored
     assert token.encode() not in bytes(stream.raw)
     assert token not in server.log()
