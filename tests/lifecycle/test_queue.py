@@ -129,6 +129,13 @@ def test_r7_a_change_of_place_and_of_parking_is_one_ruling() -> None:
     assert change(lane, "b", QueueChange("only the text")) == ()
 
 
+def test_r7_a_change_of_the_text_alone_leaves_a_parked_run_parked() -> None:
+    lane = busy("a")
+    lane.park("a")
+    assert change(lane, "a", QueueChange("only the text")) == ()
+    assert [run.parked for run in lane.lane.queued] == [True]
+
+
 def test_r7_a_change_that_cannot_be_made_is_not_made_in_part() -> None:
     lane = busy("a", "b")
     with pytest.raises(NotQueued):

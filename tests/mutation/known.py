@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-_SAME_LENGTH = "there are as many places as runs"
-_ZIPPED = "moved = [replace(run, place=place) for run, place in zip(queue, places, strict=True) if run.place != place]"
-
 KNOWN: dict[str, dict[str, str]] = {
-    "lifecycle/runs.py": {
-        f"{_ZIPPED}  →  without strict": _SAME_LENGTH,
-        f"{_ZIPPED}  →  False": _SAME_LENGTH,
-    },
     "lifecycle/history.py": {
         "CHARACTERS_PER_TOKEN = 4  →  5": "a constant, by one",
         "MESSAGE_TOKENS = 8  →  9": "a constant, by one",

@@ -336,7 +336,7 @@ class Lane:
     def _reordered(self, queue: Sequence[OpenRun]) -> tuple[Lane, Places]:
         """Give the queued runs their own places in another order; and the places that have changed."""
         places = sorted(run.place for run in queue)
-        moved = [replace(run, place=place) for run, place in zip(queue, places, strict=True) if run.place != place]
+        moved = [replace(run, place=places[at]) for at, run in enumerate(queue) if run.place != places[at]]
         lane = self
         for run in moved:
             lane = lane._with(run)
