@@ -189,6 +189,7 @@ class SqliteStore(ReadsConversations):
                 self._conversations.drop_messages(workspace_id, session_id, message_ids)
             case DropSession(session_id):
                 self._conversations.drop_session(workspace_id, session_id)
+                self._upkeep.is_due = True
             case PutUndo(undo):
                 sqlite_files.put_undo(self._writer, workspace_id, undo)
             case PutWorkspace(row):
@@ -230,7 +231,7 @@ class SqliteStore(ReadsConversations):
             self._upkeep.trim(workspace_id, last - max(keep, 1))
 
     def upkeep(self) -> bool:
-        if self._is_lost:
+        if self._is_lost or not self._upkeep.is_due:
             return False
         with _failures("upkeep failed"):
             self._sync("NORMAL")

@@ -25,8 +25,8 @@ from covey.store.search_text import (
     snippet,
 )
 
-FILL_MESSAGES = 200
-FILL_BYTES = 256 * 1024
+FILL_MESSAGES = 50
+FILL_BYTES = 128 * 1024
 """Of old messages in one batch: some milliseconds, for which a change may have to wait."""
 FILL_TITLES = 500
 SCANNED = 5_000

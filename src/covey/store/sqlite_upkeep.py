@@ -24,16 +24,20 @@ class Upkeep:
         self._connection = connection
         self._conversations = conversations
         self._is_filling = is_searched
+        self.is_due = True
+        """There may be something to do."""
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
 
     def piece(self) -> bool:
         """Do one piece, in the caller's transaction; False: there is nothing to do."""
-        return self._trim() or self._conversations.collect() or self._fill() or self._give_back()
+        self.is_due = self._trim() or self._conversations.collect() or self._fill() or self._give_back()
+        return self.is_due
 
     def trim(self, workspace_id: str, upto: int) -> None:
         """Forget events up to this one: a batch now, the rest piece by piece."""
         self._untrimmed[workspace_id] = upto
+        self.is_due = True
         self._trim()
 
     def _trim(self) -> bool:
