@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-TOKEN = "bench"
+TOKEN = "bench-bench-bench-bench"
 START_TIMEOUT_S = 20.0
 COVEY = (sys.executable, "-m", "covey")
 
