@@ -44,8 +44,8 @@ def _indented(text: str, *, whole: bool) -> list[str]:
         return [f"    {visible(line)}" for line in lines]
     more = len(lines) - LINES_SHOWN
     if more > 0:
-        told = f"… {more} more line{'s' if more > 1 else ''} …"
-        lines[LINES_SHOWN - LAST_LINES : -LAST_LINES] = [told]
+        left_out = f"… {more} more line{'s' if more > 1 else ''} …"
+        lines[LINES_SHOWN - LAST_LINES : -LAST_LINES] = [left_out]
     return [f"    {_cut(line)}" for line in lines]
 
 
