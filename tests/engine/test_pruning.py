@@ -62,3 +62,20 @@ async def test_by_default_nothing_is_ever_thrown_away_and_nothing_is_started(tmp
         assert not await engine.workspace._retention.prune()
         assert left(engine) == set(made)
         assert engine.workspace._retention._task is None
+
+
+async def test_the_newest_sessions_stay_as_long_as_they_fit_and_no_other_size_is_read(tmp_path: Path) -> None:
+    settings = structs.replace(config(), retention=RetentionSettings(sessions_mb=2))
+    async with running(tmp_path, settings=settings) as engine:
+        await engine.workspace._retention.aclose()
+        made = await three_sessions(engine)
+        asked: list[str] = []
+
+        def size(workspace_id: str, session_id: str) -> int:
+            asked.append(session_id)
+            return 3 * 1024 * 1024
+
+        engine.store.session_size = size  # type: ignore[method-assign]
+        await engine.workspace._retention.prune()
+        assert left(engine) == {made[-1]}, "the newest stays, however large it is"
+        assert asked == [made[-1]]

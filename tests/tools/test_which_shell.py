@@ -10,12 +10,12 @@ import pytest
 
 from covey.config.schema import Config
 from covey.engine.agent import Agent
+from covey.machine.programs import find_program
 from covey.permissions.judge import Rules, Verdict, decide
 from covey.tools.base import ToolContext
 from covey.tools.bash import BashParams, bash_tool
 from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses
-from covey.tools.programs import find_program
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ class CannotRun(Exception):
     """It could not be started, took too long or wrote too much. The text goes on where its name ends."""
 
 
-def find_program(name: str, search_path: str, outside: Path) -> str | None:
-    """The program of this machine: never one that lies in `outside`, however PATH may be set."""
-    root = outside.resolve()
+def find_program(name: str, search_path: str, outside: Path | None) -> str | None:
+    """The program of this machine: never one that lies in `outside`, the project, however PATH may be set."""
+    root = outside.resolve() if outside else None
     if os.path.isabs(name):
         found = shutil.which(name)
         return None if found is None or _is_inside(found, root) else found
@@ -45,8 +45,10 @@ def find_program(name: str, search_path: str, outside: Path) -> str | None:
     return None
 
 
-def _is_inside(path: str, root: Path) -> bool:
+def _is_inside(path: str, root: Path | None) -> bool:
     """Also if a link on the way leads there, and if it cannot be known."""
+    if root is None:
+        return False
     try:
         return Path(path).resolve().is_relative_to(root)
     except (OSError, RuntimeError, ValueError):

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Protocol
 
 from covey.machine.names import TAG_VARIABLE, tag_within
+from covey.machine.programs import find_program
 from covey.sandbox.policy import Mode, Policy
 from covey.sandbox.probe import wrap
 from covey.sandbox.starter import launch
 from covey.tools import process_table
 from covey.tools.output import Output
 from covey.tools.process_table import Process
-from covey.tools.programs import find_program
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -345,7 +345,7 @@ def _has_exited(process: Started) -> bool:
 def _arguments(command: Sequence[str] | str, env: Mapping[str, str], root: Path | None) -> Sequence[str]:
     if not isinstance(command, str):
         return command
-    shell = find_program("bash", env.get("PATH"), root) or "/bin/sh"
+    shell = find_program("bash", env.get("PATH", os.defpath), root) or "/bin/sh"
     return [shell, "-c", command]
 
 

@@ -75,8 +75,9 @@ class Retention:
             for session in parts.book.all()
             if not session.parent_session_id
         ]
-        sizes = {one.session_id: await self._size(one.session_id) for one in candidates} if keep.size else {}
-        return outdated(candidates, keep, parts.shared.world.now_s(), lambda session_id: sizes[session_id], AT_ONCE)
+        now, size = parts.shared.world.now_s(), parts.store.session_size
+        # Decided where the store is read, so that only those sizes are read which are asked for.
+        return await parts.read(lambda own: outdated(candidates, keep, now, lambda one: size(own, one), AT_ONCE))
 
     def _root_of(self, session_id: str) -> str:
         """The session for which, in the end, an agent works in this one."""
@@ -84,9 +85,6 @@ class Retention:
         while session and session.parent_session_id and (parent := self._parts.book.find(session.parent_session_id)):
             session = parent
         return session.id if session else session_id
-
-    async def _size(self, session_id: str) -> int:
-        return await self._parts.read(self._parts.store.session_size, session_id)
 
     async def _trim_events(self, size: int) -> None:
         parts = self._parts
