@@ -29,7 +29,7 @@ async def compared(taking: Snapshots, before: Snapshot, after: Snapshot) -> Show
     for change in comparison.changes:
         name = os.path.relpath(change.path, after.root)
         shown[name] = (await taking.content(change.before), await taking.content(change.after))
-    shown.is_complete = comparison.is_complete
+    shown.is_complete = not comparison.missed
     return shown
 
 

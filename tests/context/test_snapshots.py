@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.context import snapshot_git, snapshots
+from covey.context import snapshot_git, snapshot_walk, snapshots
 from covey.context.snapshots import Snapshots
 from tests.context.around import around, changes_of, compared
 from tests.context.taking import patience, repository, taking
@@ -276,10 +276,41 @@ async def test_an_index_in_two_files_is_not_guessed_at(taking: Snapshots, reposi
     assert not found.is_complete
 
 
-async def test_without_git_nothing_is_known_and_that_is_said(tmp_path: Path, repository: Repository) -> None:
+async def test_without_git_the_directory_is_walked(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "plain"
+    for name in ("a", "a.b/c", "a-b", "sub/x", "node_modules/m", ".git/x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("old") if name != "a" else None
+    (root / "loop").symlink_to(root)
+    taking = Snapshots(tmp_path / "kept", {"PATH": str(tmp_path)}, ignored=["node_modules"])
+    assert list((await taking.take(root)).loose) == [b"a-b", b"a.b/c", b"loop", b"sub/x"]
+
+    def command() -> None:
+        for name in ("sub/x", "sub/new", "node_modules/m", ".git/x"):
+            (root / name).write_text("new")
+        (root / "a-b").unlink()
+
+    found = await around(taking, root, command)
+    assert found == {"a-b": (b"old", None), "sub/new": (None, b"new"), "sub/x": (b"old", b"new")}
+    assert found.is_complete
+
+
+async def test_a_walk_that_finds_too_many_files_compares_those_that_it_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_walk, "FILES", 2)
     taking = Snapshots(tmp_path / "kept", {"PATH": str(tmp_path)})
-    found = await around(taking, repository.path, lambda: (repository.path / "a.txt").write_text("2"))
-    assert (found, found.is_complete) == ({}, False)
+    root = tmp_path / "plain"
+    root.mkdir()
+    for name in "abc":
+        (root / name).write_text("old")
+
+    def command() -> None:
+        for name in "ac":
+            (root / name).write_text("new")
+
+    found = await around(taking, root, command)
+    assert (found, found.is_complete) == ({"a": (b"old", b"new")}, False)
 
 
 async def test_git_that_takes_too_long_is_not_waited_for(

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+TOO_MANY = "there are too many new and changed files to look at all of them"
+TOO_SLOW = "to look at all files took too long, or git could not be asked"
+INNER = "files of repositories inside of this one are not looked at"
+TOO_MANY_CHANGES = "more files were changed than are recorded at once"
 
 
 class Signature(NamedTuple):
@@ -33,6 +38,8 @@ class Version:
     size: int
     is_kept: bool
     """Its content can be had."""
+    permissions: int = field(default=0, compare=False)
+    """All permission bits; those of a new file where only git knew it. Whether they differ does not count."""
 
     @property
     def is_link(self) -> bool:
@@ -74,8 +81,19 @@ class Snapshot:
     """Two copies with the same are the same."""
     upto: bytes | None
     """If there were too many loose files: up to which path they were looked at. None: all were."""
-    is_complete: bool
-    """False: something was not looked at: too many files, a repository inside of this one, or no git."""
+    missed: str = ""
+    """Why not all files were looked at, in words; empty: all were."""
+
+
+class Listed(NamedTuple):
+    """Paths of loose files, in order."""
+
+    changed: list[bytes]
+    gone: list[bytes]
+    upto: bytes | None
+    """Up to which path all of them are known; None: all are."""
+    has_inner: bool
+    """There is another repository inside, into which git does not look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +110,8 @@ class FileChange:
 class Comparison:
     changes: tuple[FileChange, ...]
     """In the order of their paths."""
-    is_complete: bool
-    """False: there may be more changes."""
+    missed: str = ""
+    """Why there may be more changes, in words; empty: these are all."""
 
 
 def suspects(before: Snapshot, after: Snapshot) -> set[bytes]:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from covey.context.snapshot import Snapshot, Version
@@ -33,26 +34,31 @@ class Contents:
         """By digest."""
         self._total = 0
         self._number = 0
+        self.permissions = 0
+        """Of a new file that may be executed, as the umask has it."""
 
     def open(self) -> None:
         if not self._number:  # what an earlier server has left
             shutil.rmtree(self._directory, ignore_errors=True)
         self._number += 1
         (self._directory / "contents").mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._number == 1:
+            with create_new(self._directory / "new", 0o777) as file:
+                self.permissions = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
 
     def clear(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
         self._sizes.clear()
         self._total = self._number = 0
 
-    def keep(self, mode: int, content: bytes) -> Version:
+    def keep(self, mode: int, content: bytes, permissions: int) -> Version:
         digest = digest_of(content)
         if digest not in self._sizes and self._total + len(content) <= KEPT_BYTES:
             with create_new(self._path(digest), 0o600) as file:
                 file.write(content)
             self._sizes[digest] = len(content)
             self._total += len(content)
-        return Version(mode, digest, len(content), is_kept=digest in self._sizes)
+        return Version(mode, digest, len(content), is_kept=digest in self._sizes, permissions=permissions)
 
     def read(self, digest: str) -> bytes | None:
         with contextlib.suppress(OSError):

@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from covey.context import git_index
-from covey.context.snapshot import Blob, Snapshot
+from covey.context.snapshot import Blob, Listed, Snapshot
 from covey.context.stand_in import (
     CAREFUL,
     Output,
@@ -66,17 +65,6 @@ class Place:
     @property
     def oid_size(self) -> int:
         return 32 if len(self.commit) == 64 else 20
-
-
-class Listed(NamedTuple):
-    """Paths of loose files, in order."""
-
-    changed: list[bytes]
-    gone: list[bytes]
-    upto: bytes | None
-    """Up to which path all of them are known; None: all are."""
-    has_inner: bool
-    """There is another repository inside, into which git does not look."""
 
 
 def find_place(root: Path, environ: Mapping[str, str]) -> Place | None:

@@ -2,8 +2,9 @@
 
 git says which files are new or changed, by what it remembers of them: it opens none of the others. It works in a
 repository of ours, so no filter, hook or monitor of the project runs. Only what git calls new or changed is read, up to
-a bound, and what did not change since the last snapshot is not read again. Nothing is written into the project or its
-repository. Files that are ignored, and those of repositories inside of this one, are not seen.
+a bound, and what did not change since the last snapshot is not read again. Where there is no git, the directory is
+walked. Nothing is written into the project or its repository. Files that are ignored, and those of repositories inside
+of this one, are not seen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 
 from covey.context.git_index import BadIndex
 from covey.context.snapshot import (
+    INNER,
+    TOO_MANY,
+    TOO_MANY_CHANGES,
+    TOO_SLOW,
     Blob,
     Comparison,
     FileChange,
@@ -30,12 +35,13 @@ from covey.context.snapshot import (
 )
 from covey.context.snapshot_contents import Contents, digest_of
 from covey.context.snapshot_git import FILE_BYTES, Place, find_place, list_loose, read_blobs, tracked
+from covey.context.snapshot_walk import walk
 from covey.machine.regular import NotRegular, open_regular
 
 CHANGES = 2_000
 """Changes that one comparison gives: more is a checkout, which git can take back better."""
-SECONDS = 20.0
-"""For all that git is asked by one snapshot or comparison. On the largest projects it takes a second."""
+SECONDS = 5.0
+"""For one snapshot or comparison. With 50,000 files it takes a fifth of a second."""
 
 _RACY_NS = 50_000_000
 """File systems count time in steps; a file that changed so shortly before may change again without showing it."""
@@ -87,15 +93,22 @@ class Snapshots:
         place = find_place(root, self._environ)
         index, index_id = self._contents.copy_index(place.repository) if place else (None, b"")
         self._contents.let_go(known, index)
-        listed = list_loose(place, index, self._ignored, deadline) if place else None
-        if place is None or listed is None:
-            return Snapshot(root, {}, None, b"", upto=b"", is_complete=False)
+        ignored = self._ignored
+        listed = list_loose(place, index, ignored, deadline) if place else walk(root, ignored, deadline)
+        if listed is None:
+            return Snapshot(root, {}, None, b"", upto=b"", missed=TOO_SLOW)
         loose = {path: Loose(None) for path in listed.gone}
+        upto, missed = listed.upto, TOO_MANY if listed.upto is not None else ""
+        reached = b""
         for path in listed.changed:
+            if time.monotonic() > deadline:
+                upto, missed = reached, TOO_SLOW
+                break
+            reached = path
             loose[path] = self._look(root, path, known.loose.get(path) if known else None)
-        has_inner = listed.has_inner or (place.top / ".gitmodules").exists()
-        is_complete = listed.upto is None and not has_inner
-        return Snapshot(root, loose, index, index_id, listed.upto, is_complete)
+        if not missed and (listed.has_inner or (place and (place.top / ".gitmodules").exists())):
+            missed = INNER
+        return Snapshot(root, loose, index, index_id, upto, missed)
 
     def _look(self, root: Path, path: bytes, earlier: Loose | None = None) -> Loose:
         full = os.path.join(os.fsencode(root), path)
@@ -110,8 +123,8 @@ class Snapshots:
         return Loose(self._read(full, status), signature, is_settled)
 
     def _read(self, path: bytes, status: os.stat_result) -> Version:
-        mode = _canonical(status.st_mode)
-        unread = Version(mode, None, status.st_size, is_kept=False)
+        mode, permissions = _canonical(status.st_mode), stat.S_IMODE(status.st_mode)
+        unread = Version(mode, None, status.st_size, is_kept=False, permissions=permissions)
         if stat.S_ISLNK(mode):
             try:
                 return Version(mode, digest_of(os.readlink(path)), status.st_size, is_kept=False)
@@ -124,21 +137,21 @@ class Snapshots:
                 content = file.read(FILE_BYTES + 1)
         except (NotRegular, OSError):
             return unread
-        return self._contents.keep(mode, content) if len(content) <= FILE_BYTES else unread
+        return self._contents.keep(mode, content, permissions) if len(content) <= FILE_BYTES else unread
 
     # ── comparing ──
 
     def _compare(self, before: Snapshot, after: Snapshot) -> Comparison:
         deadline = time.monotonic() + SECONDS
-        is_complete = before.is_complete and after.is_complete
+        missed = before.missed or after.missed
         paths = suspects(before, after)
         place = find_place(after.root, self._environ)
-        if place is None or (not paths and before.index_id == after.index_id):
-            return Comparison((), is_complete)
+        if not paths and before.index_id == after.index_id:
+            return Comparison((), missed)
         try:
             found = _differing(place, before, after, paths)
         except (BadIndex, OSError):
-            return Comparison((), is_complete=False)
+            return Comparison((), missed=TOO_SLOW)
         chosen = found[:CHANGES]
         had = self._had(place, before, {path: one for path, one, _ in chosen if isinstance(one, Blob)}, deadline)
         changes = []
@@ -148,13 +161,13 @@ class Snapshots:
             if was != now or (was is not None and was.digest is None):
                 full = os.path.join(os.fsencode(after.root), path)
                 changes.append(FileChange(os.fsdecode(full), was, now))
-        return Comparison(tuple(changes), is_complete and len(found) <= CHANGES)
+        return Comparison(tuple(changes), missed or (TOO_MANY_CHANGES if len(found) > CHANGES else ""))
 
     def _had(
-        self, place: Place, before: Snapshot, blobs: Mapping[bytes, Blob], deadline: float
+        self, place: Place | None, before: Snapshot, blobs: Mapping[bytes, Blob], deadline: float
     ) -> dict[bytes, Version]:
         """Files that were as git knows them. Their content is had from git, unless git converts it."""
-        contents = read_blobs(place, before.index, blobs, deadline)
+        contents = read_blobs(place, before.index, blobs, deadline) if place else {}
         had = {}
         for path, blob in blobs.items():
             content = contents.get(path)
@@ -163,12 +176,17 @@ class Snapshots:
             elif stat.S_ISLNK(blob.mode):
                 had[path] = Version(_canonical(blob.mode), digest_of(content), blob.size, is_kept=False)
             else:
-                had[path] = self._contents.keep(blob.mode, content)
+                permissions = self._contents.permissions & blob.mode
+                had[path] = self._contents.keep(blob.mode, content, permissions)
         return had
 
 
-def _differing(place: Place, before: Snapshot, after: Snapshot, paths: set[bytes]) -> list[tuple[bytes, State, State]]:
+def _differing(
+    place: Place | None, before: Snapshot, after: Snapshot, paths: set[bytes]
+) -> list[tuple[bytes, State, State]]:
     """As long as git has taken up nothing, only the files that are known to be suspect need to be looked up."""
+    if place is None:
+        return list(differing(before, after, {}, {}, paths))
     if before.index_id == after.index_id:
         known = tracked(place, before, paths)
         return list(differing(before, after, known, known, paths))
