@@ -18,7 +18,7 @@ from covey.engine.agent import Agent
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.call_outputs import CallOutputs
-from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.last_words import LastWords
 from covey.engine.turns.messages import tool_message
 from covey.engine.turns.speaker import Speaker
@@ -128,7 +128,10 @@ class Turn:
             await begun
             if self._stop.done():
                 return Outcome.CANCELLED
-            return await self._race()
+            outcome = await self._race()
+            if outcome is not Outcome.CANCELLED:
+                await self._parts.tool_calls.watching.end_jobs(self._run)
+            return outcome
         except Exception as error:
             log.exception("run %s failed", self.run_id)
             self.error = f"internal error: {type(error).__name__}: {error}"
@@ -136,6 +139,7 @@ class Turn:
         finally:
             self.speaker.close()
             self._outputs.close()
+            self._parts.tool_calls.watching.forget(self.run_id)
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
@@ -304,7 +308,7 @@ class Turn:
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
-        record_files(batch, done.files, message, self._parts.world)
+        record_changes(batch, done.changes, cause_of(message), self._parts.world)
         self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
         return message
