@@ -55,11 +55,10 @@ def renamed(files: Mapping[str, Chain]) -> dict[str, str]:
     gone: dict[str, list[str]] = {}
     come: dict[str, list[str]] = {}
     for path, chain in files.items():
-        match status(chain):
-            case "deleted":
-                gone.setdefault(chain[0].before or "", []).append(path)
-            case "added":
-                come.setdefault(chain[-1].after or "", []).append(path)
+        if chain[-1].after is None:
+            gone.setdefault(chain[0].before or "", []).append(path)
+        elif chain[0].before is None:
+            come.setdefault(chain[-1].after, []).append(path)
     pairs = ((come[content], gone[content]) for content in come.keys() & gone.keys())
     return {new[0]: old[0] for new, old in pairs if len(new) == len(old) == 1}
 
