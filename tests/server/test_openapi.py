@@ -46,6 +46,9 @@ PROTOCOL = f"""
     PATCH DELETE {S}/prompts/{{run_id}}
     POST {S}/summarize
     POST {S}/shell
+    GET {W}/jobs
+    GET {W}/jobs/{{job_id}}
+    POST {W}/jobs/{{job_id}}/kill
     GET {W}/runs
     GET {W}/runs/{{run_id}}
     POST {W}/runs/{{run_id}}/cancel

@@ -20,6 +20,7 @@ from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import EventStreamApp, Stream
 from covey.server.routes import (
     files,
+    jobs,
     permissions,
     questions,
     runs,
@@ -47,6 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *permissions.ENDPOINTS,
     *questions.ENDPOINTS,
     *shell.ENDPOINTS,
+    *jobs.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""
