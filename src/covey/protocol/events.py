@@ -209,6 +209,8 @@ TYPES: dict[str, type[Any]] = {
     "presence": Presence,
     "gap": Gap,
 }
+WITHOUT_ID = frozenset({"message_delta", "tool_output", "presence", "gap"})
+"""What is never stored, so that no stream resumes after it. All other types are durable."""
 NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
 
 
