@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.request_text import visible
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
+from covey.lines.plain_text import visible
 from covey.protocol.paths import Address, default_data_dir
 from covey.protocol.requests import WorkspaceView
 

@@ -10,10 +10,10 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.ids import find_run
-from covey.cli.request_text import visible
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
+from covey.lines.plain_text import visible
 from covey.protocol.errors import Conflict
 from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, WorkspaceView
 
