@@ -58,6 +58,8 @@ class ReadyModel:
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    max_attempts: int = 1
+    """How often a step is asked for, if its answer breaks off."""
 
     @property
     def reference(self) -> str:
@@ -197,6 +199,7 @@ class Agent:
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            max_attempts=choice.provider.max_attempts,
         )
 
     def effects(self) -> dict[str, Effect]:

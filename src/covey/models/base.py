@@ -55,13 +55,17 @@ class ModelFailed(Exception):
     `auth`: the key was refused, so trying again is useless until somebody gives a new one.
     `overflow`: the conversation is too long for the model; a shorter one may do.
     `busy`: unreachable, overloaded or out of quota, with nothing of an answer seen: another model may do.
+    `broken`: the answer had begun and broke off: asking once more may do, if what was said can be taken back.
     """
 
-    def __init__(self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False) -> None:
+    def __init__(
+        self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False, broken: bool = False
+    ) -> None:
         super().__init__(message)
         self.auth = auth
         self.overflow = overflow
         self.busy = busy
+        self.broken = broken
 
 
 class ModelClient(Protocol):

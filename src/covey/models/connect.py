@@ -20,6 +20,10 @@ def open_client(provider_id: str, settings: ProviderSettings) -> ModelClient:
             from covey.models.openai_compatible import OpenAIChat
 
             return OpenAIChat(provider_id, settings)
+        case "openai-compatible" if _is_openrouter(provider_id, settings):
+            from covey.models.openrouter import OpenRouter
+
+            return OpenRouter(provider_id, settings)
         case "openai-compatible":
             from covey.models.openai_compatible import OpenAICompatible
 
@@ -48,5 +52,14 @@ def _speaks_responses(settings: ProviderSettings) -> bool:
     """As the settings say; else OpenAI itself does, and other servers rather not."""
     if settings.api:
         return settings.api == "responses"
-    host = urlsplit(settings.base_url).hostname or ""
+    host = _host(settings)
     return not settings.base_url or host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def _is_openrouter(provider_id: str, settings: ProviderSettings) -> bool:
+    """By its address, or by its name where something stands before it."""
+    return provider_id == "openrouter" or _host(settings) == "openrouter.ai"
+
+
+def _host(settings: ProviderSettings) -> str:
+    return urlsplit(settings.base_url).hostname or ""
