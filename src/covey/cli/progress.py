@@ -57,6 +57,8 @@ class Progress:
                 self._screen.wait_for("thinking")
             case Run(run_id=self._run_id, state="active"):
                 self._screen.wait_for("thinking")
+            case AgentEvent(run_id=self._run_id, type="warning", reason=str(text)):
+                self._screen.warn(text)
             case AgentEvent(run_id=self._run_id, type="retry") as retry:
                 why = retry.reason or retry.error or "The model failed"
                 self._screen.say(f"{why}; trying again{_in(retry.retry_at)} (attempt {retry.attempt}).")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from covey.lifecycle.reply import ModelFact
 from covey.protocol.messages import Message
@@ -47,6 +47,8 @@ class ModelRequest:
     """False: the model refuses pictures, so a sentence stands in their place."""
     on_retry: Callable[[Retry], None] = lambda retry: None
     on_connected: Callable[[], None] = lambda: None
+    on_warning: Callable[[str], None] = lambda text: None
+    """Something that people should know before they read the answer."""
 
 
 class ModelFailed(Exception):
@@ -77,4 +79,13 @@ class ModelClient(Protocol):
 
     async def aclose(self) -> None:
         """Close idle connections. Streams under way are not waited for."""
+        ...
+
+
+@runtime_checkable
+class KnowsWindows(Protocol):
+    """A client that has asked its server how much fits into a model."""
+
+    def window_of(self, model: str) -> int:
+        """Tokens; 0: not known."""
         ...

@@ -144,6 +144,7 @@ class Speaker:
             sees_images=model.sees_images,
             on_retry=self._on_retry,
             on_connected=lambda: self.wait_on("model"),
+            on_warning=self._on_warning,
         )
 
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
@@ -209,4 +210,9 @@ class Speaker:
             attempt=retry.attempt,
             retry_at=self._world.now() + retry.delay_s,
         )
+        self._recorder.write(Batch(events=[created(event)]))
+
+    def _on_warning(self, text: str) -> None:
+        self.live()
+        event = AgentEvent(type="warning", session_id=self._run.session_id, run_id=self._run.run_id, reason=text)
         self._recorder.write(Batch(events=[created(event)]))
