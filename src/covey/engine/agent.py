@@ -18,7 +18,7 @@ from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, 
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
-from covey.models.base import ModelClient, ModelFailed, ToolSpec
+from covey.models.base import KnowsWindows, ModelClient, ModelFailed, ToolSpec
 from covey.models.connect import open_client
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
@@ -52,12 +52,20 @@ class ReadyModel:
     model_id: str
     max_tokens: int | None
     price: Price
-    context_window: int = 0
-    """Tokens; 0: not known."""
+    usual_window: int = 0
+    """Tokens, as configured or as the catalogue says; 0: not known."""
     sees_images: bool = False
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    max_attempts: int = 1
+    """How often a step is asked for, if its answer breaks off."""
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that fit into it; 0: not known. A server may say that it is less than usual."""
+        found = self.client.window_of(self.model_id) if isinstance(self.client, KnowsWindows) else 0
+        return min(filter(None, (self.usual_window, found)), default=0)
 
     @property
     def reference(self) -> str:
@@ -193,10 +201,11 @@ class Agent:
             settings.id,
             settings.max_tokens or None,
             price,
-            context_window=settings.context_window,
+            usual_window=settings.context_window,
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            max_attempts=choice.provider.max_attempts,
         )
 
     def effects(self) -> dict[str, Effect]:
