@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -186,6 +187,8 @@ async def _prepare() -> None:
     from covey.engine.confining import announce
 
     await asyncio.to_thread(announce)
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it over and over
 
 
 async def _guard(listener: Listener, server: _Uvicorn) -> None:
