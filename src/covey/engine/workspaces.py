@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
 from covey.engine.shared import Shared, load_config
-from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Change, PutWorkspace, WorkspaceRow
+
+if TYPE_CHECKING:
+    from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +124,7 @@ class Workspaces:
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._add_row(resolved)
-                self._open[row.id] = await open_workspace(
-                    row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set
-                )
+                self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
             self._remember(who)
@@ -151,10 +153,23 @@ class Workspaces:
         except ConfigError as error:
             log.warning("%s: %s", row.path, error)
             config, warnings = Config(), (str(error),)
-        workspace = await open_workspace(row, self._shared, config, warnings, on_quiet=self._look.set)
-        self._open[row.id] = workspace
+        workspace = self._open[row.id] = await self._opened(row, config, warnings)
         self._released.discard(row.id)
         return workspace
+
+    async def _opened(
+        self,
+        row: WorkspaceRow,
+        config: Config,
+        warnings: Sequence[str],
+        *,
+        yolo: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Workspace:
+        await load_engine()
+        from covey.engine.workspace import open_workspace
+
+        return await open_workspace(row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set)
 
     # ── claims ──
 
@@ -250,6 +265,14 @@ class Workspaces:
     def _check_serving(self) -> None:
         if self.closing:
             raise Unavailable("the server is shutting down")
+
+
+async def load_engine() -> None:
+    """Import what an open workspace needs, which is most of our modules: in a thread, so that nobody else waits.
+
+    A server does so once it listens. Whoever opens a workspace before that is done waits for the rest of it.
+    """
+    await asyncio.to_thread(importlib.import_module, "covey.engine.workspace")
 
 
 async def _close(workspace: Workspace) -> None:
