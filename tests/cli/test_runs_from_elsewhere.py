@@ -99,7 +99,7 @@ def test_a_prompt_that_steers_is_answered_in_the_turn_of_the_run(home: Home) -> 
     until(lambda: len(listed(home)) == 2, "the second prompt")
     assert home.covey("runs", "allow", run_id).returncode == 0
     out, err = steering.communicate(timeout=30)
-    assert (steering.returncode, out) == (0, b"Done.\n"), err
+    assert (steering.returncode, out) == (0, b"You said: and mind the tests\n"), err
     folded = next(run for run in listed(home, "--all") if run["prompt"] == "and mind the tests")
     assert folded["folded_into"] == run_id
 
