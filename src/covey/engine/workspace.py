@@ -73,7 +73,7 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda intent, reach: self.settings.allow_always(intent, reach),
+            always=lambda intent, reach, by_prefix: self.settings.allow_always(intent, reach, by_prefix=by_prefix),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         self._confining = _confining(row, shared, agent)

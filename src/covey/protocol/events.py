@@ -52,6 +52,8 @@ class PermissionRequest(Wire, frozen=True):
 
     None: no rule can say exactly this.
     """
+    prefix_rules: tuple[str, ...] = ()
+    """What `allow_prefix` would add instead: the same command with any further words. None: that could be anything."""
     network: bool = False
     """It probably needs the network, or says so. It gets it only if the answer says so (`Grant.network`)."""
     sandbox: str | None = None

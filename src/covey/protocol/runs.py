@@ -47,6 +47,10 @@ class RunOptions(Wire, frozen=True):
     max_steps: int = 0
     sandbox: SandboxMode | None = None
     """None: as configured."""
+    allow: tuple[str, ...] = ()
+    """Rules that allow something in this run. `deny` and `ask` rules of the configuration win over them."""
+    accept_edits: bool = False
+    """Edits in the workspace are not asked about, as in the mode of a session with that name."""
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False

@@ -13,7 +13,7 @@ import msgspec
 
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
-from covey.engine.confining import Confining, Permit
+from covey.engine.confining import Confining, Permit, Refusal
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.host import EngineHost
 from covey.engine.world import World
@@ -21,6 +21,7 @@ from covey.lifecycle.budget import Purse
 from covey.machine.names import run_tag
 from covey.permissions.judge import Intent, Verdict, sentence, session_rule
 from covey.permissions.network import may_need_network
+from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
 from covey.permissions.shell import parse
 from covey.protocol.effects import Effect
@@ -159,8 +160,8 @@ class ToolCalls:
         options = run.effective_options
         intent = tool.intent(params, context)
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
-        if isinstance(permit, str):
-            return ToolOutput(permit, is_error=True)
+        if isinstance(permit, Refusal):
+            return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by})
         if tool.intent(params, context).grant != intent.grant:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
@@ -177,7 +178,8 @@ class ToolCalls:
         if run.effective_options.plan:
             return "plan"
         session = self._sessions.find(run.session_id)
-        return (session and session.mode) or "ask"
+        mode = (session and session.mode) or "ask"
+        return "accept_edits" if mode == "ask" and run.effective_options.accept_edits else mode
 
     async def _permit(
         self,
@@ -188,20 +190,20 @@ class ToolCalls:
         waiting_on: Callable[[str], None],
         options: RunOptions,
         mode: SessionMode,
-    ) -> Permit | str:
-        """What the call may do, or why it may not run, in words for the model."""
+    ) -> Permit | Refusal:
+        """What the call may do, or why it may not run."""
         session_id, run_id = self._host.principal(context)
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
         judgement = self._desk.decide(
-            intent, session_id, skip=options.yolo, mode=mode, confines=prospect is not None and prospect.holds
+            intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
         if judgement.verdict is Verdict.ALLOW:
             return Permit.of(judgement)
         if judgement.verdict is Verdict.DENY:
-            return f"{sentence(judgement)} {FORBIDDEN}"
+            return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
         if prospect and prospect.refusal:
-            return f"The command cannot run: {prospect.refusal}"
+            return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
         waiting_on("permission")
         request = PermissionRequest(
             id=self._world.new_id(),
@@ -215,6 +217,7 @@ class ToolCalls:
             run_id=run_id,
             reason=sentence(judgement),
             rules=session_rule(intent, self._desk.rules),
+            prefix_rules=prefix_rules(intent, self._desk.rules),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
             sandbox=prospect.text if prospect else None,
             confined=prospect is not None and prospect.confines_network,
