@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from covey.context.snapshot import FileChange, Snapshot
+from covey.context.snapshot import Snapshot, SnapshotChange
 from covey.context.snapshots import Snapshots
 
 
@@ -33,7 +33,7 @@ async def compared(taking: Snapshots, before: Snapshot, after: Snapshot) -> Show
     return shown
 
 
-async def changes_of(taking: Snapshots, root: Path, command: Callable[[], object]) -> dict[str, FileChange]:
+async def changes_of(taking: Snapshots, root: Path, command: Callable[[], object]) -> dict[str, SnapshotChange]:
     before = await taking.take(root)
     command()
     comparison = await taking.compare(before, await taking.take(root, before))

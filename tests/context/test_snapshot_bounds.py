@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covey.context import snapshot_contents, snapshot_git, snapshots, stand_in
-from covey.context.snapshot import Version
+from covey.context.snapshot import SeenFile
 from covey.context.snapshots import Snapshots
 from tests.context.around import around, changes_of, compared
 from tests.context.taking import patience, repository, taking
@@ -127,7 +127,7 @@ async def test_a_large_file_is_known_to_have_changed_but_is_not_kept(
 
     found = await changes_of(taking, repository.path, command)
     assert sorted(found) == ["big", "new"]
-    assert found["new"].before == Version(0o100644, None, 20, is_kept=False)
+    assert found["new"].before == SeenFile(0o100644, None, 20, is_kept=False)
 
 
 async def test_contents_are_kept_up_to_a_bound_and_those_that_nobody_needs_go(
@@ -179,7 +179,7 @@ async def test_in_a_large_repository_only_what_changed_is_read(
     asked: list[str] = []
     real_read, real_output = Snapshots._read, stand_in.output
 
-    def reading(self: Snapshots, path: bytes, status: os.stat_result) -> Version:
+    def reading(self: Snapshots, path: bytes, status: os.stat_result) -> SeenFile:
         read.append(os.path.relpath(path, os.fsencode(made.path)))
         return real_read(self, path, status)
 
@@ -210,7 +210,7 @@ async def test_a_file_that_did_not_change_is_not_read_again(
     read: list[bytes] = []
     real = Snapshots._read
 
-    def reading(self: Snapshots, path: bytes, status: os.stat_result) -> Version:
+    def reading(self: Snapshots, path: bytes, status: os.stat_result) -> SeenFile:
         read.append(os.path.basename(path))
         return real(self, path, status)
 

@@ -20,7 +20,7 @@ from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, Worksp
 PROMPT_CHARS = 100
 """What is shown of a prompt: enough to know it again. --json has all of it."""
 
-UNTRACKED = "commands were run too, or a call was cut off: whatever else those changed stays as it is"
+UNTRACKED = "a call was cut off, or not all that commands changed is known: whatever else they changed stays as it is"
 
 
 def main(args: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ class Signature(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SeenFile:
     """A file at one moment."""
 
     mode: int
@@ -47,10 +47,10 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class LooseFile:
     """A file that is not as git knows it. No version: git knows it, and it is not there."""
 
-    version: Version | None
+    version: SeenFile | None
     signature: Signature | None = None
     is_settled: bool = False
     """False: it was changed so shortly before that a further change might not show in its signature."""
@@ -66,14 +66,14 @@ class Blob:
     """On the disk."""
 
 
-State = Loose | Blob | None
+State = LooseFile | Blob | None
 """A file as a snapshot knows it; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     root: Path
-    loose: Mapping[bytes, Loose]
+    loose: Mapping[bytes, LooseFile]
     """By path from the root."""
     index: Path | None
     """A copy of git's index; None: there is none."""
@@ -97,18 +97,18 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class SnapshotChange:
     """A file that is not what it was. None: there was, or is, no file."""
 
     path: str
     """Absolute, as `os.fsdecode` gives it."""
-    before: Version | None
-    after: Version | None
+    before: SeenFile | None
+    after: SeenFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    changes: tuple[FileChange, ...]
+    changes: tuple[SnapshotChange, ...]
     """In the order of their paths."""
     missed: str = ""
     """Why there may be more changes, in words; empty: these are all."""
@@ -132,7 +132,7 @@ def _may_differ(before: Snapshot, after: Snapshot, path: bytes) -> bool:
     return one.version != two.version or _changed_unseen(one, two)
 
 
-def _changed_unseen(one: Loose, two: Loose) -> bool:
+def _changed_unseen(one: LooseFile, two: LooseFile) -> bool:
     """A file that is too large to be read is known by its signature alone."""
     return one.version is not None and one.version.digest is None and one.signature != two.signature
 
@@ -156,4 +156,4 @@ def differing(
 
 
 def _is_absent(state: State) -> bool:
-    return state is None or (isinstance(state, Loose) and state.version is None)
+    return state is None or (isinstance(state, LooseFile) and state.version is None)

@@ -9,8 +9,8 @@ import shutil
 import stat
 from pathlib import Path
 
-from covey.context.snapshot import Snapshot, Version
-from covey.context.stand_in import Repository
+from covey.context.snapshot import SeenFile, Snapshot
+from covey.context.stand_in import GitRepository
 from covey.machine.regular import NotRegular, open_regular
 from covey.machine.replace import create_new
 
@@ -51,14 +51,14 @@ class Contents:
         self._sizes.clear()
         self._total = self._number = 0
 
-    def keep(self, mode: int, content: bytes, permissions: int) -> Version:
+    def keep(self, mode: int, content: bytes, permissions: int) -> SeenFile:
         digest = digest_of(content)
         if digest not in self._sizes and self._total + len(content) <= KEPT_BYTES:
             with create_new(self._path(digest), 0o600) as file:
                 file.write(content)
             self._sizes[digest] = len(content)
             self._total += len(content)
-        return Version(mode, digest, len(content), is_kept=digest in self._sizes, permissions=permissions)
+        return SeenFile(mode, digest, len(content), is_kept=digest in self._sizes, permissions=permissions)
 
     def read(self, digest: str) -> bytes | None:
         with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ class Contents:
             if path not in stay:
                 path.unlink(missing_ok=True)
 
-    def copy_index(self, repository: Repository | None) -> tuple[Path | None, bytes]:
+    def copy_index(self, repository: GitRepository | None) -> tuple[Path | None, bytes]:
         """A copy that stays as it is, and what tells it from others; None if there is no index that can be read.
 
         It has the time of the original, by which git knows what may have changed since.

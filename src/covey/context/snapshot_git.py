@@ -14,8 +14,8 @@ from covey.context import git_index
 from covey.context.snapshot import Blob, Listed, Snapshot
 from covey.context.stand_in import (
     CAREFUL,
-    Output,
-    Repository,
+    GitOutput,
+    GitRepository,
     Unreadable,
     copied_settings,
     find_git,
@@ -45,12 +45,12 @@ _MODES = frozenset({0o100644, 0o100755, 0o120000})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SnapshotPlace:
     """A directory, and the repository that it is in."""
 
     root: Path
     git: str
-    repository: Repository | None
+    repository: GitRepository | None
     commit: str
 
     @property
@@ -67,7 +67,7 @@ class Place:
         return 32 if len(self.commit) == 64 else 20
 
 
-def find_place(root: Path, environ: Mapping[str, str]) -> Place | None:
+def find_place(root: Path, environ: Mapping[str, str]) -> SnapshotPlace | None:
     """None: there is no git. A repository that cannot be read counts as none: then all files are new."""
     top = find_root(root)
     git = find_git(environ, top or root)
@@ -76,11 +76,11 @@ def find_place(root: Path, environ: Mapping[str, str]) -> Place | None:
     if top is not None:
         with contextlib.suppress(Unreadable, OSError):
             repository = open_repository(top)
-            return Place(root, git, repository, head(repository)[1])
-    return Place(root, git, None, "")
+            return SnapshotPlace(root, git, repository, head(repository)[1])
+    return SnapshotPlace(root, git, None, "")
 
 
-def list_loose(place: Place, index: Path | None, ignored: Collection[str], deadline: float) -> Listed | None:
+def list_loose(place: SnapshotPlace, index: Path | None, ignored: Collection[str], deadline: float) -> Listed | None:
     """What git calls changed, gone or new; None: it cannot say. `index`: a copy of the repository's."""
     excluded = [f"--exclude={name}" for name in sorted(ignored)]
     try:
@@ -92,7 +92,7 @@ def list_loose(place: Place, index: Path | None, ignored: Collection[str], deadl
     return None if raw is None or new is None else _listed(raw, new)
 
 
-def _listed(raw: Output, new: Output) -> Listed:
+def _listed(raw: GitOutput, new: GitOutput) -> Listed:
     fields = raw.data.split(b"\0")[:-1]  # what is not whole was cut off
     status = dict(zip(fields[1::2], fields[0::2], strict=False))
     names = new.data.split(b"\0")[:-1]
@@ -113,7 +113,7 @@ def _listed(raw: Output, new: Output) -> Listed:
     )
 
 
-def tracked(place: Place, snapshot: Snapshot, wanted: Collection[bytes] | None) -> dict[bytes, Blob]:
+def tracked(place: SnapshotPlace, snapshot: Snapshot, wanted: Collection[bytes] | None) -> dict[bytes, Blob]:
     """The files below the root that git knew: these, or all (None). Raises BadIndex or OSError."""
     if snapshot.index is None:
         return {}
@@ -128,7 +128,9 @@ def tracked(place: Place, snapshot: Snapshot, wanted: Collection[bytes] | None) 
     return found
 
 
-def read_blobs(place: Place, index: Path | None, blobs: Mapping[bytes, Blob], deadline: float) -> dict[bytes, bytes]:
+def read_blobs(
+    place: SnapshotPlace, index: Path | None, blobs: Mapping[bytes, Blob], deadline: float
+) -> dict[bytes, bytes]:
     """Contents in git that are those on the disk to the byte: of the same size, and without a filter.
 
     git may convert a file when it takes it up: line ends, encodings, filters. All but a filter change its size.
@@ -192,12 +194,12 @@ class _Run:
         self._cwd = cwd
         self._deadline = deadline
 
-    def __call__(self, *arguments: str, given: bytes = b"", limit: int = _NAMES_BYTES) -> Output | None:
+    def __call__(self, *arguments: str, given: bytes = b"", limit: int = _NAMES_BYTES) -> GitOutput | None:
         return output([*self._command, *arguments], self._env, self._cwd, self._deadline, limit, given=given)
 
 
 @contextmanager
-def _running(place: Place, index: Path | None, deadline: float) -> Iterator[_Run]:
+def _running(place: SnapshotPlace, index: Path | None, deadline: float) -> Iterator[_Run]:
     with contextlib.ExitStack() as stack:
         flags: list[str] = []
         if place.repository is None:

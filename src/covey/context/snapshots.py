@@ -24,17 +24,17 @@ from covey.context.snapshot import (
     TOO_SLOW,
     Blob,
     Comparison,
-    FileChange,
-    Loose,
+    LooseFile,
+    SeenFile,
     Signature,
     Snapshot,
+    SnapshotChange,
     State,
-    Version,
     differing,
     suspects,
 )
 from covey.context.snapshot_contents import Contents, digest_of
-from covey.context.snapshot_git import FILE_BYTES, Place, find_place, list_loose, read_blobs, tracked
+from covey.context.snapshot_git import FILE_BYTES, SnapshotPlace, find_place, list_loose, read_blobs, tracked
 from covey.context.snapshot_walk import walk
 from covey.machine.regular import NotRegular, open_regular
 
@@ -73,7 +73,7 @@ class Snapshots:
         async with self._lock:
             return await asyncio.to_thread(self._compare, before, after)
 
-    async def content(self, version: Version | None) -> bytes | None:
+    async def content(self, version: SeenFile | None) -> bytes | None:
         """What a regular file held, until the next `take`; None if that is not kept, or there was no file."""
         if version is None or not version.is_kept or version.digest is None:
             return None
@@ -97,7 +97,7 @@ class Snapshots:
         listed = list_loose(place, index, ignored, deadline) if place else walk(root, ignored, deadline)
         if listed is None:
             return Snapshot(root, {}, None, b"", upto=b"", missed=TOO_SLOW)
-        loose = {path: Loose(None) for path in listed.gone}
+        loose = {path: LooseFile(None) for path in listed.gone}
         upto, missed = listed.upto, TOO_MANY if listed.upto is not None else ""
         reached = b""
         for path in listed.changed:
@@ -110,24 +110,24 @@ class Snapshots:
             missed = INNER
         return Snapshot(root, loose, index, index_id, upto, missed)
 
-    def _look(self, root: Path, path: bytes, earlier: Loose | None = None) -> Loose:
+    def _look(self, root: Path, path: bytes, earlier: LooseFile | None = None) -> LooseFile:
         full = os.path.join(os.fsencode(root), path)
         try:
             status = os.lstat(full)
         except OSError:
-            return Loose(None)
+            return LooseFile(None)
         signature = Signature(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if earlier and earlier.is_settled and earlier.signature == signature:
             return earlier
         is_settled = time.time_ns() - max(signature.mtime_ns, signature.ctime_ns) > _RACY_NS
-        return Loose(self._read(full, status), signature, is_settled)
+        return LooseFile(self._read(full, status), signature, is_settled)
 
-    def _read(self, path: bytes, status: os.stat_result) -> Version:
+    def _read(self, path: bytes, status: os.stat_result) -> SeenFile:
         mode, permissions = _canonical(status.st_mode), stat.S_IMODE(status.st_mode)
-        unread = Version(mode, None, status.st_size, is_kept=False, permissions=permissions)
+        unread = SeenFile(mode, None, status.st_size, is_kept=False, permissions=permissions)
         if stat.S_ISLNK(mode):
             try:
-                return Version(mode, digest_of(os.readlink(path)), status.st_size, is_kept=False)
+                return SeenFile(mode, digest_of(os.readlink(path)), status.st_size, is_kept=False)
             except OSError:
                 return unread
         if not stat.S_ISREG(mode) or status.st_size > FILE_BYTES:
@@ -160,21 +160,21 @@ class Snapshots:
             now = _version(self._look(after.root, path) if isinstance(two, Blob) else two)
             if was != now or (was is not None and was.digest is None):
                 full = os.path.join(os.fsencode(after.root), path)
-                changes.append(FileChange(os.fsdecode(full), was, now))
+                changes.append(SnapshotChange(os.fsdecode(full), was, now))
         return Comparison(tuple(changes), missed or (TOO_MANY_CHANGES if len(found) > CHANGES else ""))
 
     def _had(
-        self, place: Place | None, before: Snapshot, blobs: Mapping[bytes, Blob], deadline: float
-    ) -> dict[bytes, Version]:
+        self, place: SnapshotPlace | None, before: Snapshot, blobs: Mapping[bytes, Blob], deadline: float
+    ) -> dict[bytes, SeenFile]:
         """Files that were as git knows them. Their content is had from git, unless git converts it."""
         contents = read_blobs(place, before.index, blobs, deadline) if place else {}
         had = {}
         for path, blob in blobs.items():
             content = contents.get(path)
             if content is None:
-                had[path] = Version(blob.mode, None, blob.size, is_kept=False)
+                had[path] = SeenFile(blob.mode, None, blob.size, is_kept=False)
             elif stat.S_ISLNK(blob.mode):
-                had[path] = Version(_canonical(blob.mode), digest_of(content), blob.size, is_kept=False)
+                had[path] = SeenFile(_canonical(blob.mode), digest_of(content), blob.size, is_kept=False)
             else:
                 permissions = self._contents.permissions & blob.mode
                 had[path] = self._contents.keep(blob.mode, content, permissions)
@@ -182,7 +182,7 @@ class Snapshots:
 
 
 def _differing(
-    place: Place | None, before: Snapshot, after: Snapshot, paths: set[bytes]
+    place: SnapshotPlace | None, before: Snapshot, after: Snapshot, paths: set[bytes]
 ) -> list[tuple[bytes, State, State]]:
     """As long as git has taken up nothing, only the files that are known to be suspect need to be looked up."""
     if place is None:
@@ -195,7 +195,7 @@ def _differing(
     return list(differing(before, after, old, new, paths | taken_up))
 
 
-def _version(state: Loose | None) -> Version | None:
+def _version(state: LooseFile | None) -> SeenFile | None:
     return state.version if state else None
 
 

@@ -46,7 +46,7 @@ CAREFUL = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "co
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class GitRepository:
     work_tree: Path
     git_dir: Path
     common_dir: Path
@@ -76,7 +76,7 @@ def find_root(directory: Path) -> Path | None:
 # ── reading a repository without git ──
 
 
-def open_repository(work_tree: Path) -> Repository:
+def open_repository(work_tree: Path) -> GitRepository:
     """Where a repository has its parts. One that says it lies in somebody else's directory is not believed."""
     dot_git = work_tree / ".git"
     git_dir = dot_git.resolve()
@@ -90,13 +90,13 @@ def open_repository(work_tree: Path) -> Repository:
         common_dir = (git_dir / common).resolve()
         if git_dir.parent != common_dir / "worktrees":
             raise Unreadable
-    repository = Repository(work_tree, git_dir, common_dir)
+    repository = GitRepository(work_tree, git_dir, common_dir)
     if not _belongs(repository):
         raise Unreadable
     return repository
 
 
-def _belongs(repository: Repository) -> bool:
+def _belongs(repository: GitRepository) -> bool:
     work_tree, git_dir = repository.work_tree, repository.git_dir
     if inside(repository.common_dir, work_tree):
         return True
@@ -106,7 +106,7 @@ def _belongs(repository: Repository) -> bool:
     return bool(linked_from) and (git_dir / linked_from).parent.resolve() == work_tree
 
 
-def head(repository: Repository) -> tuple[str, str]:
+def head(repository: GitRepository) -> tuple[str, str]:
     """The branch ('' for none) and the commit ('' before the first one)."""
     head = _word(repository.git_dir, "HEAD")
     if _COMMIT.fullmatch(head):
@@ -117,7 +117,7 @@ def head(repository: Repository) -> tuple[str, str]:
     return ref.removeprefix("refs/heads/"), _commit_of(repository, ref)
 
 
-def _commit_of(repository: Repository, ref: str) -> str:
+def _commit_of(repository: GitRepository, ref: str) -> str:
     if loose := _word(repository.common_dir, ref, optional=True):
         if not _COMMIT.fullmatch(loose):
             raise Unreadable
@@ -147,7 +147,7 @@ def find_git(environ: Mapping[str, str], root: Path) -> str | None:
 
 
 @contextmanager
-def stand_in(repository: Repository, commit: str, index: Path | None = None) -> Iterator[dict[str, str]]:
+def stand_in(repository: GitRepository, commit: str, index: Path | None = None) -> Iterator[dict[str, str]]:
     """An empty repository of ours that shows the content of this one. Gives the environment in which git sees it.
 
     `index`: a copy of its index that is used in its place.
@@ -208,7 +208,7 @@ def _environment(own: Path, work_tree: Path, index: Path, objects: Path) -> dict
     }
 
 
-def copied_settings(git: str, repository: Repository, env: Mapping[str, str], deadline: float) -> list[str]:
+def copied_settings(git: str, repository: GitRepository, env: Mapping[str, str], deadline: float) -> list[str]:
     """As options. Reading one file with `git config --file` follows no includes and starts nothing."""
     path = resolved_inside(repository.common_dir / "config", repository.common_dir)
     if path is None or not path.is_file():
@@ -223,7 +223,7 @@ def copied_settings(git: str, repository: Repository, env: Mapping[str, str], de
     return flags
 
 
-class Output(NamedTuple):
+class GitOutput(NamedTuple):
     data: bytes
     is_whole: bool
     """False: there was more than the bound allows."""
@@ -231,7 +231,7 @@ class Output(NamedTuple):
 
 def output(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, deadline: float, limit: int, *, given: bytes = b""
-) -> Output | None:
+) -> GitOutput | None:
     """What a command wrote, up to a bound; None when it failed or took too long. It has ended, either way."""
     with tempfile.TemporaryFile() as source:
         source.write(given)
@@ -261,7 +261,7 @@ def output(
     return written
 
 
-def _read(descriptor: int, deadline: float, limit: int) -> Output | None:
+def _read(descriptor: int, deadline: float, limit: int) -> GitOutput | None:
     """None when the time is over first."""
     chunks: list[bytes] = []
     size = 0
@@ -272,7 +272,7 @@ def _read(descriptor: int, deadline: float, limit: int) -> Output | None:
                 return None
             chunk = os.read(descriptor, min(limit, 1024 * 1024))
             if not chunk:
-                return Output(b"".join(chunks), is_whole=True)
+                return GitOutput(b"".join(chunks), is_whole=True)
             chunks.append(chunk)
             size += len(chunk)
-    return Output(b"".join(chunks), is_whole=False)
+    return GitOutput(b"".join(chunks), is_whole=False)

@@ -15,9 +15,11 @@ import msgspec
 
 from covey import __version__
 from covey.config.schema import Config
+from covey.context.snapshots import Snapshots
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
+from covey.engine.command_changes import CommandChanges
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
 from covey.engine.commands.files import WorkspaceFiles
@@ -37,6 +39,7 @@ from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.tool_calls import ToolCalls
+from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.protocol.errors import Conflict
@@ -44,6 +47,7 @@ from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
+from covey.tools.walk import ALWAYS_IGNORED
 
 
 class Workspace:
@@ -77,16 +81,20 @@ class Workspace:
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         self._confining = _confining(row, shared, agent)
+        changes = _command_changes(row, shared)
+        watching = Watching(changes, agent.jobs, recorder, shared.world)
+        spill_dir = shared.data_dir / "spill" / row.id
         tool_calls = ToolCalls(
-            agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id, self._confining, book
+            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching
         )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
-            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, self._check_open
+            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, self._check_open
         )
+        touching = changes.touching
         self._undos = Undos(
-            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects
+            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects, touching
         )
         self.clients = Clients(feed, book)
         self.settings: WorkspaceSettings = WorkspaceSettings(
@@ -142,6 +150,7 @@ class Workspace:
         await self.files.aclose()
         await parts.agent.aclose()
         await self._confining.close()
+        await parts.changes.aclose()
 
     def start_upkeep(self) -> None:
         """Begin to throw away what the settings say is outdated."""
@@ -176,6 +185,11 @@ def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
         lambda: agent.env,
         lambda: agent.config.permissions.sandbox,
     )
+
+
+def _command_changes(row: WorkspaceRow, shared: Shared) -> CommandChanges:
+    directory = shared.data_dir / "snapshots" / row.id
+    return CommandChanges(Path(row.path), Snapshots(directory, shared.environ, ALWAYS_IGNORED))
 
 
 def _turn_parts(

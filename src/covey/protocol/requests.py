@@ -294,9 +294,9 @@ class UndoReceipt(Wire, frozen=True):
     removed: tuple[str, ...] = ()
     """Of those in `restored`: the files that the turns had made, and that are gone again."""
     untracked: bool = False
-    """Commands were run, or a call was cut off: what those changed is not known, and stays."""
+    """A call was cut off, or not all that a command changed is known: what else they changed stays."""
     skipped: tuple[FileConflict, ...] = ()
-    """Files that changed, or could not be written, after all had been checked: they are as they were."""
+    """Files that stay as they are: a command changed them and they cannot be restored, or writing one failed."""
     conflicts: tuple[FileConflict, ...] = ()
     """With `dry_run`: what would be refused."""
 

@@ -199,6 +199,10 @@ class Jobs:
             raise ToolFailed(f"{job_id} belongs to another session, which alone can look at it or end it. {mine}")
         raise ToolFailed(f"There is no {job_id}: it never was, or it ended long ago. {mine}")
 
+    def is_running(self, job_id: str) -> bool:
+        job = self._jobs.get(job_id)
+        return job is not None and job.is_running
+
     async def end_session(self, session_id: str) -> None:
         """The session is gone: so are its jobs."""
         mine = [job for job in self._jobs.values() if job.session_id == session_id]

@@ -14,7 +14,7 @@ from msgspec import structs
 from covey.context.prompt import last_word_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
-from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.messages import tool_message, user_message
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
@@ -198,7 +198,7 @@ class TurnBody:
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
-        record_files(batch, done.files, message, self._parts.world)
+        record_changes(batch, done.changes, cause_of(message), self._parts.world)
         self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
         return message
