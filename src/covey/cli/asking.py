@@ -201,7 +201,8 @@ class Asking:
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
     def _refuse(self, ask: Ask) -> None:
-        self._answer(ask.id, ask.refusal)
+        unasked = ask.refusal if isinstance(ask, QuestionAsk) else PermissionAnswer("deny", unattended=True)
+        self._answer(ask.id, unasked)
         if isinstance(ask, QuestionAsk):
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
@@ -309,10 +310,9 @@ class Asking:
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
-            case PermissionAnswer(action, reason, network, unsandboxed):
-                await self._client.answer_permission(
-                    self._workspace_id, request_id, action, reason, network=network, unsandboxed=unsandboxed
-                )
+            case PermissionAnswer(action, reason, network, unsandboxed, unattended):
+                further = {"network": network, "unsandboxed": unsandboxed, "unattended": unattended}
+                await self._client.answer_permission(self._workspace_id, request_id, action, reason, **further)
                 if action == "allow_always":
                     self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(responses):

@@ -46,6 +46,8 @@ class PermissionAnswer:
     reason: str = ""
     network: bool = False
     unsandboxed: bool = False
+    unattended: bool = False
+    """Nobody was there to decide it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,8 @@ class Grant(Wire, frozen=True):
     """If it is allowed: the command has the network. Otherwise it has none, where the sandbox holds."""
     unsandboxed: bool = False
     """If it is allowed: the command runs without the sandbox."""
+    unattended: bool = False
+    """With `deny`: nobody has decided it; there was nobody to be asked."""
 
 
 class QuestionResponse(Wire, frozen=True):

@@ -24,7 +24,11 @@ from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
-
+UNATTENDED = (
+    "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
+    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say at "
+    "the end what is left to do and what would have to be allowed for it."
+)
 
 GRANTS_LIMIT = 500
 """Kept for each session; the oldest is asked about again."""
@@ -38,6 +42,8 @@ class PermissionReply:
     """Who answered, if it is known."""
     reach: Reach = Reach.WORKSPACE
     """If it is allowed: how far a command may get."""
+    unattended: bool = False
+    """If it is denied: because there was nobody to be asked."""
 
 
 async def _forget(intent: Intent, reach: Reach) -> None:
@@ -95,6 +101,8 @@ class PermissionDesk:
             del self._intents[request.id]
             self._notify(request, answer)
         match answer.action:
+            case "deny" if answer.unattended:
+                return UNATTENDED
             case "deny":
                 return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
             case "allow_session" | "allow_always":
@@ -124,13 +132,15 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """An answer from outside; False: somebody else was first.
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
         intent = self._intents.get(request_id)
-        if not self.answer(request_id, action, reason, who, reach):
+        if not self.answer(request_id, action, reason, who, reach, unattended=unattended):
             return False
         if action == "allow_always" and intent:
             await self._always(intent, reach)
@@ -143,9 +153,11 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label, reach))
+        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label, reach, unattended))
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
