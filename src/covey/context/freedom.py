@@ -58,8 +58,8 @@ def _by_mode(mode: SessionMode) -> str:
         case "ask" | "plan":
             return (
                 "Reading and searching in the workspace, and commands that only look (such as `git diff`), run at "
-                "once. For changes of files, other commands, the network and anything outside of the workspace, a person is "
-                "asked first."
+                "once. For changes of files, other commands, the network and anything outside of the workspace, a "
+                "person is asked first."
             )
         case "accept_edits":
             return (

@@ -26,8 +26,8 @@ from covey.store.journal import WorkspaceJournal
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
 UNATTENDED = (
     "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
-    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say at "
-    "the end what is left to do and what would have to be allowed for it."
+    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
+    "at the end what is left to do and what would have to be allowed for it."
 )
 
 GRANTS_LIMIT = 500
