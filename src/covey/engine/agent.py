@@ -14,6 +14,7 @@ import msgspec
 from covey.config.defaults import ResolvedModel, Role, find, resolve
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings
+from covey.context.freedom import Freedom
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
@@ -229,8 +230,9 @@ class Agent:
         tools = self.tools_for(plan=plan, delegate=delegate)
         return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
-    async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
+    async def system_prompt(self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool) -> str:
         """What the model reads about itself and where it is: the same for all steps of a run."""
+        plan = freedom.mode == "plan"
         tools = list(self.tools_for(plan=plan, delegate=delegate))
         known = self._known.pop(session_id, None)
         surroundings = await self.look_around(
@@ -241,7 +243,7 @@ class Agent:
             del self._known[next(iter(self._known))]
         if delegate:
             return agent_prompt(surroundings)
-        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
+        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny, freedom=freedom)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
         choice = self.known_choice()  # what is wrong with it whoever prompts gets to read

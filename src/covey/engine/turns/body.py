@@ -25,7 +25,7 @@ from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
 from covey.lifecycle.history import Conversation
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
-from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
+from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
 from covey.protocol.runs import Run
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class TurnBody:
         self._loop = ""
         """The tool that is called again and again, if there is one."""
         self._system = ""
-        self._plan = False
+        self._mode: SessionMode = "ask"
         self._tools: Sequence[ToolSpec] = ()
 
     async def run(self) -> None:
@@ -101,12 +101,12 @@ class TurnBody:
                 raise
 
     async def _instruct(self) -> None:
-        """What the model reads about itself and its tools: the same until the session begins or leaves plan mode."""
+        """What the model reads about itself, its tools and what it may do: the same while the mode is."""
         parts, run, model = self._parts, self._run, self._speaker.model
-        self._plan = parts.tool_calls.mode_of(run) == "plan"
-        plan, delegate = self._plan, parts.sessions.is_child(run.session_id)
-        self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
-        self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
+        freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
+        self._mode = freedom.mode
+        self._tools = parts.agent.tool_specs(model, plan=freedom.mode == "plan", delegate=delegate)
+        self._system = await parts.agent.system_prompt(run.session_id, model, freedom, delegate=delegate)
 
     async def _steps(self) -> None:
         """Step after step, until the model asks for no more tools."""
@@ -118,7 +118,7 @@ class TurnBody:
             self._go_on()
             self._check_bounds()
             self._choose_model()
-            if self._plan != (self._parts.tool_calls.mode_of(self._run) == "plan"):
+            if self._mode != self._parts.tool_calls.mode_of(self._run):
                 await self._instruct()
             if not fresh and self._seen.has_past and self._is_too_long():
                 await self._make_room(summaries)

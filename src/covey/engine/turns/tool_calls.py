@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from covey.context.freedom import Freedom
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.command_changes import Changes
@@ -177,6 +178,17 @@ class ToolCalls:
             confinement = await self._confining.confinement(permit, options.sandbox, results)
             context = replace(context, confinement=confinement)
         return await self.watching.run(tool, params, context, intent)
+
+    def freedom_of(self, run: Run) -> Freedom:
+        """What a run may do without asking, as far as that is known before it asks."""
+        options, rules = run.effective_options, self._desk.rules
+        return Freedom(
+            self.mode_of(run),
+            asks_nobody=options.yolo or self._desk.skip,
+            allowed=rules.allow,
+            denied=rules.deny,
+            is_sandboxed=self._confining.is_on(options.sandbox),
+        )
 
     def mode_of(self, run: Run) -> SessionMode:
         """What is asked about in a run: as its prompt says, else its session."""
