@@ -46,7 +46,10 @@ ALSO_ALLOWED: dict[str, set[str]] = {
 }
 """Where a face may start, or examine, what it otherwise only talks to, and where the server is put together."""
 
-PURE = {"__future__", "collections", "covey", "dataclasses", "enum", "fnmatch", "functools", "msgspec", "re", "typing"}
+PURE = {
+    "__future__", "collections", "covey", "dataclasses", "enum", "fnmatch", "functools", "graphlib", "itertools",
+    "msgspec", "re", "typing",
+}  # fmt: skip
 """What rules may import: nothing that waits, reads, writes, draws lots or knows the time."""
 
 

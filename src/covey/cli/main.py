@@ -195,6 +195,9 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         help="what commands of this run run in: as much as the system can, all that matters or nothing, no sandbox",
     )
     parser.add_argument(
+        "--schema", metavar="FILE|JSON", help="a JSON Schema: print JSON that fits it, and nothing else, or fail"
+    )
+    parser.add_argument(
         "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
     )
     parser.add_argument(

@@ -18,9 +18,9 @@ from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
-from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
+from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -35,6 +35,7 @@ from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, RunComplete
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
+NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 HOW_TO_ALLOW = "with --yolo"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
@@ -91,7 +92,10 @@ class _Command:
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
-        self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
+        schema = read_schema(args.schema) if args.schema else None
+        self._request = msgspec.structs.replace(
+            self._request, prompt=prompt, attachments=attachments, output_schema=schema
+        )
 
     def failed(self, sentence: str, exit_code: int) -> None:
         """It ends without a terminal event. With `--json` there is one object all the same."""
@@ -212,11 +216,19 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
+        terminal = self._with_output(terminal)
         exit_code = self._exit_code(terminal)
         terminal = ending.worded(terminal)
         self._output.end(terminal, exit_code)
         self._report_end(terminal, exit_code, ending)
         return exit_code
+
+    def _with_output(self, terminal: RunComplete) -> RunComplete:
+        """An older server takes a prompt with a schema, and does not know what that is."""
+        is_missing = terminal.output is None and (terminal.text or "").strip() != "null"
+        if self._request.output_schema is None or terminal.outcome != "completed" or not is_missing:
+            return terminal
+        return msgspec.structs.replace(terminal, error=NO_SCHEMAS)
 
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
@@ -292,6 +304,8 @@ def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Scree
         return JsonPrinter(stdout, view)
     if args.stream_json:
         return StreamJsonPrinter(stdout)
+    if args.schema:
+        return OutputPrinter(stdout)
     return TextPrinter(stdout, run_id, screen)
 
 

@@ -29,6 +29,8 @@ examples:
   git diff | covey run "Review this change"
   covey run -a screenshot.png "Why does this look wrong?"
   covey run -s 1x2y3z "Go on, but without the cache"
+  covey run --schema '{"type": "object", "required": ["files"], "properties": {"files": {"type": "array"}}}' \\
+    "Which files have no tests?" | jq .files
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
   covey runs wait $id                                            # and this follows it to its end
 

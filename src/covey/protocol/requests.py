@@ -149,6 +149,8 @@ class PostPrompt(Wire, frozen=True):
     max_steps: Annotated[int, msgspec.Meta(ge=0)] = 0
     sandbox: SandboxMode | None = None
     """The six above: see `RunOptions`. Only who may approve can ask for `yolo`, or for another sandbox."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
 
     @property
     def options(self) -> RunOptions:
@@ -159,6 +161,7 @@ class PostPrompt(Wire, frozen=True):
             max_cost=self.max_cost,
             max_steps=self.max_steps,
             sandbox=self.sandbox,
+            output_schema=self.output_schema,
         )
 
 

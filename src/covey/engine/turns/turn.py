@@ -18,6 +18,7 @@ from covey.engine.agent import Agent
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.call_outputs import CallOutputs
+from covey.engine.turns.expected_output import ExpectedOutput
 from covey.engine.turns.file_versions import record_files
 from covey.engine.turns.last_words import LastWords
 from covey.engine.turns.messages import tool_message
@@ -31,6 +32,7 @@ from covey.lifecycle import history
 from covey.lifecycle.budget import Bounds, LoopGuard, Purse, is_too_long
 from covey.lifecycle.decisions import Outcome
 from covey.lifecycle.history import Conversation
+from covey.lifecycle.output_check import DoesNotFit
 from covey.lifecycle.reply import Reply
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
@@ -99,6 +101,7 @@ class Turn:
         self._run = run
         self._parts = parts
         self._outputs = CallOutputs(run, parts.feed)
+        self._expected = ExpectedOutput(self.options.output_schema)
         self._fold_into = fold_into
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._written: asyncio.Future[None] | None = None
@@ -158,7 +161,7 @@ class Turn:
     def _outcome(self, error: BaseException | None) -> Outcome:
         if error is None:
             return Outcome.COMPLETED
-        if isinstance(error, ModelFailed | TurnFailed | ConfigError):
+        if isinstance(error, ModelFailed | TurnFailed | ConfigError | DoesNotFit):
             self.error = str(error)
             self.auth_failed = isinstance(error, ModelFailed) and error.auth
             self._parts.agent.key_refused |= self.auth_failed
@@ -180,6 +183,7 @@ class Turn:
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self.open_calls.values()),
             usage=self.usage,
+            output=self._expected.value if known.outcome is Outcome.COMPLETED else None,
         )
 
     @property
@@ -240,10 +244,13 @@ class Turn:
                 fresh = True
                 continue
             fresh = False
-            if not answer.tool_calls:
+            if answer.tool_calls:
+                seen.add([answer, *await self._run_tools(answer, guard)])
+            elif await self._expected.is_given(answer):
                 return
-            seen.add([answer, *await self._run_tools(answer, guard)])
-        raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run)")
+            else:
+                seen.add([self.speaker.reject(answer, self._expected.problem)])
+        raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run){self._expected.remark}")
 
     async def _begin_step(self) -> list[Message]:
         """Take in what is folded, then open the answer to it: one change.
@@ -261,7 +268,8 @@ class Turn:
     async def _step(self, visible: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
         speaker = self.speaker
-        reply = await speaker.speak(self._system, visible, self._tools)
+        expected = self._expected
+        reply = await speaker.speak(self._system + expected.instruction, visible, self._tools, expected.schema)
         answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
         if answer.tool_calls:
             self.open_calls = {call.id: call for call in answer.tool_calls}
