@@ -34,8 +34,8 @@ from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.host import EngineHost
+from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.tool_calls import ToolCalls
-from covey.engine.turns.turn import TurnParts
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.protocol.errors import Conflict

@@ -11,7 +11,7 @@ from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared
-from covey.engine.turns.turn import TurnParts
+from covey.engine.turns.parts import TurnParts
 from covey.feed.feed import Feed
 from covey.protocol.messages import Session
 from covey.store.base import Store

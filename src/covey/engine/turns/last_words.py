@@ -36,7 +36,8 @@ from covey.protocol.messages import (
 from covey.protocol.runs import Run, RunComplete, Usage
 
 if TYPE_CHECKING:
-    from covey.engine.turns.turn import Turn, TurnParts
+    from covey.engine.turns.parts import TurnParts
+    from covey.engine.turns.turn import Turn
 
 log = logging.getLogger(__name__)
 
