@@ -10,9 +10,9 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.ids import find_run
-from covey.cli.request_text import visible
 from covey.cli.terminal_text import json_text, plain, undisguised
 from covey.client.client import Client
+from covey.lines.plain_text import visible
 from covey.protocol.changes import ChangedFile, FileDiff, SessionChanges
 from covey.protocol.requests import WorkspaceView
 

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
+from covey.cli.option_types import some_id
+
 UNDO_EXAMPLES = """\
 examples:
   covey undo --dry-run               what would be taken back, and what stands in the way
@@ -57,7 +59,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         "-s",
         "--session",
         metavar="ID",
-        default="",
+        type=some_id,
         help="the session, or the beginning of its id; default: the latest one here",
     )
 
@@ -67,7 +69,7 @@ def _add_undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         metavar="RUN",
-        default="",
+        type=some_id,
         help="take back the turn of this run, or of the one whose id begins so, and all after it",
     )
     files = parser.add_mutually_exclusive_group()
@@ -98,7 +100,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
 
 def _add_fork(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("--at", metavar="MESSAGE", default="", help="the last message to take along; default: all")
+    parser.add_argument("--at", metavar="MESSAGE", type=some_id, help="the last message to take along; default: all")
     parser.add_argument("--title", metavar="TITLE", default="", help="a title for the new session")
 
 

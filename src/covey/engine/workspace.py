@@ -1,8 +1,8 @@
 """What one directory needs, opened and closed as one. The door to it: whoever is outside uses its commands alone.
 
-The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, shell, the event
-stream, the clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody else's
-business.
+The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, jobs, shell, the
+event stream, the clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody
+else's business.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from covey.engine.command_changes import CommandChanges
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
 from covey.engine.commands.files import WorkspaceFiles
+from covey.engine.commands.jobs import WorkspaceJobs
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.retention import Retention
 from covey.engine.commands.runs import Runs
@@ -76,7 +77,7 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda intent, reach: self.settings.allow_always(intent, reach),
+            always=lambda intent, reach, by_prefix: self.settings.allow_always(intent, reach, by_prefix=by_prefix),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         self._confining = _confining(row, shared, agent)
@@ -103,6 +104,7 @@ class Workspace:
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
         self.asks = Asks(permissions, questions)
         self.shell = Shell(self._parts)
+        self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
         self.stream = Streams(self._parts, self.asks)
         self.files = WorkspaceFiles(row.id, agent)
         self._retention = Retention(self._parts, self.sessions)
@@ -161,7 +163,7 @@ class Workspace:
 
     def next_deadline(self) -> float | None:
         """When `expire` next has something to do."""
-        deadlines = (self.clients.next_deadline(), self.runs.next_deadline())
+        deadlines = (self.clients.next_deadline(), self.runs.next_deadline(), self.jobs.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _view(self, session: Session) -> Session:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from covey.lifecycle.undo import FileStep
 from covey.protocol.changes import Origin
 from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
 from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 CONTENT_BYTES = 5 * 1024 * 1024
 """A larger content of a file is not kept, only its digest: no tool of ours writes one, and source files are smaller."""

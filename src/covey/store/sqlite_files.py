@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
 
-from covey.lifecycle.undo import FileStep
 from covey.protocol.changes import Origin
 from covey.store import base
 from covey.store.base import PutFileVersion, UndoRow, digest_of
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 Read = Callable[..., Iterator[tuple[Any, ...]]]
 
@@ -125,6 +127,8 @@ def file_steps(read: Read, workspace_id: str, session_id: str, run_ids: Sequence
         " (SELECT value FROM version_origins WHERE position = file_versions.position)"
         " FROM file_versions WHERE workspace_id = ? AND session_id = ? ORDER BY position"
     )
+    from covey.lifecycle.undo import FileStep
+
     wanted = None if run_ids is None else set(run_ids)
     return [
         FileStep(

@@ -17,6 +17,7 @@ from covey.permissions.judge import Intent
 from covey.protocol.changes import Origin
 from covey.protocol.effects import Effect
 from covey.sandbox.confinement import Confinement
+from covey.tools.arguments import explain
 from covey.tools.live_output import OpenSink, no_sink
 
 
@@ -247,7 +248,8 @@ def _decoded(name: str, text: str, params: type[S]) -> S:
     try:
         return msgspec.json.decode(text or "{}", type=params)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ToolFailed(f"The input of {name} is not valid: {error}. Correct it and call again.") from None
+        why = explain(str(error), schema_of(params))
+        raise ToolFailed(f"The input of {name} is not valid: {why} Correct it and call again.") from None
 
 
 @cache

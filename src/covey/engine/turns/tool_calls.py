@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from covey.context.freedom import Freedom
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.command_changes import Changes
-from covey.engine.confining import Confining, Permit
+from covey.engine.confining import Confining, Permit, Refusal
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.watching import Watching
@@ -23,6 +24,7 @@ from covey.lifecycle.budget import Purse
 from covey.machine.names import run_tag
 from covey.permissions.judge import Intent, Verdict, sentence, session_rule
 from covey.permissions.network import may_need_network
+from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
 from covey.permissions.shell import parse
 from covey.protocol.effects import Effect
@@ -164,8 +166,8 @@ class ToolCalls:
         options = run.effective_options
         intent = tool.intent(params, context)
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
-        if isinstance(permit, str):
-            return ToolOutput(permit, is_error=True), Changes()
+        if isinstance(permit, Refusal):
+            return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
         if tool.intent(params, context).grant != intent.grant:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
@@ -177,12 +179,24 @@ class ToolCalls:
             context = replace(context, confinement=confinement)
         return await self.watching.run(tool, params, context, intent)
 
+    def freedom_of(self, run: Run) -> Freedom:
+        """What a run may do without asking, as far as that is known before it asks."""
+        options, rules = run.effective_options, self._desk.rules
+        return Freedom(
+            self.mode_of(run),
+            asks_nobody=options.yolo or self._desk.skip,
+            allowed=rules.allow,
+            denied=rules.deny,
+            is_sandboxed=self._confining.is_on(options.sandbox),
+        )
+
     def mode_of(self, run: Run) -> SessionMode:
         """What is asked about in a run: as its prompt says, else its session."""
         if run.effective_options.plan:
             return "plan"
         session = self._sessions.find(run.session_id)
-        return (session and session.mode) or "ask"
+        mode = (session and session.mode) or "ask"
+        return "accept_edits" if mode == "ask" and run.effective_options.accept_edits else mode
 
     async def _permit(
         self,
@@ -193,20 +207,20 @@ class ToolCalls:
         waiting_on: Callable[[str], None],
         options: RunOptions,
         mode: SessionMode,
-    ) -> Permit | str:
-        """What the call may do, or why it may not run, in words for the model."""
+    ) -> Permit | Refusal:
+        """What the call may do, or why it may not run."""
         session_id, run_id = self._host.principal(context)
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
         judgement = self._desk.decide(
-            intent, session_id, skip=options.yolo, mode=mode, confines=prospect is not None and prospect.holds
+            intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
         if judgement.verdict is Verdict.ALLOW:
             return Permit.of(judgement)
         if judgement.verdict is Verdict.DENY:
-            return f"{sentence(judgement)} {FORBIDDEN}"
+            return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
         if prospect and prospect.refusal:
-            return f"The command cannot run: {prospect.refusal}"
+            return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
         waiting_on("permission")
         request = PermissionRequest(
             id=self._world.new_id(),
@@ -220,6 +234,7 @@ class ToolCalls:
             run_id=run_id,
             reason=sentence(judgement),
             rules=session_rule(intent, self._desk.rules),
+            prefix_rules=prefix_rules(intent, self._desk.rules),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
             sandbox=prospect.text if prospect else None,
             confined=prospect is not None and prospect.confines_network,

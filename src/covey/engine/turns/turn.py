@@ -20,6 +20,7 @@ from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.decisions import Outcome
+from covey.lifecycle.output_check import DoesNotFit
 from covey.lifecycle.reply import Reply
 from covey.models.base import ModelFailed
 from covey.protocol.runs import Run, RunOptions, Usage
@@ -98,7 +99,7 @@ class Turn:
     def _outcome(self, error: BaseException | None) -> Outcome:
         if error is None:
             return Outcome.COMPLETED
-        if isinstance(error, ModelFailed | TurnFailed | ConfigError):
+        if isinstance(error, ModelFailed | TurnFailed | ConfigError | DoesNotFit):
             self.error = str(error)
             self.auth_failed = isinstance(error, ModelFailed) and error.auth
             self._parts.agent.key_refused |= self.auth_failed
@@ -120,6 +121,7 @@ class Turn:
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values()),
             usage=self.usage,
+            output=self._body.expected.value if known.outcome is Outcome.COMPLETED else None,
         )
 
     @property
