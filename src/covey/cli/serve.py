@@ -7,17 +7,21 @@ import logging
 import sys
 from pathlib import Path
 
+from covey.cli.log_file import LogFile
 from covey.config.schema import ConfigError
 from covey.protocol.errors import CoveyError
 from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
+    """Run until a signal or a shutdown request. stdout gets the one line that says where; the log goes elsewhere."""
     from covey.server.daemon import ServeOptions, serve
     from covey.server.listener import CannotServe
 
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = LogFile(Path(args.log_file)) if args.log_file else logging.StreamHandler(sys.stderr)
+    logging.basicConfig(
+        handlers=[handler], level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     data_dir = Path(args.data_dir).expanduser().resolve() if args.data_dir else default_data_dir()
     try:
