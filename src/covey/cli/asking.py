@@ -15,13 +15,13 @@ from enum import Enum
 from typing import Any, assert_never
 
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
-from covey.cli.request_text import visible
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.view.inputs import AnswerGiven
 from covey.client.view.records import AskOutcome
 from covey.client.view.view import View
+from covey.lines.plain_text import visible
 from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event, PermissionRequest, Presence, QuestionBatchRequest
 

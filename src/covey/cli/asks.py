@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, assert_never
 
-from covey.cli.request_text import request_text, visible
+from covey.cli.request_text import request_text
+from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.requests import PermissionAction, QuestionResponse
 

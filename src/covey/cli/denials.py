@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from covey.cli.request_text import visible
+from covey.lines.plain_text import visible
 from covey.protocol.messages import Message
 
 

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 MAX_BYTES = 1024 * 1024
 """Some weeks of everyday use. The file before it has as much."""
 
 
-class LogFile(RotatingFileHandler):
-    """Takes stdout and stderr along if they lead into the same file: a traceback belongs into the newest one."""
+class LogFile(logging.FileHandler):
+    """Takes stdout and stderr along if they lead into the same file: a traceback belongs into the newest one.
+
+    `logging.handlers` has such a thing as well, and would bring along pickle, queues and sockets.
+    """
 
     def __init__(self, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # for the user's eyes only
-        super().__init__(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8", errors="replace")
+        super().__init__(path, encoding="utf-8", errors="replace")
         self._along = [descriptor for descriptor in (1, 2) if _is_same(descriptor, path)]
 
-    def doRollover(self) -> None:
-        super().doRollover()
-        os.chmod(self.baseFilename, 0o600)
-        if stream := self.stream:
-            for descriptor in self._along:
-                os.dup2(stream.fileno(), descriptor)
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        if self.stream.tell() >= MAX_BYTES:
+            try:
+                self._put_aside()
+            except OSError:
+                self.handleError(record)
+
+    def _put_aside(self) -> None:
+        os.replace(self.baseFilename, f"{self.baseFilename}.1")
+        os.close(os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY, 0o600))
+        self.stream.close()
+        self.stream = self._open()
+        for descriptor in self._along:
+            os.dup2(self.stream.fileno(), descriptor)
 
 
 def _is_same(descriptor: int, path: Path) -> bool:

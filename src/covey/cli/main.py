@@ -13,7 +13,16 @@ import sys
 from collections.abc import Sequence
 
 from covey import __version__
-from covey.cli import exits, login_options, option_types, run_options, runs_options, self_options, undo_options
+from covey.cli import (
+    exits,
+    jobs_options,
+    login_options,
+    option_types,
+    run_options,
+    runs_options,
+    self_options,
+    undo_options,
+)
 from covey.cli.parser import Parser, unknown
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
@@ -133,7 +142,7 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
-    for name, account_command in login_options.COMMANDS.items():
+    for name, account_command in (*login_options.COMMANDS.items(), *jobs_options.COMMANDS.items()):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
     _add_init(commands)

@@ -1,8 +1,8 @@
-"""The three shapes of what `covey run` writes to stdout: text while it is written, one object, or a line per event."""
+"""What `covey run` writes to stdout: text as it grows, JSON that fits a schema, one object, or a line per event."""
 
 from __future__ import annotations
 
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
@@ -96,6 +96,21 @@ class TextPrinter:
             self._screen.at_line_start = self._last == "\n"
 
 
+class OutputPrinter:
+    """With a schema: nothing but the JSON that fits it, on one line, for whatever program reads it."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
+        """An answer that is still growing may turn out not to fit."""
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        if terminal.outcome == "completed":
+            self._stdout.write(json_text(terminal.output) + "\n")
+            self._stdout.flush()
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What `--json` writes. All fields are always there."""
 
@@ -112,6 +127,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None
     denied: list[Denied]
     """What the run was not allowed to do."""
+    output: Any
+    """With `--schema`: the JSON that fits it; null if there is none."""
 
 
 class JsonPrinter:

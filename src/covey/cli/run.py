@@ -21,9 +21,9 @@ from covey.cli.denials import denied_calls
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
-from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt
+from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -41,6 +41,7 @@ NOT_ACCEPTED = "stopped before the prompt was accepted."
 HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
 MODEL_VARIABLE = "COVEY_MODEL"
 """The model of a run that names none."""
+NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
 AFTER_TIMEOUT_S = 10.0
@@ -93,7 +94,10 @@ class _Command:
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
-        self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
+        schema = read_schema(args.schema) if args.schema else None
+        self._request = msgspec.structs.replace(
+            self._request, prompt=prompt, attachments=attachments, output_schema=schema
+        )
 
     def failed(self, sentence: str, exit_code: int) -> None:
         """It ends without a terminal event. With `--json` there is one object all the same."""
@@ -221,6 +225,7 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
+        terminal = self._with_output(terminal)
         exit_code = self._exit_code(terminal)
         denied = denied_calls(self._view.conversation.messages, terminal.folded_into or run_id)
         fails = self._args.fail_on_denied and denied and exit_code == exits.OK
@@ -247,6 +252,13 @@ class _Command:
             mine = next((run for run in runs if run.run_id == self._request.run_id), None)
             if mine and (text := waits_for(mine, runs)):
                 self._screen.say(f"Queued: {text}.")
+
+    def _with_output(self, terminal: RunComplete) -> RunComplete:
+        """An older server takes a prompt with a schema, and does not know what that is."""
+        is_missing = terminal.output is None and (terminal.text or "").strip() != "null"
+        if self._request.output_schema is None or terminal.outcome != "completed" or not is_missing:
+            return terminal
+        return msgspec.structs.replace(terminal, error=NO_SCHEMAS)
 
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
@@ -343,6 +355,8 @@ def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Scree
         return JsonPrinter(stdout, view)
     if args.stream_json:
         return StreamJsonPrinter(stdout)
+    if args.schema:
+        return OutputPrinter(stdout)
     return TextPrinter(stdout, run_id, screen)
 
 

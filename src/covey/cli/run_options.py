@@ -20,6 +20,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_bounds(parser)
     _add_waiting(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    parser.add_argument(
+        "--schema", metavar="FILE|JSON", help="a JSON Schema: print JSON that fits it, and nothing else, or fail"
+    )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
     shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")

@@ -42,6 +42,8 @@ examples:
   covey run -s 1x2y3z "Go on, but without the cache"
   covey run --accept-edits --allow 'bash:make test' "Fix the failing test"
   covey run --steer "Use the other parser"      # say it to the run that is active here
+  covey run --schema '{"type": "object", "required": ["files"], "properties": {"files": {"type": "array"}}}' \\
+    "Which files have no tests?" | jq .files
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
   covey runs wait $id                                            # and this follows it to its end
 

@@ -10,17 +10,17 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.ids import find_run
-from covey.cli.request_text import visible
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
+from covey.lines.plain_text import visible
 from covey.protocol.errors import Conflict
 from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, WorkspaceView
 
 PROMPT_CHARS = 100
 """What is shown of a prompt: enough to know it again. --json has all of it."""
 
-UNTRACKED = "commands were run too, or a call was cut off: whatever else those changed stays as it is"
+UNTRACKED = "a call was cut off, or not all that commands changed is known: whatever else they changed stays as it is"
 
 
 def main(args: argparse.Namespace) -> int:

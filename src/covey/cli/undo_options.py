@@ -17,9 +17,9 @@ examples:
   covey undo --force-file notes.md   restore this file although you have changed it since
 
 A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you see why.
-What commands have changed is not recorded: it stays, and that is shown too. The prompts that are taken
-back are printed, so that you can give them again. `covey runs --all` lists runs with their ids; the beginning
-of an id will do if no other begins so.
+What commands have changed is taken back too, as far as it is known; if not all of it is, that is shown. The
+prompts that are taken back are printed, so that you can give them again. `covey runs --all` lists runs with
+their ids; the beginning of an id will do if no other begins so.
 
 exit codes:
   0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored

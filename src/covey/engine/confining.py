@@ -93,6 +93,10 @@ class Confining:
         """What holds for a run: what was said for it, else the configuration."""
         return Mode(option or self._setting())
 
+    def is_on(self, option: SandboxMode | None) -> bool:
+        """Whether commands of a run are confined, as far as the system can."""
+        return self.mode(option) is not Mode.OFF
+
     async def prospect(self, option: SandboxMode | None) -> Prospect:
         """What an approved command would run in."""
         mode = self.mode(option)

@@ -153,6 +153,8 @@ class PostPrompt(Wire, frozen=True):
     allow: Annotated[tuple[Rule, ...], msgspec.Meta(max_length=100)] = ()
     accept_edits: bool = False
     """These eight: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
 
     @property
     def options(self) -> RunOptions:
@@ -165,6 +167,7 @@ class PostPrompt(Wire, frozen=True):
             sandbox=self.sandbox,
             allow=self.allow,
             accept_edits=self.accept_edits,
+            output_schema=self.output_schema,
         )
 
     @property
@@ -294,9 +297,9 @@ class UndoReceipt(Wire, frozen=True):
     removed: tuple[str, ...] = ()
     """Of those in `restored`: the files that the turns had made, and that are gone again."""
     untracked: bool = False
-    """Commands were run, or a call was cut off: what those changed is not known, and stays."""
+    """A call was cut off, or not all that a command changed is known: what else they changed stays."""
     skipped: tuple[FileConflict, ...] = ()
-    """Files that changed, or could not be written, after all had been checked: they are as they were."""
+    """Files that stay as they are: a command changed them and they cannot be restored, or writing one failed."""
     conflicts: tuple[FileConflict, ...] = ()
     """With `dry_run`: what would be refused."""
 

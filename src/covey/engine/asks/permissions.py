@@ -25,9 +25,10 @@ from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
-NOBODY_THERE = (
-    "Nobody could be asked about this call, so it was denied. Do not try it again in another way: go on without it, "
-    "and say at the end what you could not do."
+UNATTENDED = (
+    "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
+    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
+    "at the end what is left to do and what would have to be allowed for it."
 )
 
 
@@ -51,7 +52,7 @@ class PermissionReply:
     def refusal(self) -> str:
         """Why the call may not run, in words for the model."""
         if self.unattended:
-            return NOBODY_THERE
+            return UNATTENDED
         return f"{DENIED} The user says: {self.reason}" if self.reason else DENIED
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
+from covey.lifecycle.output_schema import UnusableSchema, check_schema
 from covey.lifecycle.runs import waits_as
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
@@ -24,6 +25,11 @@ def check(request: PostPrompt) -> None:
         raise BadRequest("session_id is missing", "invalid_request")
     if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
         raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
+    if request.output_schema is not None:
+        try:
+            check_schema(request.output_schema)
+        except UnusableSchema as error:
+            raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
 
 
 def check_rules(rules: Iterable[str], tools: Collection[str]) -> None:
