@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import TextIO
 
 MAX_BYTES = 1024 * 1024
 """Some weeks of everyday use. The file before it has as much."""
@@ -23,19 +24,20 @@ class LogFile(logging.FileHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
-        if self.stream.tell() >= MAX_BYTES:
+        stream = self.stream
+        if stream and stream.tell() >= MAX_BYTES:
             try:
-                self._put_aside()
+                self._put_aside(stream)
             except OSError:
                 self.handleError(record)
 
-    def _put_aside(self) -> None:
+    def _put_aside(self, stream: TextIO) -> None:
         os.replace(self.baseFilename, f"{self.baseFilename}.1")
         os.close(os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY, 0o600))
-        self.stream.close()
-        self.stream = self._open()
+        stream.close()
+        self.stream = opened = self._open()
         for descriptor in self._along:
-            os.dup2(self.stream.fileno(), descriptor)
+            os.dup2(opened.fileno(), descriptor)
 
 
 def _is_same(descriptor: int, path: Path) -> bool:
