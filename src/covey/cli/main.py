@@ -294,7 +294,9 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
     parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
-    parser.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 

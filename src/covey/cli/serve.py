@@ -43,8 +43,17 @@ def main(args: argparse.Namespace) -> int:
         return 2
     except (CannotServe, UnsafeDirectory, CoveyError, OSError) as error:
         print(f"covey serve: {error}", file=sys.stderr)
+        if isinstance(error, CoveyError) and error.code == "store_unavailable":
+            print(f"covey serve: {_doctor(args.data_dir)} says what can be done.", file=sys.stderr)
         return 1
     return 0
+
+
+def _doctor(data_dir: str | None) -> str:
+    from shlex import quote
+
+    given = data_dir and Path(data_dir).resolve() != default_data_dir().resolve()
+    return f"`covey doctor --data-dir {quote(str(data_dir))}`" if given else "`covey doctor`"
 
 
 def _config_file(name: str) -> Path:
