@@ -38,7 +38,7 @@ NO_MODEL = (
     "no usable model is configured. Log in to a provider with `covey login`, set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
     "GEMINI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), get the embedded model with "
     "`covey models get`, or name a provider in "
-    "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
+    "~/.config/covey/config.toml (`covey config edit`); `covey help login` says more"
 )
 
 TOLD_LIMIT = 1_000
