@@ -32,9 +32,11 @@ NEVER_DONE = {
     "POST /v1/workspaces/{id}/sessions/{sid}/undo",
     "PATCH /v1/workspaces/{id}/agent/sessions/{sid}/prompts/{run_id}",
     "GET /v1/workspaces/{id}/files/content",
+    "GET /v1/workspaces/{id}/jobs/{job_id}",
+    "POST /v1/workspaces/{id}/jobs/{job_id}/kill",
 }
 """Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
-place, and chance gives it several; chance does not find a file."""
+place, and chance gives it several; chance does not find a file, and no job is running."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from covey.cli.denials import Denied, denied_calls
 from covey.cli.screen import Screen, plain
 from covey.cli.terminal_text import escaped_json, json_text
 from covey.client.transcript import TranscriptChange
@@ -124,6 +125,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     folded_into: str | None
     usage: Usage | None
+    denied: list[Denied]
+    """What the run was not allowed to do."""
     output: Any
     """With `--schema`: the JSON that fits it; null if there is none."""
 
@@ -146,6 +149,7 @@ class JsonPrinter:
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
+        fields["denied"] = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
         self._stdout.write(json_text(Result(exit_code=exit_code, **fields)) + "\n")
         self._stdout.flush()
 

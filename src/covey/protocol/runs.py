@@ -47,6 +47,10 @@ class RunOptions(Wire, frozen=True):
     max_steps: int = 0
     sandbox: SandboxMode | None = None
     """None: as configured."""
+    allow: tuple[str, ...] = ()
+    """Rules that allow something in this run. `deny` and `ask` rules of the configuration win over them."""
+    accept_edits: bool = False
+    """Edits in the workspace are not asked about, as in the mode of a session with that name."""
     output_schema: dict[str, Any] | None = None
     """A JSON Schema: the run ends with JSON that fits it, or fails."""
     summarize: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from covey.context import mentions
@@ -28,6 +30,16 @@ def check(request: PostPrompt) -> None:
             check_schema(request.output_schema)
         except UnusableSchema as error:
             raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
+
+
+def check_rules(rules: Iterable[str], tools: Collection[str]) -> None:
+    """Raise BadRequest for a rule about a tool that there is not: it would never allow anything."""
+    for rule in rules:
+        tool = rule.partition(":")[0]
+        if tool not in tools:
+            near = get_close_matches(tool, tools, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(tools)}"
+            raise BadRequest(f"the rule {rule!r} is about a tool {tool!r}, which there is not; {hint}", "invalid_rule")
 
 
 async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:

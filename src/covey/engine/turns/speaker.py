@@ -7,6 +7,7 @@ it grows, that of `AnswerWriter`.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -20,6 +21,7 @@ from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
+from covey.models.retry import delay_before_retry
 from covey.protocol.endings import AnswerEnd
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message
@@ -86,12 +88,18 @@ class Speaker:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
         assert reply is not None
+        attempt = 0
         while True:
+            attempt += 1
             try:
                 await self._listen(self._request(system, messages, tools, output_schema), reply)
                 break
             except ModelFailed as failure:
-                if not (failure.busy and reply.is_empty and self._change_model(failure, reply)):
+                if failure.broken and await self._may_repeat(failure, attempt):
+                    self._take_back(reply)
+                elif failure.busy and reply.is_empty and self._change_model(failure, reply):
+                    attempt = 0
+                else:
                     raise
         self.live()
         return reply
@@ -162,6 +170,7 @@ class Speaker:
             sees_images=model.sees_images,
             on_retry=self._on_retry,
             on_connected=lambda: self.wait_on("model"),
+            on_warning=self._on_warning,
         )
 
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
@@ -186,6 +195,25 @@ class Speaker:
         if reply.cut_off:
             raise ModelFailed(f"{self.model.provider_id}: {reply.cut_off}. {TOO_MUCH}")
 
+    async def _may_repeat(self, failure: ModelFailed, attempt: int) -> bool:
+        """Wait until an answer that broke off can be asked for once more; False: it was asked for often enough.
+
+        None of its calls has been started: that happens when an answer is whole. Until the next one begins, what was
+        said stays, so that a cancel or a crash in this pause leaves it as it leaves any half answer.
+        """
+        delay = delay_before_retry(attempt, self.model.max_attempts, retry_after=None, jitter=random.random())
+        if delay is None:
+            return False
+        self._on_retry(Retry(attempt, delay, str(failure)))
+        await asyncio.sleep(delay)
+        return True
+
+    def _take_back(self, reply: Reply) -> None:
+        self.live()
+        assert self._writer is not None
+        if not reply.is_empty:
+            self._writer.take_back()
+
     def _change_model(self, failure: ModelFailed, reply: Reply) -> bool:
         """Go on with the next model of the fallback chain; False if there is none left."""
         following = self._agent.fallback(self._tried)
@@ -208,4 +236,9 @@ class Speaker:
             attempt=retry.attempt,
             retry_at=self._world.now() + retry.delay_s,
         )
+        self._recorder.write(Batch(events=[created(event)]))
+
+    def _on_warning(self, text: str) -> None:
+        self.live()
+        event = AgentEvent(type="warning", session_id=self._run.session_id, run_id=self._run.run_id, reason=text)
         self._recorder.write(Batch(events=[created(event)]))

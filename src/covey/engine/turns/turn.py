@@ -65,7 +65,10 @@ class Turn:
             await begun
             if self._stop.done():
                 return Outcome.CANCELLED
-            return await self._race()
+            outcome = await self._race()
+            if outcome is not Outcome.CANCELLED:
+                await self._parts.tool_calls.watching.end_jobs(self._run)
+            return outcome
         except Exception as error:
             log.exception("run %s failed", self.run_id)
             self.error = f"internal error: {type(error).__name__}: {error}"
@@ -73,6 +76,7 @@ class Turn:
         finally:
             self.speaker.close()
             self._outputs.close()
+            self._parts.tool_calls.watching.forget(self.run_id)
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
