@@ -13,7 +13,7 @@ from covey.engine.recorder import Batch
 from covey.engine.turns.file_versions import record_files
 from covey.engine.undo import restore, undo
 from covey.lifecycle.undo import CHANGED, DELETED, IN_BETWEEN, NOT_KEPT
-from covey.protocol.errors import Conflict, CoveyError, NotFound
+from covey.protocol.errors import ApiError, Conflict, NotFound
 from covey.protocol.events import File
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import ForkSession, UndoTurns
@@ -36,7 +36,7 @@ async def undoing(directory: Path, store: Disk | SqliteStore | None = None) -> A
 
 
 async def refused(attempt: Awaitable[object], code: str) -> str:
-    with pytest.raises(CoveyError) as raised:
+    with pytest.raises(ApiError) as raised:
         await attempt
     assert raised.value.code == code
     return raised.value.message

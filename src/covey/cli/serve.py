@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from covey.config.schema import ConfigError
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
 
 
@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
     except BadAddress as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 2
-    except (CannotServe, UnsafeDirectory, CoveyError, OSError) as error:
+    except (CannotServe, UnsafeDirectory, ApiError, OSError) as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 1
     return 0

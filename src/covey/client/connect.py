@@ -28,7 +28,7 @@ from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, So
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.build import current_build
-from covey.protocol.errors import CoveyError, Forbidden, Unauthorized, Unavailable
+from covey.protocol.errors import ApiError, Forbidden, Unauthorized, Unavailable
 from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
 from covey.protocol.requests import Version
 from covey.protocol.who import ClientKind
@@ -186,7 +186,7 @@ async def connect(
         try:
             yield client
         finally:
-            with suppress(ServerUnreachable, CoveyError, TimeoutError):
+            with suppress(ServerUnreachable, ApiError, TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
                     await client.goodbye()
 
@@ -226,7 +226,7 @@ class _Server:
             if await self._answers() and self._build_id != current_build().build_id:
                 try:
                     await self._client.control("shutdown_if_idle")
-                except (CoveyError, ConnectionLost):
+                except (ApiError, ConnectionLost):
                     self._say("The running server is of another build and has work to do, so it is used as it is.")
                     return
                 await self._wait_until_gone()
@@ -242,7 +242,7 @@ class _Server:
             raise Unauthorized(f"The server at {self._client.address} {said}.") from None
         except (Forbidden, Unavailable):
             raise
-        except (BadAnswer, CoveyError):
+        except (BadAnswer, ApiError):
             raise BadAnswer(
                 f"No Covey server answers at {self._client.address}: something else does. Check the address."
             ) from None

@@ -8,18 +8,28 @@ ServerUnreachable       nobody listens there, or nobody may be reached
 
 from __future__ import annotations
 
+from covey.protocol.errors import CoveyError
 
-class ServerUnreachable(Exception):
+
+class ServerUnreachable(CoveyError):
     """The text is for people, and says what to do."""
+
+    code = "unreachable"
 
 
 class ConnectionLost(ServerUnreachable):
     """Asking again is safe for whatever is idempotent: a prompt with a run id, a cancel, everything that only reads."""
 
+    code = "connection_lost"
+
 
 class BadAnswer(ServerUnreachable):
     """A success that cannot be read: another program on that port, or a server of another age."""
 
+    code = "bad_answer"
+
 
 class SocketGone(ServerUnreachable):
     """A server runs, and the file by which it is found was removed and does not come back."""
+
+    code = "socket_gone"

@@ -25,7 +25,7 @@ import msgspec
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.http import Exchange, HttpFailed
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
 from covey.protocol.sse import Frame, FrameDecoder
@@ -128,7 +128,7 @@ class EventStream:
                 self._frames.extend(self._decoder.feed(chunk))
         except HttpFailed as error:
             self._lose(str(error))
-        except (ServerUnreachable, CoveyError) as error:
+        except (ServerUnreachable, ApiError) as error:
             self._lose(f"reloading after a gap failed: {error}")
         while self._frames and not self._reload_due:
             self._take(self._frames.popleft())
@@ -171,7 +171,7 @@ class EventStream:
             except ServerUnreachable:
                 with suppress(ServerUnreachable):
                     await self._client.revive()
-            except CoveyError as error:
+            except ApiError as error:
                 if error.code == "workspace_not_found" and not is_forgotten:
                     is_forgotten = True
                 elif error.status < 500 and error.code not in ("workspace_closing", "queue_full"):

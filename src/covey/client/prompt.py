@@ -18,7 +18,7 @@ from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStrea
 from covey.client.transcript import TranscriptChange
 from covey.client.view.commands import Reconnect
 from covey.client.view.view import View
-from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
+from covey.protocol.errors import ApiError, Conflict, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, Run, RunComplete
@@ -134,7 +134,7 @@ async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> Prom
                 raise
         await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, LONGEST_DELAY_S)
-        with suppress(ServerUnreachable, CoveyError):
+        with suppress(ServerUnreachable, ApiError):
             await client.revive()
             stream.workspace_id = await client.rejoin(stream.workspace_id)
 
@@ -162,7 +162,7 @@ async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asynci
     while True:
         try:
             terminal = await _end_of(client, stream.workspace_id, run_id, wait_s=LONG_POLL_S)
-        except (ServerUnreachable, CoveyError) as error:
+        except (ServerUnreachable, ApiError) as error:
             if getattr(error, "code", "") == "run_not_found":
                 raise
             # The stream has the same trouble, and brings the server or the workspace back.

@@ -9,17 +9,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from covey.protocol.errors import CoveyError
+
 SOCKET_PATH_MAX_BYTES = 107 if sys.platform == "linux" else 103
 """What fits into `sun_path` with its final NUL: 108 bytes on Linux, 104 on macOS and the BSDs."""
 _TEMP = "/tmp"  # noqa: S108 - only ever the parent of a directory that `make_private` has checked
 
 
-class BadAddress(ValueError):
+class BadAddress(CoveyError, ValueError):
     """The text is not an address of ours; the message says what one looks like."""
 
+    code = "bad_address"
 
-class UnsafeDirectory(Exception):
+
+class UnsafeDirectory(CoveyError):
     """Others could enter the directory: whoever owns it could pose as the server, or read what we write there."""
+
+    code = "unsafe_directory"
 
 
 class Address(NamedTuple):
