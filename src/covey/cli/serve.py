@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 from covey.config.schema import ConfigError
-from covey.protocol.errors import ApiError
-from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
+from covey.protocol.errors import CoveyError
+from covey.protocol.paths import Address, BadAddress, default_data_dir, default_socket
 
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
     from covey.server.daemon import ServeOptions, serve
-    from covey.server.listener import CannotServe
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -34,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     except BadAddress as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 2
-    except (CannotServe, UnsafeDirectory, ApiError, OSError) as error:
+    except (CoveyError, OSError) as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 1
     return 0

@@ -28,6 +28,19 @@ class UnsafeDirectory(CoveyError):
     code = "unsafe_directory"
 
 
+class DataDirInUse(CoveyError):
+    """Somebody else owns the data directory: two at once would write into one store."""
+
+    code = "data_dir_in_use"
+
+    def __init__(self, message: str, *, pid: int = 0, address: str = "") -> None:
+        super().__init__(message)
+        self.pid = pid
+        """Of its owner; 0: not known."""
+        self.address = address
+        """Where its owner listens; '': nowhere, or not known."""
+
+
 class Address(NamedTuple):
     """Where a server listens: a unix socket (`path`), or `host` and `port`."""
 
