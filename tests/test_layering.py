@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "covey"
 VALUES = {"protocol", "lifecycle", "permissions"}
 EDGES = VALUES | {"machine", "sandbox", "config", "credentials", "context", "models", "tools", "store", "feed"}
 ALLOWED: dict[str, set[str]] = {
-    "__init__": set(),
+    "__init__": {"client", "in_process", "protocol"},
     "__main__": {"cli"},
     "protocol": set(),
     "machine": set(),
@@ -31,11 +31,13 @@ ALLOWED: dict[str, set[str]] = {
     "engine": EDGES,
     "server": {"machine", "engine", "protocol", "config"},
     "client": {"machine", "protocol"},
+    "in_process": {"client", "protocol", "server"},
     "cli": {"client", "protocol", "config"},
     "tui": {"client", "protocol"},
     "web": {"client", "protocol"},
 }
 ALSO_ALLOWED: dict[str, set[str]] = {
+    "__init__.py": {"*"},
     "cli/serve.py": {"server"},
     "cli/login.py": {"credentials"},
     "cli/logout.py": {"credentials"},

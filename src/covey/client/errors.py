@@ -4,6 +4,8 @@ ServerUnreachable       nobody listens there, or nobody may be reached
 ├── ConnectionLost      no answer came: the request may have been carried out
 ├── BadAnswer           something answered, but it does not speak our protocol
 └── SocketGone          it runs, and cannot be reached: its socket was removed
+RunTimedOut             the caller's own bound on a run
+Closed                  a server in this very process that has ended
 """
 
 from __future__ import annotations
@@ -33,3 +35,15 @@ class SocketGone(ServerUnreachable):
     """A server runs, and the file by which it is found was removed and does not come back."""
 
     code = "socket_gone"
+
+
+class RunTimedOut(CoveyError, TimeoutError):
+    """A run took longer than the program that posted it was ready to wait. It was cancelled."""
+
+    code = "timed_out"
+
+
+class Closed(CoveyError):
+    """What `covey.open` gave was used after its block had ended, or after it was shut down."""
+
+    code = "closed"

@@ -24,7 +24,7 @@ import msgspec
 
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.client.http import Exchange, HttpFailed
+from covey.client.transport import OpenAnswer, TransportFailed
 from covey.protocol.errors import ApiError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
@@ -68,7 +68,7 @@ class EventStream:
         self._silence_s = silence_s
         self._delay_s = 0.0
         self._hurry = asyncio.Event()
-        self._exchange: Exchange | None = None
+        self._exchange: OpenAnswer | None = None
         self._decoder = FrameDecoder()
         self._frames: deque[Frame] = deque()
         """What was received and waits until a gap before it is repaired."""
@@ -124,9 +124,9 @@ class EventStream:
             elif not self._frames:
                 chunk = await exchange.read(self._silence_s)
                 if not chunk:
-                    raise HttpFailed("the server ended it")
+                    raise TransportFailed("the server ended it")
                 self._frames.extend(self._decoder.feed(chunk))
-        except HttpFailed as error:
+        except TransportFailed as error:
             self._lose(str(error))
         except (ServerUnreachable, ApiError) as error:
             self._lose(f"reloading after a gap failed: {error}")
@@ -159,7 +159,7 @@ class EventStream:
         self._ready.extend(("", event) for event in events)
         self._reload_due = False
 
-    async def _connect_again(self) -> Exchange:
+    async def _connect_again(self) -> OpenAnswer:
         """Until it works. Only an answer that no waiting will change (a wrong token, a deleted session) is raised."""
         is_forgotten = False
         while self._exchange is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from covey.client.client import LONG_POLL_S, Client
@@ -28,7 +28,8 @@ POST_S = 30.0
 TAIL_S = 2.0
 """How long the stream may take to bring the last events of a run that is known to have ended."""
 
-OnEvent = Callable[[Event, TranscriptChange | None], None]
+OnEvent = Callable[[Event, TranscriptChange | None], Awaitable[None] | None]
+"""What it returns, if anything, is awaited before the next event is read."""
 OnAccepted = Callable[[PromptReceipt], None]
 
 
@@ -144,7 +145,8 @@ async def _follow(
 ) -> RunComplete:
     async for event in stream:
         step = view.event(event)
-        on_event(event, step.change)
+        if taken := on_event(event, step.change):
+            await taken
         if Reconnect() in step.commands:
             stream.reconnect()
         match event.payload:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
+from covey.engine.confining import announce
 from covey.machine.memory import close_memory
 from covey.machine.names import TOKEN_VARIABLE
 from covey.protocol.paths import Address
@@ -40,8 +41,8 @@ def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     close_memory()
     make_data_dir(options.data_dir)
     _warn_of_strangers(options.address)
-    with owned(options.data_dir) as announce, listening(options.address) as listener:
-        announce(bound_address(options.address, listener.socket))
+    with owned(options.data_dir) as say_where, listening(options.address) as listener:
+        say_where(bound_address(options.address, listener.socket))
         token = "" if options.address.is_unix else find_token(options.data_dir, options.token_file, os.environ)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, listener, token, open_store))
@@ -81,12 +82,14 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         stopping.set,
         open_store,
     )
+    probing = asyncio.ensure_future(asyncio.to_thread(announce))
     serving = Serving(service.app, listener)
     _say_listening(bound_address(options.address, listener.socket))
     await stopping.wait()
     await service.drain()
     await serving.close()
     await service.close()
+    await probing
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from covey.engine.confining import announce
 from covey.engine.preferences import load_preferences
 from covey.engine.shared import Shared
 from covey.engine.workspaces import Workspaces
@@ -45,7 +44,6 @@ class Service:
         self.app = app
         self._journal = journal
         self._beating = asyncio.create_task(app.beat())
-        self._probing = asyncio.ensure_future(asyncio.to_thread(announce))
 
     @classmethod
     async def start(
@@ -81,4 +79,3 @@ class Service:
         """Write what is left. Nothing is answered any more."""
         self._beating.cancel()
         await self._journal.aclose(FLUSH_S)
-        await self._probing
