@@ -98,6 +98,11 @@ def summary_prompt() -> str:
     return _template("summary")
 
 
+def last_word_prompt(why: str) -> str:
+    """The last user message of a turn that has reached a bound: the model says where the work stands."""
+    return _template("last_word").format(why=why)
+
+
 def title_prompt() -> str:
     """The system prompt for finding a title; the user message is the first prompt of the session."""
     return _template("title")

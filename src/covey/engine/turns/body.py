@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
+from covey.context.prompt import last_word_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.file_versions import record_files
-from covey.engine.turns.messages import tool_message
+from covey.engine.turns.messages import tool_message, user_message
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
 from covey.engine.turns.summary import only_words, summary_request, with_requests
 from covey.engine.turns.title import titled
 from covey.lifecycle import history
-from covey.lifecycle.budget import LoopGuard, Purse, is_too_long
+from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
 from covey.lifecycle.history import Conversation
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
@@ -34,6 +35,10 @@ TOO_LONG = "The conversation is too long for the model; it is summarised now."
 
 class TurnFailed(Exception):
     """The turn cannot go on; the text is for people."""
+
+
+class BoundReached(TurnFailed):
+    """The turn may not go on, though it could: the model may still say where it stands."""
 
 
 FoldInto = Callable[[str, Batch], list[Message]]
@@ -67,6 +72,10 @@ class TurnBody:
         self._written: asyncio.Future[None] | None = None
         self._requests: list[Message] = []
         """What this turn works on: the prompt, and those that were folded into it."""
+        self._seen: Conversation
+        """What the model reads next; there is one as soon as the body runs."""
+        self._loop = ""
+        """The tool that is called again and again, if there is one."""
         self._system = ""
         self._plan = False
         self._tools: Sequence[ToolSpec] = ()
@@ -78,14 +87,18 @@ class TurnBody:
         session = parts.sessions.find(run.session_id)
         summary_message_id = session.summary_message_id if session else ""
         messages = await parts.read_messages(run.session_id, summary_message_id)
-        seen = Conversation(messages, summary_message_id)
+        self._seen = Conversation(messages, summary_message_id)
         self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
-        self._check_cost()
+        self._check_bounds()
         if run.effective_options.summarize:
-            await self._summarise(seen, going_on=False)
+            await self._summarise(going_on=False)
             return
         async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker.spend):
-            await self._steps(seen)
+            try:
+                await self._steps()
+            except BoundReached as bound:
+                await self._last_word(str(bound))
+                raise
 
     async def _instruct(self) -> None:
         """What the model reads about itself and its tools: the same until the session begins or leaves plan mode."""
@@ -95,39 +108,37 @@ class TurnBody:
         self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
         self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
 
-    async def _steps(self, seen: Conversation) -> None:
+    async def _steps(self) -> None:
         """Step after step, until the model asks for no more tools."""
         limit = self._run.effective_options.max_steps or self._parts.limits.steps_per_run
-        guard = LoopGuard()
+        calls, summaries = LoopGuard(), SummaryGuard()
         fresh = False
         """Nothing was said since the last summary: another one would not help."""
         for _ in range(limit):
             self._go_on()
-            self._check_cost()
+            self._check_bounds()
             self._choose_model()
             if self._plan != (self._parts.tool_calls.mode_of(self._run) == "plan"):
                 await self._instruct()
-            if not fresh and seen.has_past and self._is_too_long(seen):
-                seen = await self._summarise(seen)
-            folded = await self._begin_step()
-            if folded:
-                self._requests += [message for message in folded if not message.is_command]
-                seen.add(folded)
+            if not fresh and self._seen.has_past and self._is_too_long():
+                await self._make_room(summaries)
+            await self._begin_step()
             try:
-                answer = await self._step(list(seen.messages))  # a request never changes
+                answer = await self._step(list(self._seen.messages))  # a request never changes
             except ModelFailed as failure:
-                if fresh or not seen.has_past or not failure.overflow or not self._nothing_said:
+                if fresh or not self._seen.has_past or not failure.overflow or not self._nothing_said:
                     raise
-                seen = await self._after_overflow(seen)
+                await self._make_room(summaries, overflown=True)
                 fresh = True
                 continue
             fresh = False
+            summaries.stepped()
             if not answer.tool_calls:
                 return
-            seen.add([answer, *await self._run_tools(answer, guard)])
-        raise TurnFailed(f"stopped after {limit} steps (limits.steps_per_run)")
+            self._seen.add([answer, *await self._run_tools(answer, calls)])
+        raise BoundReached(f"stopped after {limit} steps (limits.steps_per_run)")
 
-    async def _begin_step(self) -> list[Message]:
+    async def _begin_step(self) -> None:
         """Take in what is folded, then open the answer to it: one change.
 
         The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
@@ -138,7 +149,8 @@ class TurnBody:
         written = self._parts.recorder.write(batch)
         if folded:
             await written
-        return folded
+            self._requests += [message for message in folded if not message.is_command]
+            self._seen.add(folded)
 
     async def _step(self, visible: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
@@ -161,7 +173,7 @@ class TurnBody:
             results += done
             for call, message in zip(group, done, strict=True):
                 if guard.saw(call.name, call.input, message.tool_results[0].content):
-                    raise TurnFailed(f"stopped: {call.name} was called again and again with the same input and result")
+                    self._loop = call.name
         return results
 
     async def _run_together(self, group: Sequence[ToolCall]) -> list[Message]:
@@ -204,16 +216,36 @@ class TurnBody:
     def _choose_model(self) -> None:
         self._speaker.choose(self._parts.model_of(self._run))
 
-    def _check_cost(self) -> None:
+    def _check_bounds(self) -> None:
         if refusal := self._purse.refusal():
-            raise TurnFailed(refusal)
+            # Those who work for a run spend its money: one last word is enough, and it is that run's.
+            raise TurnFailed(refusal) if self._purse.owner else BoundReached(refusal)
+        if self._loop:
+            raise BoundReached(f"stopped: {self._loop} was called again and again with the same input and result")
 
-    def _is_too_long(self, seen: Conversation) -> bool:
+    async def _last_word(self, why: str) -> None:
+        """One more answer, in which no tool is run: what was done, and what is left."""
+        speaker, parts, seen = self._speaker, self._parts, list(self._seen.messages)
+        if speaker.reply is None or speaker.model.is_tiny:  # nothing was done, or nothing would be understood
+            return
+        batch = Batch()
+        speaker.open_answer(batch)
+        parts.recorder.write(batch)
+        request = user_message(structs.replace(self._run, prompt=last_word_prompt(why)), (), parts.world)
+        try:
+            reply = await speaker.speak(self._system, [*seen, request], self._tools)
+        except ModelFailed as error:
+            log.warning("run %s has no last word: %s", self._run.run_id, error)
+            return
+        answer = speaker.finish(reply, _final(reply.stopped))
+        self.open_calls = {call.id: call for call in answer.tool_calls}
+
+    def _is_too_long(self) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
         if self._speaker.model.is_tiny:  # it would not understand; the latest messages that fit are all it sees
             return False
         last = self._speaker.last_usage
-        tokens = max(last.prompt_tokens + last.completion_tokens, seen.tokens)
+        tokens = max(last.prompt_tokens + last.completion_tokens, self._seen.tokens)
         return is_too_long(tokens, self._speaker.model.context_window, self._parts.limits.summarize_at)
 
     # ── summarise and go on (R8: the run keeps its id, its place and its cancel scope) ──
@@ -222,22 +254,33 @@ class TurnBody:
     def _nothing_said(self) -> bool:
         return self._speaker.reply is None or self._speaker.reply.is_empty
 
-    async def _after_overflow(self, seen: Conversation) -> Conversation:
-        """The model refused the conversation as too long: close the empty answer, and go on with a summary."""
+    async def _make_room(self, guard: SummaryGuard, *, overflown: bool = False) -> None:
+        """Go on with a summary. `overflown`: the model refused the conversation as too long."""
+        if overflown:
+            self._close_refused()
+        await self._summarise(overflown=overflown)
+        if guard.summarised():
+            raise BoundReached(
+                "stopped: the conversation had to be summarised after each single step. The model's context window of "
+                f"{self._speaker.model.context_window or 'unknown'} tokens is too small for this work: choose a model "
+                "with a larger one, or set its real context_window in the configuration"
+            )
+
+    def _close_refused(self) -> None:
+        """Close the empty answer to a conversation that was too long."""
         assert self._speaker.reply is not None
         now = self._parts.world.now_s()
         self._speaker.reply.finish(AnswerEnd.RETRIED.reason, now, AnswerEnd.RETRIED.words, TOO_LONG)
         self._speaker.write(self._speaker.reply.message(now))
-        return await self._summarise(seen, overflown=True)
 
-    async def _summarise(self, seen: Conversation, *, going_on: bool = True, overflown: bool = False) -> Conversation:
-        """Replace the conversation, as the model sees it, by a summary. Gives what is left of it."""
+    async def _summarise(self, *, going_on: bool = True, overflown: bool = False) -> None:
+        """Replace the conversation, as the model sees it, by a summary."""
         speaker, parts, session_id = self._speaker, self._parts, self._run.session_id
         batch = Batch()
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
         window = speaker.model.context_window
-        request = summary_request(seen.messages, window, overflown=overflown, run=self._run, world=parts.world)
+        request = summary_request(self._seen.messages, window, overflown=overflown, run=self._run, world=parts.world)
         reply = await speaker.speak(self._system, request, self._tools)
         whole = speaker.finish(reply, _final(reply.stopped))
         answer = only_words(whole)
@@ -253,7 +296,7 @@ class TurnBody:
         self._written = speaker.write(answer, batch)
         speaker.reply = None  # a cancel from here on is no word about the summary
         self.summary = None if going_on else answer
-        return Conversation([answer], answer.id)
+        self._seen = Conversation([answer], answer.id)
 
     def _go_on(self) -> None:
         """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
