@@ -141,6 +141,8 @@ async def test_after_the_end_everything_says_that_it_is_closed(opened: covey.Ope
         stream = covey.EventStream(client, client.workspace_id, first_delay_s=0.001)
         await stream.__aenter__()
         await client.control("shutdown")
+    with pytest.raises(covey.Closed, match="entered once"):
+        await opened.__aenter__()
     for call in (client.health(), client.ask("hello"), opened.serve()):
         with pytest.raises(covey.Closed):
             await call
@@ -169,6 +171,25 @@ async def test_once_it_listens_any_client_attaches_and_may_shut_it_down(opened: 
             )
             await outside.control("shutdown")
     assert not (tmp_path / "s").exists()
+
+
+async def test_the_command_line_finds_one_that_listens_and_learns_of_one_that_does_not(
+    opened: covey.Opened, project: Path, tmp_path: Path
+) -> None:
+    async def run() -> tuple[int | None, str, str]:
+        command = ("-m", "covey", "run", "--data-dir", str(tmp_path / "data"), "hello")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=-1
+        )
+        stdout, stderr = await process.communicate()
+        return process.returncode, stdout.decode(), stderr.decode()
+
+    async with opened as client:
+        code, _, said = await run()
+        assert (code, "let it listen with `serve()`" in said) == (3, True), said
+        await opened.serve()
+        assert (await run())[:2] == (0, "You said: hello\n")
+        assert len(await client.sessions(client.workspace_id)) == 1
 
 
 async def test_a_reader_that_stops_reading_makes_the_answer_wait_and_misses_nothing(opened: covey.Opened) -> None:

@@ -172,7 +172,9 @@ async def test_functions_of_the_program_answer(client: covey.WorkspaceClient, pr
     assert (project / "made").exists()
 
 
-@pytest.mark.parametrize("options", [{"yolo": True}, {"on_permission": lambda _: covey.Allow("allow_session")}])
+@pytest.mark.parametrize(
+    "options", [{"yolo": True}, {"allow": ["bash:touch*"]}, {"on_permission": lambda _: covey.Allow("allow_session")}]
+)
 async def test_what_is_allowed_is_done(
     client: covey.WorkspaceClient, project: Path, options: covey.PromptOptions
 ) -> None:

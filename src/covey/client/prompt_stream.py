@@ -66,6 +66,10 @@ class PromptOptions(TypedDict, total=False):
     """Seconds, after which the run is cancelled and `RunTimedOut` is raised."""
 
 
+_OURS = frozenset({"session", "on_permission", "on_question", "timeout"})
+"""The options that are not fields of what is posted."""
+
+
 class PromptStream:
     """For one reader. The prompt is posted when the reading begins; the last event is its `RunComplete`."""
 
@@ -217,7 +221,7 @@ class _Queue:
 
 
 def _request(prompt: str, options: PromptOptions) -> PostPrompt:
-    given = {name: value for name, value in options.items() if name in PostPrompt.__struct_fields__}
-    given |= {name: tuple(value) for name, value in given.items() if name in ("allow", "attachments")}  # type: ignore[arg-type]
-    given["run_id"] = given.get("run_id") or new_run_id()
-    return msgspec.structs.replace(PostPrompt(session_id=options.get("session", ""), prompt=prompt), **given)
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name not in _OURS}
+    fields |= {name: tuple(fields[name]) for name in ("allow", "attachments") if name in fields}
+    fields |= {"run_id": options.get("run_id") or new_run_id(), "session_id": options.get("session", "")}
+    return PostPrompt(prompt=prompt, **fields)

@@ -10,7 +10,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Awaitable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
@@ -28,8 +28,8 @@ class SyncClient:
     def __init__(self, opening: AbstractAsyncContextManager[WorkspaceClient]) -> None:
         self._opening = opening
         self._opened: concurrent.futures.Future[WorkspaceClient] = concurrent.futures.Future()
-        self._loop = asyncio.new_event_loop()
-        self._closing = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="covey-sync", daemon=True)
         self._failed: BaseException | None = None
 
@@ -63,6 +63,7 @@ class SyncClient:
         async def await_it() -> T:
             return await answer
 
+        assert self._loop is not None, "use it in a `with` block"
         waiting = asyncio.run_coroutine_threadsafe(await_it(), self._loop)
         try:
             return waiting.result()
@@ -81,15 +82,12 @@ class SyncClient:
             yield event
 
     def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._live())
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
+        with asyncio.Runner() as runner:
+            runner.run(self._live())
 
     async def _live(self) -> None:
         """Entered and left by one task, as a context manager may expect."""
+        self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
         try:
             async with self._opening as client:
                 self._opened.set_result(client)
@@ -101,6 +99,7 @@ class SyncClient:
                 self._opened.set_exception(error)
 
     def _close(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._closing.set)
-            self._thread.join()
+        if self._loop is not None and self._closing is not None:
+            with suppress(RuntimeError):  # it could not be opened, so its loop has ended already
+                self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()

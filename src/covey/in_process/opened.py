@@ -54,6 +54,8 @@ class Opened(AbstractAsyncContextManager[WorkspaceClient]):
         self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> WorkspaceClient:
+        if self._closing is not None:
+            raise Closed("It is entered once: call `covey.open` again.")
         async with AsyncExitStack() as stack:
             transport = await self._start(stack)
             client = WorkspaceClient(HERE, name=self._name or user_name(), transport=transport)

@@ -13,6 +13,7 @@ from covey.protocol.who import ClientKind
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 PermissionAction = Literal["allow", "allow_session", "allow_always", "deny"]
+Rule = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Title = Annotated[str, msgspec.Meta(max_length=1_000)]
 """Sent with every event of its session, and shown on one line."""
@@ -152,7 +153,8 @@ class PostPrompt(Wire, frozen=True):
     max_cost: NotNegative = 0.0
     max_steps: Annotated[int, msgspec.Meta(ge=0)] = 0
     sandbox: SandboxMode | None = None
-    """The six above: see `RunOptions`. Only who may approve can ask for `yolo`, or for another sandbox."""
+    allow: Annotated[tuple[Rule, ...], msgspec.Meta(max_length=100)] = ()
+    """The seven above: see `RunOptions`. Only who may approve can say yes in advance, or ask for another sandbox."""
 
     @property
     def options(self) -> RunOptions:
@@ -163,6 +165,7 @@ class PostPrompt(Wire, frozen=True):
             max_cost=self.max_cost,
             max_steps=self.max_steps,
             sandbox=self.sandbox,
+            allow=self.allow,
         )
 
 

@@ -47,6 +47,8 @@ class RunOptions(Wire, frozen=True):
     max_steps: int = 0
     sandbox: SandboxMode | None = None
     """None: as configured."""
+    allow: tuple[str, ...] = ()
+    """Allow rules that hold for this run alone, beside those of the configuration."""
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False

@@ -6,7 +6,7 @@ The first answer wins. A request outlives the client that saw it: whoever attach
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
@@ -20,12 +20,14 @@ from covey.permissions.reach import Reach
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.messages import SessionMode
 from covey.protocol.requests import PermissionAction
+from covey.protocol.runs import RunOptions
 from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
 
 
+NO_OPTIONS = RunOptions()
 GRANTS_LIMIT = 500
 """Kept for each session; the oldest is asked about again."""
 
@@ -74,11 +76,18 @@ class PermissionDesk:
         return self._pending.requests
 
     def decide(
-        self, intent: Intent, session_id: str, *, skip: bool = False, mode: SessionMode = "ask", confines: bool = True
+        self,
+        intent: Intent,
+        session_id: str,
+        options: RunOptions = NO_OPTIONS,
+        *,
+        mode: SessionMode = "ask",
+        confines: bool = True,
     ) -> Judgement:
-        """What the rules say. `skip`: whoever sent the prompt wants nobody to be asked."""
+        """What the rules say, with what whoever sent the prompt has allowed its run."""
         granted = frozenset(self._granted(session_id))
-        return judge(intent, self.rules, granted, skip=self.skip or skip, mode=mode, confines=confines)
+        rules = replace(self.rules, allow=self.rules.allow + options.allow) if options.allow else self.rules
+        return judge(intent, rules, granted, skip=self.skip or options.yolo, mode=mode, confines=confines)
 
     async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | str:
         """Wait until somebody answers: what the call may do, or why it is refused, in words for the model.

@@ -194,7 +194,7 @@ class ToolCalls:
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
         judgement = self._desk.decide(
-            intent, session_id, skip=options.yolo, mode=mode, confines=prospect is not None and prospect.holds
+            intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
         if judgement.verdict is Verdict.ALLOW:
             return Permit.of(judgement)
