@@ -14,6 +14,9 @@ from covey.protocol.paths import Address, BadAddress, default_data_dir, default_
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
+    from covey.server.lean_imports import leave_out_command_line
+
+    leave_out_command_line()
     from covey.server.daemon import ServeOptions, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

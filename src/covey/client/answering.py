@@ -22,11 +22,6 @@ from covey.protocol.events import (
 )
 from covey.protocol.requests import QuestionResponse
 
-NOBODY_COULD_BE_ASKED = (
-    "nobody could be asked. The prompt came from a program that answers no requests: go on without it, and say at the "
-    "end what you could not do."
-)
-
 T = TypeVar("T")
 
 
@@ -34,8 +29,8 @@ T = TypeVar("T")
 class Allow:
     """Yes, and how far it goes."""
 
-    action: Literal["allow", "allow_session", "allow_always"] = "allow"
-    """This call; the same thing in this session; the same thing in this directory, by a rule in the user's file."""
+    action: Literal["allow", "allow_session", "allow_always", "allow_prefix"] = "allow"
+    """This call; the same in this session; always in this directory, by the request's `rules` or `prefix_rules`."""
     network: bool = False
     """The command has the network."""
     unsandboxed: bool = False
@@ -47,6 +42,8 @@ class Deny:
     """No, and why: the model reads it."""
 
     reason: str = ""
+    unattended: bool = False
+    """Nobody could be asked, which is what the model reads then."""
 
 
 PermissionDecision = bool | Allow | Deny | None
@@ -60,7 +57,7 @@ OnQuestion = Callable[[QuestionBatchRequest], QuestionAnswers | Awaitable[Questi
 
 def deny_all(request: PermissionRequest) -> PermissionDecision:
     """What a program says that was given no function for this."""
-    return Deny(NOBODY_COULD_BE_ASKED)
+    return Deny(unattended=True)
 
 
 def refuse_all(request: QuestionBatchRequest) -> QuestionAnswers:
@@ -124,7 +121,9 @@ class Answering:
             return
         answer = (Allow() if decision else Deny()) if isinstance(decision, bool) else decision
         if isinstance(answer, Deny):
-            await self._client.answer_permission(self._workspace_id, request.id, "deny", answer.reason)
+            await self._client.answer_permission(
+                self._workspace_id, request.id, "deny", answer.reason, unattended=answer.unattended
+            )
         else:
             await self._client.answer_permission(
                 self._workspace_id,

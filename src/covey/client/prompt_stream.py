@@ -55,9 +55,13 @@ class PromptOptions(TypedDict, total=False):
     """Ask nobody; deny rules hold all the same."""
     allow: Sequence[str]
     """Rules for this run only, such as `bash:git status*`: what they cover is not asked about."""
+    accept_edits: bool
+    """Edits in the workspace are not asked about."""
     sandbox: SandboxMode
     max_cost: float
     max_steps: int
+    output_schema: dict[str, Any]
+    """A JSON Schema: the run ends with JSON that fits it, which is the `output` of its end, or fails."""
     on_permission: OnPermission
     """By default every request is denied, with the reason that nobody could be asked."""
     on_question: OnQuestion

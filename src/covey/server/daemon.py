@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
-from covey.engine.confining import announce
-from covey.machine.memory import close_memory
+from covey.engine.workspaces import load_engine
+from covey.machine.memory import close_memory, keep_together
 from covey.machine.names import TOKEN_VARIABLE
 from covey.protocol.paths import Address
 from covey.server.access import Access, hosts, is_loopback
@@ -39,6 +40,7 @@ class ServeOptions:
 def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
     close_memory()
+    keep_together()
     make_data_dir(options.data_dir)
     _warn_of_strangers(options.address)
     with owned(options.data_dir) as say_where, listening(options.address) as listener:
@@ -82,14 +84,24 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         stopping.set,
         open_store,
     )
-    probing = asyncio.ensure_future(asyncio.to_thread(announce))
     serving = Serving(service.app, listener)
     _say_listening(bound_address(options.address, listener.socket))
+    preparing = asyncio.create_task(_prepare())
     await stopping.wait()
     await service.drain()
     await serving.close()
     await service.close()
-    await probing
+    await preparing
+
+
+async def _prepare() -> None:
+    """What the first workspace and the first command need: nobody who starts a server has to wait for it."""
+    await load_engine()
+    from covey.engine.confining import announce
+
+    await asyncio.to_thread(announce)
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it over and over
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:

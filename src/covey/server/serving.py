@@ -9,7 +9,8 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import cast
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from covey.server.app import App
 from covey.server.http_protocol import bounded
@@ -25,7 +26,7 @@ class Serving:
     """Answers from when it is made, in the running loop. The listener belongs to the caller."""
 
     def __init__(self, app: App, listener: Listener) -> None:
-        config = uvicorn.Config(
+        config = Config(
             app,
             loop="none",
             http=bounded(),
@@ -49,7 +50,7 @@ class Serving:
         await self._serving
 
 
-class _Uvicorn(uvicorn.Server):
+class _Uvicorn(Server):
     """uvicorn without its own signal handling: the order of closing is ours."""
 
     @contextlib.contextmanager

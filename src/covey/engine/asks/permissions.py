@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 
 from covey.engine.asks.pending import Pending
-from covey.engine.confining import Permit
+from covey.engine.confining import Permit, Refusal
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
 from covey.permissions.judge import Intent, Judgement, Rules, judge
@@ -25,6 +25,11 @@ from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
+UNATTENDED = (
+    "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
+    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
+    "at the end what is left to do and what would have to be allowed for it."
+)
 
 
 NO_OPTIONS = RunOptions()
@@ -40,9 +45,22 @@ class PermissionReply:
     """Who answered, if it is known."""
     reach: Reach = Reach.WORKSPACE
     """If it is allowed: how far a command may get."""
+    unattended: bool = False
+    """If it is denied: because nobody could be asked."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the call may not run, in words for the model."""
+        if self.unattended:
+            return UNATTENDED
+        return f"{DENIED} The user says: {self.reason}" if self.reason else DENIED
 
 
-async def _forget(intent: Intent, reach: Reach) -> None:
+Remember = Callable[[Intent, Reach, bool], Awaitable[None]]
+"""Writes down that such an intent is granted from now on: exactly it, or (if the third is true) by its prefix."""
+
+
+async def _forget(intent: Intent, reach: Reach, by_prefix: bool) -> None:
     """Nowhere to write a rule."""
 
 
@@ -58,7 +76,7 @@ class PermissionDesk:
         recorder: Recorder,
         *,
         skip: bool,
-        always: Callable[[Intent, Reach], Awaitable[None]] = _forget,
+        always: Remember = _forget,
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
@@ -89,7 +107,7 @@ class PermissionDesk:
         rules = replace(self.rules, allow=self.rules.allow + options.allow) if options.allow else self.rules
         return judge(intent, rules, granted, skip=self.skip or options.yolo, mode=mode, confines=confines)
 
-    async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | str:
+    async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | Refusal:
         """Wait until somebody answers: what the call may do, or why it is refused, in words for the model.
 
         If the call is cancelled meanwhile, the request is closed for everybody.
@@ -105,8 +123,8 @@ class PermissionDesk:
             self._notify(request, answer)
         match answer.action:
             case "deny":
-                return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
-            case "allow_session" | "allow_always":
+                return Refusal(answer.refusal, by="nobody" if answer.unattended else "person")
+            case "allow_session" | "allow_always" | "allow_prefix":
                 self._grant(request.session_id, intent, answer.reach)
                 return Permit(approved=True, reach=answer.reach)
             case "allow":
@@ -133,16 +151,18 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """An answer from outside; False: somebody else was first.
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
         intent = self._intents.get(request_id)
-        if not self.answer(request_id, action, reason, who, reach):
+        if not self.answer(request_id, action, reason, who, reach, unattended=unattended):
             return False
-        if action == "allow_always" and intent:
-            await self._always(intent, reach)
+        if action in ("allow_always", "allow_prefix") and intent:
+            await self._always(intent, reach, action == "allow_prefix")
         return True
 
     def answer(
@@ -152,9 +172,12 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label, reach))
+        reply = PermissionReply(action, reason.strip(), who.label, reach, unattended)
+        return self._pending.answer(request_id, reply)
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""
