@@ -13,6 +13,7 @@ import pytest
 
 import covey
 from covey.client.connect import find_owner
+from covey.protocol.errors import Forbidden
 from covey.protocol.paths import Address
 from covey.server.data_dir import owned
 from covey.server.listener import CannotServe
@@ -150,6 +151,22 @@ async def test_after_the_end_everything_says_that_it_is_closed(opened: covey.Ope
         with pytest.raises(covey.Closed):
             async for _ in stream:
                 pass
+
+
+async def test_an_answer_that_the_server_refuses_ends_the_run_instead_of_leaving_it_waiting(
+    opened: covey.Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a program that one of Covey's own tools started: it may not approve, and nobody else is there."""
+
+    async def refused(*_: object, **__: object) -> bool:
+        raise Forbidden("a tool may not do this", "may_not_approve")
+
+    async with opened as client, asyncio.timeout(SOON_S):
+        monkeypatch.setattr(client, "answer_permission", refused)
+        stream = client.stream("make it")
+        with pytest.raises(Forbidden):
+            await stream.read_to_end()
+        assert (await client.run(client.workspace_id, stream.run_id)).state == "cancelled"
 
 
 # ── others ──
