@@ -44,6 +44,7 @@ ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/logout.py": {"credentials"},
     "cli/doctor_keys.py": {"credentials"},
     "cli/doctor_sandbox.py": {"sandbox"},
+    "cli/doctor_aside.py": {"doctor"},
     "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
     "server/service.py": {"store"},

@@ -367,3 +367,22 @@ def test_a_configuration_that_cannot_be_read_is_reported_and_no_finding(
     config.write_text("[permisions]\n")
     assert run_doctor(data_dir) == exits.OK
     assert 'permisions: unknown key; did you mean "permissions"?' in capsys.readouterr().err
+
+
+def test_a_store_that_nothing_can_be_saved_of_is_set_aside_and_a_new_one_begun(own_home: Home) -> None:
+    own_home.data_dir.mkdir(parents=True)
+    (own_home.data_dir / "covey.db").write_bytes(b"nothing that is a database" * 100)
+    failed = own_home.covey("run", "hello")
+    assert failed.returncode == 3
+    assert (
+        str(own_home.data_dir / "covey.db") in failed.stderr and "`covey doctor` says what can be done" in failed.stderr
+    )
+    found = own_home.covey("doctor")
+    assert found.returncode == 3 and "covey doctor --set-aside" in found.stderr
+    done = own_home.covey("doctor", "--set-aside")
+    assert done.returncode == 0, done.stderr
+    kept = Path(done.stdout.removeprefix("The store is now ").removesuffix(".\n"))
+    assert kept.read_bytes().startswith(b"nothing that is a database")
+    assert own_home.covey("run", "hello").stdout == "You said: hello\n"
+    refused = own_home.covey("doctor", "--set-aside")
+    assert refused.returncode == 2 and "stop it with `covey stop`" in refused.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.cli import exits
+from covey.cli.directory import default_directory
 from covey.cli.ids import find_session
 from covey.cli.screen import warning
 from covey.client.client import Client
@@ -56,8 +57,13 @@ def data_dir(args: argparse.Namespace) -> Path | None:
 
 async def join(client: Client, cwd: str | None) -> WorkspaceView:
     """The workspace of this directory."""
-    path = _directory(cwd or ".", is_here=client.address.is_unix)
+    path = _directory(working_directory(cwd), is_here=client.address.is_unix)
     return await client.create_workspace(path, env=environment(client.address))
+
+
+def working_directory(cwd: str | None) -> str:
+    """What `--cwd` says, else the root of the git repository around here, else the current directory."""
+    return cwd or str(default_directory(Path.cwd()))
 
 
 def _directory(cwd: str, *, is_here: bool) -> str:

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
@@ -22,7 +23,7 @@ from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt, read_schema
+from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -88,7 +89,8 @@ class _Command:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
         if args.steer and self._request.options != RunOptions():
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
-        prompt = read_prompt(args.prompt, piped_stdin())
+        root = Path(common.working_directory(args.cwd))
+        prompt = read_prompt([mentions_from_root(word, Path.cwd(), root) for word in args.prompt], piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
@@ -124,6 +126,8 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
+                if not self._args.cwd and (root := workspace.path) != os.getcwd():
+                    self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
                 for text in workspace.warnings:
                     self._screen.warn(text)
                 session_id = await self._choose_session(client, workspace.id)

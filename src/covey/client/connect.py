@@ -47,7 +47,7 @@ GOODBYE_S = 1.0
 IDLE_EXIT_S = 60
 """How long a server that was started for somebody stays when nobody needs it (R17)."""
 LOG_MAX_BYTES = 1024 * 1024
-"""A log that is longer when a server starts is started over: nobody reads that far back."""
+"""A log that is longer when a server starts is put aside; the one before it goes."""
 LOG_TAIL_BYTES = 2000
 """What is shown of it when a start fails: a traceback's worth."""
 
@@ -335,6 +335,7 @@ def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:
     # -P: a file that is named like a module and happens to lie where the server starts must not be imported.
     command = [sys.executable, "-P", "-m", "covey", "serve"]
     command += ["--host", str(address), "--data-dir", str(data_dir), "--idle-exit", str(IDLE_EXIT_S)]
+    command += ["--log-file", str(log)]
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - our own program
             command,
@@ -351,8 +352,9 @@ def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:
 def _fresh_log(data_dir: Path) -> Path:
     """Where a server that was started for somebody writes what it has to say; for the user's eyes only."""
     log = data_dir / "server.log"
-    too_long = log.exists() and log.stat().st_size > LOG_MAX_BYTES
-    os.close(os.open(log, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else 0), 0o600))
+    if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
+        log.replace(log.with_name("server.log.1"))
+    os.close(os.open(log, os.O_CREAT | os.O_WRONLY, 0o600))
     return log
 
 

@@ -80,9 +80,22 @@ class Address(NamedTuple):
 
 def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Where sessions are kept, for all projects of this user."""
+    if chosen := environ.get("COVEY_DATA_DIR", ""):
+        return Path(chosen).expanduser().absolute()
     base = environ.get("XDG_DATA_HOME", "")
     home = Path(environ.get("HOME") or Path.home())
     return (Path(base) if os.path.isabs(base) else home / ".local" / "share") / "covey"
+
+
+def _usual_data_dir() -> Path:
+    """That of the account, whatever HOME and other variables say: two homes of one user are two data directories."""
+    from pwd import getpwuid
+
+    try:
+        home = Path(getpwuid(os.getuid()).pw_dir)
+    except KeyError:  # a container with a number for a user
+        home = Path.home()
+    return home / ".local" / "share" / "covey"
 
 
 def token_file(data_dir: Path) -> Path:
@@ -92,7 +105,8 @@ def token_file(data_dir: Path) -> Path:
 def default_socket(data_dir: Path | None = None) -> Path:
     """The socket of the server for `data_dir`. Each data directory has one of its own: two servers never share one."""
     name = f"covey-{os.getuid()}"
-    if data_dir is not None and _real(data_dir) != _real(default_data_dir()):
+    data_dir = data_dir or default_data_dir()
+    if _real(data_dir) != _real(_usual_data_dir()):
         from hashlib import sha256
 
         name += "-" + sha256(_real(data_dir).encode()).hexdigest()[:12]
