@@ -218,10 +218,10 @@ class Agent:
     def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, those that only look.
 
-        A plan may also use commands, of which those that are not harmless are denied.
+        A plan and an agent may also use commands, of which those that are not harmless are denied.
         """
         tools = read_only(self.tools) if plan or delegate else self.tools
-        if plan and not delegate and (bash := self.tools.get("bash")):
+        if (plan or delegate) and (bash := self.tools.get("bash")):
             tools = {**tools, "bash": bash}
         return {name: tool for name, tool in tools.items() if name not in self.config.tools.disabled}
 

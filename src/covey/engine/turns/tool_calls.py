@@ -205,8 +205,8 @@ class ToolCalls:
         )
 
     def mode_of(self, run: Run) -> SessionMode:
-        """What is asked about in a run: as its prompt says, else its session."""
-        if run.effective_options.plan:
+        """What is asked about in a run: as its prompt says, else its session. Agents only look."""
+        if run.effective_options.plan or self._host.is_delegate(run.session_id):
             return "plan"
         session = self._sessions.find(run.session_id)
         mode = (session and session.mode) or "ask"
