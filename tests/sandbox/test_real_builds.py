@@ -58,7 +58,7 @@ WORK = {
     "java": Work("javac A.java && java A", "hello", "javac", JAVA),
     "mypy": Work(f"{PYTHON} -m mypy src/main.py", "Success"),
     "chromium": Work(f"chromium {PAGE}", "hello", "chromium"),
-    "chromium's pictures": Work(f"chromium {SHOT} && head -c 4 shot.png", "PNG", "chromium", {"page.html": "<p>hello</p>"}),
+    "chromium's pictures": Work(f"chromium {SHOT} && head -c 4 shot.png", "PNG", "chromium", {"page.html": "hello"}),
     "chrome": Work(f"google-chrome {PAGE}", "hello", "google-chrome"),
 }
 ALSO_WITHOUT_A_VIEW = ("gcc", "npm", "cargo")
