@@ -147,7 +147,8 @@ async def test_no_further_step_is_begun_once_the_run_has_cost_too_much(tmp_path:
         run = await engine.ended("a")
         assert run.state == "failed"
         assert "$1.0000" in (run.error or "") and "$0.9" in (run.error or "")
-        assert said(MODELS["one"]) == 2
+        assert said(MODELS["one"]) == 3, "two steps, and a last word"
+        assert len(engine.tool.calls) == 2, "the last word runs no tool"
 
 
 async def test_a_session_may_cost_only_so_much_over_all_its_runs(tmp_path: Path) -> None:

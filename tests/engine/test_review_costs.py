@@ -157,6 +157,8 @@ async def test_what_a_queued_run_may_do_and_cost_is_known_after_a_crash(tmp_path
         engine.model.answer(*call("work"), UsageReported(2_000_000, 0))
         run = await engine.ended("b")
         assert run.options == RunOptions(**options)
-        assert [(request.model, request.tools) for request in engine.model.requests] == [("s", [])]
+        assert [(request.model, request.tools) for request in engine.model.requests] == [("s", [])] * 2, (
+            "a step, and a last word"
+        )
         assert engine.tool.calls == []
         assert "it may cost $1.5" in (run.error or "")

@@ -168,5 +168,6 @@ async def test_a_turn_has_a_bounded_number_of_steps(tmp_path: Path) -> None:
             engine.model.answer(*call(call_id=f"c{number}", subject=str(number)))
         await engine.post("a", "a")
         run = await engine.ended("a")
-        assert (run.state, len(engine.model.requests)) == ("failed", 3)
+        assert (run.state, len(engine.model.requests)) == ("failed", 4), "three steps, and a last word"
+        assert len(engine.tool.calls) == 3, "the last word runs no tool"
         assert "limits.steps_per_run" in (run.error or "")

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from covey.lifecycle.budget import LOOP_REPEATS, LOOP_WINDOW, Bounds, LoopGuard, Price, Purse
+import pytest
+
+from covey.lifecycle.budget import (
+    CYCLE_LENGTH,
+    LOOP_REPEATS,
+    LOOP_WINDOW,
+    SUMMARIES_IN_A_ROW,
+    Bounds,
+    LoopGuard,
+    Price,
+    Purse,
+    SummaryGuard,
+)
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Usage
 
@@ -52,6 +64,37 @@ def test_what_is_long_ago_is_forgotten() -> None:
     for number in range(LOOP_WINDOW):
         guard.saw("view", str(number), "")
     assert not guard.saw("bash", "ls", "a")
+
+
+@pytest.mark.parametrize("length", [2, 3, 9, CYCLE_LENGTH])
+def test_a_cycle_of_calls_that_comes_again_and_again_is_a_loop(length: int) -> None:
+    guard = LoopGuard()
+    seen = [guard.saw("bash", str(number % length), "same") for number in range(length * (LOOP_REPEATS + 1))]
+    assert seen == [False] * (len(seen) - 1) + [True]
+
+
+def test_a_cycle_with_one_new_result_is_progress() -> None:
+    guard = LoopGuard()
+    for turn in range(20):
+        for number in range(3):
+            assert not guard.saw("bash", str(number), f"{turn}" if number == 0 else "same")
+
+
+def test_summaries_that_each_follow_a_single_step_are_in_vain() -> None:
+    guard = SummaryGuard()
+    found = []
+    for _ in range(SUMMARIES_IN_A_ROW + 1):
+        found.append(guard.summarised())
+        guard.stepped()
+    assert found == [False] * SUMMARIES_IN_A_ROW + [True]
+
+
+def test_summaries_with_work_between_them_are_not() -> None:
+    guard = SummaryGuard()
+    for _ in range(50):
+        assert not guard.summarised()
+        guard.stepped()
+        guard.stepped()
 
 
 # ── one purse for a run and all that work for it ──

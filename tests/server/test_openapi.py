@@ -32,6 +32,7 @@ PROTOCOL = f"""
     GET {W}/sessions/{{sid}}/messages
     GET {W}/files
     GET {W}/files/content
+    GET {W}/sessions/{{sid}}/changes
     GET {W}/sessions/{{sid}}/history
     POST {W}/sessions/{{sid}}/undo
     POST {W}/sessions/{{sid}}/fork
@@ -46,6 +47,9 @@ PROTOCOL = f"""
     PATCH DELETE {S}/prompts/{{run_id}}
     POST {S}/summarize
     POST {S}/shell
+    GET {W}/jobs
+    GET {W}/jobs/{{job_id}}
+    POST {W}/jobs/{{job_id}}/kill
     GET {W}/runs
     GET {W}/runs/{{run_id}}
     POST {W}/runs/{{run_id}}/cancel
@@ -72,6 +76,7 @@ QUERIES = {
     f"GET {W}/events": {"client_id", "deltas", "session_id", "last_event_id"},
     f"GET {W}/sessions": {"limit", "before", "children"},
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
+    f"GET {W}/sessions/{{sid}}/changes": {"run_id", "after", "limit", "diffs"},
     f"GET {W}/files": {"q", "limit"},
     f"GET {W}/files/content": {"path"},
     f"GET {W}/runs": {"session_id", "state", "limit"},
@@ -154,7 +159,7 @@ def test_what_a_prompt_needs_is_described_as_it_is_checked(document: dict[str, A
         "$ref": "#/components/schemas/PostPrompt"
     }
     properties = document["components"]["schemas"]["PostPrompt"]["properties"]
-    options = {"model", "plan", "yolo", "max_cost", "max_steps", "sandbox"}
+    options = {"model", "plan", "yolo", "max_cost", "max_steps", "sandbox", "allow", "accept_edits", "output_schema"}
     assert {"session_id", "prompt", "run_id", "attachments", "mode"} | options == set(properties)
 
 

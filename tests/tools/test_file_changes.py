@@ -56,7 +56,9 @@ async def test_a_new_file_is_created_with_its_directories(desk: Desk, root: Path
     output = await desk.write("a/b/c.txt", "one\ntwö\n")
     assert (root / "a/b/c.txt").read_text() == "one\ntwö\n"
     assert output.content == "Created a/b/c.txt (2 lines)."
+    status = (root / "a/b/c.txt").stat()
     assert output.metadata == {
+        "seen": [[str(root / "a/b/c.txt"), status.st_mtime_ns, status.st_size]],
         "file_path": str(root / "a/b/c.txt"),
         "diff": "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+twö\n",
         "additions": 2,
@@ -189,7 +191,7 @@ async def test_one_place_is_replaced(desk: Desk, root: Path) -> None:
 async def test_every_place_is_replaced_if_asked(desk: Desk, root: Path) -> None:
     assert await edited(desk, root, "aaa b aaa", "aaa", "c", everywhere=True) == "c b c"
     output = await desk.edit("a", "c", "d", everywhere=True)
-    assert output.content == "Edited a in 2 places (line 1, 1)."
+    assert output.content == "Edited a in 2 places (line 1, 1).\nNow there is:\n     1\td b d"
 
 
 async def test_windows_line_ends_stay(desk: Desk, root: Path) -> None:

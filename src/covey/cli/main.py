@@ -8,14 +8,22 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
-import math
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from covey import __version__
-from covey.cli import exits, login_options, undo_options
+from covey.cli import (
+    exits,
+    jobs_options,
+    login_options,
+    option_types,
+    run_options,
+    runs_options,
+    self_options,
+    undo_options,
+)
+from covey.cli.parser import Parser, unknown
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
@@ -24,20 +32,19 @@ from covey.cli.texts import (
     INIT_EXAMPLES,
     MODELS_EXAMPLES,
     RUN_EXAMPLES,
-    RUNS_ACTIONS,
     RUNS_EXAMPLES,
     SERVE_EXAMPLES,
     SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
+    STATUS_EXAMPLES,
+    STOP_EXAMPLES,
     TRUST_EXAMPLES,
 )
 
+DEFAULT_DIRECTORY = "default: the git repository around here, else this one"
 NOT_YET = ("web",)
 """Commands that are planned: an early user gets a clear answer."""
-
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-"""What the server takes; a test compares the two."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +63,8 @@ def _main(argv: Sequence[str] | None) -> int:
         return exits.USAGE
     args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
-        (args.parser if args.command else parser).error(f"unrecognized arguments: {' '.join(more)}")
+        of_command = args.parser if args.command else parser
+        of_command.error(unknown(of_command, more))
     if more:
         # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
         args.prompt += more
@@ -65,6 +73,7 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.print_help(sys.stderr)
         return exits.USAGE
     _prepare_streams()
+    _take_variables(args)
     try:
         return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
     except KeyboardInterrupt:
@@ -77,6 +86,14 @@ def _main(argv: Sequence[str] | None) -> int:
     except OSError as error:
         print(f"covey {args.command}: {error}", file=sys.stderr)
         return exits.FAILED
+
+
+def _take_variables(args: argparse.Namespace) -> None:
+    """What the environment says counts where no option does. A data directory on the command line means its server."""
+    if args.command != "serve" and not getattr(args, "data_dir", None) and not getattr(args, "host", None):
+        args.host = os.environ.get("COVEY_HOST") or None
+    if not getattr(args, "config", None):
+        args.config = os.environ.get("COVEY_CONFIG") or None
 
 
 def _flushed(exit_code: int) -> int:
@@ -110,7 +127,7 @@ def _prepare_streams() -> None:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="covey",
         description=DESCRIPTION,
         epilog=EXAMPLES,
@@ -125,7 +142,7 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
-    for name, account_command in login_options.COMMANDS.items():
+    for name, account_command in (*login_options.COMMANDS.items(), *jobs_options.COMMANDS.items()):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
     _add_init(commands)
@@ -134,6 +151,11 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stop(commands)
     _add_doctor(commands)
     _add_serve(commands)
+    for name, about in self_options.COMMANDS.items():
+        about.add_options(added := _add(commands, name, about.help, about.examples))
+        if name != "help":
+            _add_cwd(added)
+            _add_connection(added)
     return parser
 
 
@@ -172,65 +194,19 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cwd(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="DIR", help="the directory to work on; default: this one")
+    parser.add_argument("--cwd", metavar="DIR", help=f"the directory to work on; {DEFAULT_DIRECTORY}")
 
 
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "run", "one prompt, and its answer on stdout", RUN_EXAMPLES)
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; its words are joined by spaces")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("-s", "--session", metavar="ID", help="go on in this session; default: a new one")
-    where.add_argument("-C", "--continue", dest="resume", action="store_true", help="go on in the latest session")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model for this run only")
-    parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
-    parser.add_argument(
-        "--yolo",
-        action="store_true",
-        help="allow this run whatever it asks for, except what a rule denies",
-    )
-    parser.add_argument("--plan", action="store_true", help="only look and make a plan: nothing is changed")
-    parser.add_argument(
-        "--sandbox",
-        choices=("auto", "required", "off"),
-        help="what commands of this run run in: as much as the system can, all that matters or nothing, no sandbox",
-    )
-    parser.add_argument(
-        "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
-    )
-    parser.add_argument(
-        "--max-steps", metavar="N", type=_count, default=0, help="at most so many model calls; default: as configured"
-    )
-    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="cancel the run after this long (exit 124)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
-    shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
-    shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
-    parser.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
-    parser.add_argument(
-        "--run-id", metavar="ID", type=_run_id, help="an id of your own: the same id twice is the same run"
-    )
+    run_options.add_options(parser)
     _add_cwd(parser)
     _add_connection(parser)
 
 
 def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
-    parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
-    _add_sessions_options(parser)
-    parser.set_defaults(quiet=False, deny=False)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
-    for name, help in RUNS_ACTIONS.items():
-        action = _add_action(actions, name, help)
-        if name == "list":
-            action.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
-        else:
-            action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
-        if name == "wait":
-            action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
-            action.add_argument(
-                "--deny", action="store_true", help="without a terminal: deny what the run asks for, instead of waiting"
-            )
-        _add_sessions_options(action)
+    parser = _add(commands, "runs", "list, follow, answer, steer or cancel the runs of this directory", RUNS_EXAMPLES)
+    runs_options.add_options(parser, _add_sessions_options, _add_action)
 
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -243,7 +219,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
         if name == "list":
             _add_limit(action)
         else:
-            action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
+            action.add_argument("session", metavar="ID", type=option_types.some_id, help=runs_options.ID_HELP)
         if name == "model":
             action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
         if name == "mode":
@@ -254,7 +230,9 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", metavar="N", type=_count, help="only the latest N, and how many more there are")
+    parser.add_argument(
+        "--limit", metavar="N", type=option_types.count, help="only the latest N, and how many more there are"
+    )
 
 
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
@@ -279,7 +257,9 @@ def _add_init(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--force", action="store_true", help="bring an AGENTS.md that is there up to date")
     parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="as for `covey run`")
     parser.add_argument("--yolo", action="store_true", help="allow whatever it asks for")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="give up after this long (exit 124)")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=option_types.timeout, help="give up after this long (exit 124)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
     _add_cwd(parser)
     _add_connection(parser)
@@ -287,7 +267,12 @@ def _add_init(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "trust", "let the covey.toml of a directory count in full", TRUST_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", nargs="?", help="the directory; default: this one")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        help="the directory; default: the git repository around here, else this one",
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="show which directories are trusted")
     action.add_argument("--remove", action="store_true", help="trust the directory no more")
@@ -295,13 +280,13 @@ def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_status(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)")
+    parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)", STATUS_EXAMPLES)
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     _add_connection(parser)
 
 
 def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "stop", "end the server; open runs are cancelled")
+    parser = _add(commands, "stop", "end the server; open runs are cancelled", STOP_EXAMPLES)
     parser.add_argument("--if-idle", action="store_true", help="only if it has nothing to do (exit 1 otherwise)")
     _add_connection(parser)
 
@@ -309,7 +294,9 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
     parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
-    parser.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
@@ -323,44 +310,11 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--token-file", metavar="FILE", help="the token for tcp://; default: made and kept in DATA-DIR/token"
     )
+    parser.add_argument("--log-file", metavar="FILE", help="write the log there, with a bound; default: stderr")
     parser.add_argument(
         "--idle-exit",
         metavar="SECONDS",
-        type=_seconds,
+        type=option_types.seconds,
         default=0.0,
         help="leave when nobody needs it for so long; 0: stay",
     )
-
-
-def _seconds(text: str) -> float:
-    return _number(text, "a number of seconds", lambda seconds: 0 <= seconds < 1e9)
-
-
-def _timeout(text: str) -> float:
-    return _number(text, "a number of seconds above 0", lambda seconds: 0 < seconds < 1e9)
-
-
-def _dollars(text: str) -> float:
-    return _number(text, "a number of dollars above 0", lambda dollars: 0 < dollars < 1e6)
-
-
-def _count(text: str) -> int:
-    return int(_number(text, "a whole number above 0", lambda count: 0 < count < 1e6 and count.is_integer()))
-
-
-def _number(text: str, what: str, is_right: Callable[[float], bool]) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not is_right(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-    return number
-
-
-def _run_id(text: str) -> str:
-    if not RUN_ID.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a run id: a letter or digit, then also . _ : and -, at most 128 in all"
-        )
-    return text

@@ -9,19 +9,14 @@ Finding or starting a server is `connect.py`; following events is `event_stream.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal
 
-import msgspec
-
-from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
-from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
-from covey.client.targets import lane_path, quoted, session_path, target, workspace_path
-from covey.protocol.errors import decode_error
+from covey.client.caller import Caller, decode, readable
+from covey.client.targets import lane_path, quoted, session_path, workspace_path
+from covey.protocol.changes import SessionChanges
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
 from covey.protocol.paths import Address
 from covey.protocol.requests import (
@@ -52,60 +47,18 @@ from covey.protocol.requests import (
     WorkspaceView,
 )
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
-from covey.protocol.who import ClientKind
 
-ANSWER_S = 30.0
-"""No route but the long poll waits for anything slower than a disk."""
 LONG_POLL_S = 60.0
 """The longest `wait` that the server grants."""
 
-T = TypeVar("T")
 
-
-async def _cannot_revive() -> None:
-    """Nobody knows how to start this server: it was given by its address."""
-
-
-class Client:
+class Client(Caller):
     """A connection to one server, as one client with one id. Not thread-safe."""
-
-    def __init__(
-        self,
-        address: Address,
-        *,
-        token: str = "",
-        client_id: str = "",
-        name: str = "",
-        kind: ClientKind = "api",
-        answer_s: float = ANSWER_S,
-    ) -> None:
-        self.address = address
-        self.client_id = client_id or str(uuid.uuid4())
-        self.name = name
-        """What others see of this client, such as the name of its user."""
-        self.kind: ClientKind = kind
-        self.has_token = bool(token)
-        self.revive: Callable[[], Awaitable[None]] = _cannot_revive
-        """Starts the server again if it is gone and was ours to start: called before a connection is tried again."""
-        self._answer_s = answer_s
-        self._joined: dict[str, CreateWorkspace] = {}
-        self._http = Http(address, {"Authorization": f"Bearer {token}"} if token else {})
 
     @classmethod
     def connect(cls, host: str, *, token: str = "") -> Client:
         """A client for `unix://PATH` or `tcp://ADDR:PORT`. The connection is made with the first request."""
         return cls(Address.parse(host), token=token)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
 
     # ── the server ──
 
@@ -184,7 +137,7 @@ class Client:
         return await self._get(Session, session_path(workspace_id, session_id))
 
     async def update_session(self, workspace_id: str, session_id: str, change: UpdateSession) -> Session:
-        return _decode(Session, await self._send("PUT", session_path(workspace_id, session_id), change))
+        return decode(Session, await self._send("PUT", session_path(workspace_id, session_id), change))
 
     async def delete_session(self, workspace_id: str, session_id: str) -> None:
         await self._send("DELETE", session_path(workspace_id, session_id))
@@ -201,8 +154,15 @@ class Client:
         """In order: all, those after one, or with `before` the `limit` messages that end there ('': the last ones)."""
         path = f"{session_path(workspace_id, session_id)}/messages"
         body = await self._send("GET", path, after=after, before=before, limit=limit)
-        with _readable(body):
+        with readable(body):
             return decode_messages(body)
+
+    async def changes(
+        self, workspace_id: str, session_id: str, *, run_id: str = "", after: str = "", diffs: bool = True
+    ) -> SessionChanges:
+        """What the session, or one turn, has changed: by file and turn. `next` of the answer is `after` of the next."""
+        path = f"{session_path(workspace_id, session_id)}/changes"
+        return await self._get(SessionChanges, path, run_id=run_id, after=after, diffs=None if diffs else "0")
 
     async def undo(self, workspace_id: str, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take turns back, with their files. Conflict (`undo_conflict`): somebody else has changed one of them."""
@@ -251,7 +211,7 @@ class Client:
     async def edit_prompt(self, workspace_id: str, session_id: str, run_id: str, change: EditPrompt) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it."""
         path = f"{lane_path(workspace_id, session_id)}/prompts/{quoted(run_id)}"
-        return _decode(Run, await self._send("PATCH", path, change))
+        return decode(Run, await self._send("PATCH", path, change))
 
     async def drop_prompt(self, workspace_id: str, session_id: str, run_id: str) -> None:
         await self._send("DELETE", f"{lane_path(workspace_id, session_id)}/prompts/{quoted(run_id)}")
@@ -309,77 +269,16 @@ class Client:
         refusal = CancelQuestions(batch_request_id=batch_id)
         return (await self._post(Resolved, f"{workspace_path(workspace_id)}/questions/cancel", refusal)).resolved
 
-    # ── the wire ──
+    # ── jobs ──
 
-    async def open_events(self, workspace_id: str, *, session_id: str, last_event_id: str) -> Exchange:
-        """The open answer of the event stream."""
-        headers = {"Accept": "text/event-stream"}
-        if last_event_id:
-            headers["Last-Event-ID"] = last_event_id
-        where = target(
-            f"{workspace_path(workspace_id)}/events",
-            {"client_id": self.client_id, "deltas": 1, "session_id": session_id},
-        )
-        with self._failures():
-            exchange = await self._http.open("GET", where, headers=headers, timeout_s=self._answer_s)
-            if exchange.status != 200:
-                raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
-        kind = exchange.headers.get("content-type", "")
-        if not kind.startswith("text/event-stream"):
-            exchange.close()
-            raise BadAnswer(f"{self.address} answered with {kind or 'nothing'} where events were expected.")
-        return exchange
+    async def jobs(self, workspace_id: str) -> tuple[JobView, ...]:
+        """Commands that sessions left running, and those that ended lately."""
+        return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
 
-    async def _get(self, answer: type[T], path: str, *, extra_s: float = 0.0, **params: Any) -> T:
-        return _decode(answer, await self._send("GET", path, extra_s=extra_s, **params))
+    async def job(self, workspace_id: str, job_id: str) -> JobView:
+        """One job, with the end of its output."""
+        return await self._get(JobView, f"{workspace_path(workspace_id)}/jobs/{quoted(job_id)}")
 
-    async def _post(self, answer: type[T], path: str, body: msgspec.Struct | None = None) -> T:
-        return _decode(answer, await self._send("POST", path, body))
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: msgspec.Struct | None = None,
-        *,
-        extra_s: float = 0.0,
-        **params: Any,
-    ) -> bytes:
-        if method != "GET":
-            params.setdefault("client_id", self.client_id)  # who does it
-        data = b"" if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": "application/json"} if data else {}
-        with self._failures():
-            response = await self._http.request(
-                method, target(path, params), data, headers=headers, timeout_s=self._answer_s + extra_s
-            )
-        if not 200 <= response.status < 300:
-            raise decode_error(response.status, response.body)
-        return response.body
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Turn what happens on the wire into errors that tell people what to do."""
-        try:
-            yield
-        except CannotConnect as error:
-            start = "covey serve" if self.address.is_unix else f"covey serve --host {self.address}"
-            raise ServerUnreachable(
-                f"No Covey server answers at {self.address} ({error}). Start one with `{start}`, or check the address."
-            ) from None
-        except HttpFailed as error:
-            raise ConnectionLost(f"The connection to {self.address} broke before it answered ({error}).") from None
-
-
-def _decode(answer: type[T], body: bytes) -> T:
-    with _readable(body):
-        return msgspec.json.decode(body, type=answer)
-
-
-@contextmanager
-def _readable(body: bytes) -> Iterator[None]:
-    try:
-        yield
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        start = body[:80].decode("utf-8", "replace").strip() or "an empty body"
-        raise BadAnswer(f"The server's answer cannot be read ({error}); it begins with: {start}") from None
+    async def kill_job(self, workspace_id: str, job_id: str) -> JobView:
+        """End a job with all its processes."""
+        return await self._post(JobView, f"{workspace_path(workspace_id)}/jobs/{quoted(job_id)}/kill")

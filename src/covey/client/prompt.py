@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
+
+from msgspec import structs
 
 from covey.client.client import LONG_POLL_S, Client
 from covey.client.errors import ServerUnreachable
@@ -18,7 +21,7 @@ from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStrea
 from covey.client.transcript import TranscriptChange
 from covey.client.view.commands import Reconnect
 from covey.client.view.view import View
-from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
+from covey.protocol.errors import ApiError, Conflict, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, Run, RunComplete
@@ -28,7 +31,8 @@ POST_S = 30.0
 TAIL_S = 2.0
 """How long the stream may take to bring the last events of a run that is known to have ended."""
 
-OnEvent = Callable[[Event, TranscriptChange | None], None]
+OnEvent = Callable[[Event, TranscriptChange | None], Awaitable[None] | None]
+"""What it returns, if anything, is awaited before the next event is read."""
 OnAccepted = Callable[[PromptReceipt], None]
 
 
@@ -42,6 +46,7 @@ async def run_prompt(
     workspace_id: str,
     prompt: PostPrompt,
     *,
+    output_schema: dict[str, Any] | None = None,
     view: View | None = None,
     on_event: OnEvent = lambda event, change: None,
     on_accepted: OnAccepted = lambda receipt: None,
@@ -49,11 +54,14 @@ async def run_prompt(
 ) -> RunComplete:
     """Post the prompt, which must have a run id, and return its terminal event.
 
+    With an `output_schema` (of its own, or given here) a run that completes has the JSON that fits it as `output`.
     `on_event` sees everything that happens in the session from just before the prompt was posted, and what each event
     changed in its messages; a `view` that shows the session has taken the event in by then.
     Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run` and go on waiting here.
     """
     assert prompt.run_id, "a prompt without a run id cannot be posted again safely"
+    if output_schema is not None:
+        prompt = structs.replace(prompt, output_schema=output_schema)
     trouble = asyncio.Event()
     async with _stream(client, workspace_id, prompt.session_id, trouble, on_connection) as stream:
         receipt = await _post(client, stream, prompt)
@@ -134,7 +142,7 @@ async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> Prom
                 raise
         await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, LONGEST_DELAY_S)
-        with suppress(ServerUnreachable, CoveyError):
+        with suppress(ServerUnreachable, ApiError):
             await client.revive()
             stream.workspace_id = await client.rejoin(stream.workspace_id)
 
@@ -144,7 +152,8 @@ async def _follow(
 ) -> RunComplete:
     async for event in stream:
         step = view.event(event)
-        on_event(event, step.change)
+        if taken := on_event(event, step.change):
+            await taken
         if Reconnect() in step.commands:
             stream.reconnect()
         match event.payload:
@@ -162,7 +171,7 @@ async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asynci
     while True:
         try:
             terminal = await _end_of(client, stream.workspace_id, run_id, wait_s=LONG_POLL_S)
-        except (ServerUnreachable, CoveyError) as error:
+        except (ServerUnreachable, ApiError) as error:
             if getattr(error, "code", "") == "run_not_found":
                 raise
             # The stream has the same trouble, and brings the server or the workspace back.
@@ -195,4 +204,5 @@ def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
         cancelled=state == "cancelled",
         interrupted=state == "interrupted",
         folded_into=run.folded_into,
+        output=run.output,
     )

@@ -14,16 +14,18 @@ import msgspec
 from covey.config.defaults import ResolvedModel, Role, find, resolve
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings
+from covey.context.freedom import Freedom
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
-from covey.models.base import ModelClient, ModelFailed, ToolSpec
+from covey.models.base import KnowsWindows, ModelClient, ModelFailed, ToolSpec
 from covey.models.connect import open_client
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
+from covey.tools.files import FileReads
 from covey.tools.jobs import Jobs
 from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses, Processes
@@ -36,7 +38,7 @@ NO_MODEL = (
     "no usable model is configured. Log in to a provider with `covey login`, set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
     "GEMINI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), get the embedded model with "
     "`covey models get`, or name a provider in "
-    "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
+    "~/.config/covey/config.toml (`covey config edit`); `covey help login` says more"
 )
 
 TOLD_LIMIT = 1_000
@@ -52,12 +54,20 @@ class ReadyModel:
     model_id: str
     max_tokens: int | None
     price: Price
-    context_window: int = 0
-    """Tokens; 0: not known."""
+    usual_window: int = 0
+    """Tokens, as configured or as the catalogue says; 0: not known."""
     sees_images: bool = False
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    max_attempts: int = 1
+    """How often a step is asked for, if its answer breaks off."""
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that fit into it; 0: not known. A server may say that it is less than usual."""
+        found = self.client.window_of(self.model_id) if isinstance(self.client, KnowsWindows) else 0
+        return min(filter(None, (self.usual_window, found)), default=0)
 
     @property
     def reference(self) -> str:
@@ -84,7 +94,8 @@ class Agent:
         self.client_env = env
         self.processes: Processes = LocalProcesses(root)
         self.jobs = Jobs(self.processes, workspace_tag(workspace_id))
-        self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs)
+        self.reads = FileReads()
+        self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs, self.reads)
         self.look_around = look_around
         self.key_refused = False
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
@@ -193,10 +204,11 @@ class Agent:
             settings.id,
             settings.max_tokens or None,
             price,
-            context_window=settings.context_window,
+            usual_window=settings.context_window,
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            max_attempts=choice.provider.max_attempts,
         )
 
     def effects(self) -> dict[str, Effect]:
@@ -220,8 +232,9 @@ class Agent:
         tools = self.tools_for(plan=plan, delegate=delegate)
         return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
-    async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
+    async def system_prompt(self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool) -> str:
         """What the model reads about itself and where it is: the same for all steps of a run."""
+        plan = freedom.mode == "plan"
         tools = list(self.tools_for(plan=plan, delegate=delegate))
         known = self._known.pop(session_id, None)
         surroundings = await self.look_around(
@@ -232,7 +245,7 @@ class Agent:
             del self._known[next(iter(self._known))]
         if delegate:
             return agent_prompt(surroundings)
-        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
+        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny, freedom=freedom)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
         choice = self.known_choice()  # what is wrong with it whoever prompts gets to read

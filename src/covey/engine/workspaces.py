@@ -204,7 +204,7 @@ class Workspaces:
             now = self._loop.time()
             for workspace in self.all():
                 workspace.expire(now)
-                if _is_idle(workspace):
+                if self._is_idle(workspace):
                     await self._release(workspace)
             if self._open or self._is_opening:
                 self._idle_since = self._loop.time()
@@ -223,7 +223,7 @@ class Workspaces:
 
     async def _release(self, workspace: Workspace) -> None:
         async with self._lock(workspace.path):
-            if _is_idle(workspace) and workspace.id in self._open:
+            if self._is_idle(workspace) and workspace.id in self._open:
                 del self._open[workspace.id]
                 self._released.add(workspace.id)
                 await _close(workspace)
@@ -233,7 +233,10 @@ class Workspaces:
 
     @property
     def is_idle(self) -> bool:
-        return not self._is_opening and all(_is_idle(workspace) for workspace in self._open.values())
+        return not self._is_opening and all(self._is_idle(workspace) for workspace in self._open.values())
+
+    def _is_idle(self, workspace: Workspace) -> bool:
+        return not (workspace.clients.have_claims or workspace.is_busy or workspace.jobs.hold(self._loop.time()))
 
     @property
     def _is_opening(self) -> bool:
@@ -277,10 +280,6 @@ async def _close(workspace: Workspace) -> None:
         await workspace.close(DRAIN_S)
     except Exception:  # the others, and the journal behind all of them, must be closed too
         log.exception("%s was not closed in order", workspace.path)
-
-
-def _is_idle(workspace: Workspace) -> bool:
-    return not workspace.clients.have_claims and not workspace.is_busy
 
 
 def _resolve(path: str) -> str:

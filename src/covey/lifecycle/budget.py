@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from covey.lifecycle.reply import UsageReported
 from covey.protocol.runs import Usage
 
 LOOP_WINDOW = 10
-"""How many of the last tool calls are looked at: a loop longer than this costs more to find than to run."""
+"""How many of the last tool calls are looked at for one that comes back."""
 LOOP_REPEATS = 5
-"""The same call with the same result more often than this among them is a loop: polling seldom needs more."""
+"""The same call with the same result more often than this is a loop: polling seldom needs more."""
+CYCLE_LENGTH = 10
+"""The longest sequence of calls that is recognised when it comes again and again."""
+SUMMARIES_IN_A_ROW = 3
+"""So many summaries with a single step after each one: the next would bring the work no further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Price:
             prompt_tokens=report.prompt_tokens,
             completion_tokens=report.completion_tokens,
             cached_tokens=cached,
-            cost=(cost + report.completion_tokens * self.completion) / 1e6,
+            cost=(cost + report.completion_tokens * self.completion) / 1e6 if report.cost is None else report.cost,
         )
 
 
@@ -101,13 +105,42 @@ class Purse:
         return ""
 
 
-@dataclass(slots=True)
 class LoopGuard:
-    """Notices a model that makes the same tool call, with the same result, again and again."""
+    """Notices a model that makes the same tool calls, with the same results, again and again: one, or a cycle of them.
 
-    recent: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=LOOP_WINDOW))
+    A call is compared by its hash: what a long result was need not be kept for that.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[int] = deque(maxlen=max(LOOP_WINDOW, CYCLE_LENGTH))
+        self._equal = [0] * (CYCLE_LENGTH + 1)
+        """For each length of a cycle: how many of the last calls, in a row, equal the one so many calls before."""
 
     def saw(self, tool: str, tool_input: str, result: str) -> bool:
         """Note one call; True if the turn is in a loop."""
-        self.recent.append((tool, tool_input, result))
-        return Counter(self.recent)[(tool, tool_input, result)] > LOOP_REPEATS
+        call = hash((tool, tool_input, result))
+        for length in range(1, CYCLE_LENGTH + 1):
+            same = length <= len(self._recent) and self._recent[-length] == call
+            self._equal[length] = self._equal[length] + 1 if same else 0
+        self._recent.append(call)
+        again = any(self._equal[length] >= LOOP_REPEATS * length for length in range(1, CYCLE_LENGTH + 1))
+        return again or self._recent.count(call) > LOOP_REPEATS
+
+
+@dataclass(slots=True)
+class SummaryGuard:
+    """Notices a turn that only summarises: what a summary frees is filled again by the very next step."""
+
+    in_a_row: int = 0
+    """Summaries of which each came after a single step."""
+    steps: int = 2
+    """Since the last summary. The first summary of a turn follows on all that was said before it."""
+
+    def stepped(self) -> None:
+        self.steps += 1
+
+    def summarised(self) -> bool:
+        """Note one summary; True if another one would be in vain."""
+        self.in_a_row = self.in_a_row + 1 if self.steps <= 1 else 1
+        self.steps = 0
+        return self.in_a_row > SUMMARIES_IN_A_ROW

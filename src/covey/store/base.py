@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from covey.protocol.changes import Origin
 from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
 from covey.protocol.growth import TextPiece
@@ -90,6 +91,8 @@ class UndoFile(msgspec.Struct, frozen=True):
     found: str | None
     target: str | None
     mode: int = 0
+    executable: bool | None = None
+    """Whether it may be executed then; None: that stays as it is."""
 
 
 class UndoRow(msgspec.Struct, frozen=True):
@@ -128,7 +131,10 @@ class DropMessages(msgspec.Struct, frozen=True):
 
 
 class PutFileVersion(msgspec.Struct, frozen=True):
-    """A tool call has changed a file. None: there was, or is, no file."""
+    """A tool call or a command has changed a file. None: there was, or is, no file.
+
+    Without a path it says that a command may have changed more than is known (`origin.missed`).
+    """
 
     session_id: str
     run_id: str
@@ -140,6 +146,10 @@ class PutFileVersion(msgspec.Struct, frozen=True):
     """The message with the result of the call."""
     mode: int = 0
     """Permission bits of the file before, if they are known."""
+    before_mark: str = ""
+    after_mark: str = ""
+    """What a content is known by that is not given here, and not kept."""
+    origin: Origin = Origin()
 
 
 class PutUndo(msgspec.Struct, frozen=True):

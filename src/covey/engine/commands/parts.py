@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from covey.engine.agent import Agent
+from covey.engine.command_changes import CommandChanges
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared
-from covey.engine.turns.turn import TurnParts
+from covey.engine.turns.parts import TurnParts
 from covey.feed.feed import Feed
 from covey.protocol.messages import Session
 from covey.store.base import Store
@@ -34,6 +35,8 @@ class WorkspaceParts:
     lanes: Lanes
     view: Callable[[Session], Session]
     """A session with the facts of the moment."""
+    changes: CommandChanges
+    """Of those that commands make to files."""
     check_open: Callable[[], None]
     """Raises Conflict once the workspace is closing."""
 

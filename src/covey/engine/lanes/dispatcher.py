@@ -19,7 +19,8 @@ from covey.engine.lanes.refusals import being_undone, check_same_content, too_la
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
-from covey.engine.turns.turn import Turn, TurnParts
+from covey.engine.turns.parts import TurnParts
+from covey.engine.turns.turn import Turn
 from covey.lifecycle.decisions import (
     Decision,
     End,

@@ -19,7 +19,7 @@ from typing import assert_never
 from covey.engine.recorder import Batch
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
-from covey.engine.turns.turn import TurnParts
+from covey.engine.turns.parts import TurnParts
 from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete

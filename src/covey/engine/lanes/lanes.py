@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from covey.engine.lanes.dispatcher import Dispatcher
-from covey.engine.turns.turn import Turn, TurnParts
+from covey.engine.turns.parts import TurnParts
+from covey.engine.turns.turn import Turn
 from covey.protocol.runs import CancelledBy, Run
 
 

@@ -14,7 +14,7 @@ from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, RunComplete, RunOptions
@@ -119,7 +119,7 @@ class EngineHost:
         try:
             async with turn.agents_at_once:
                 terminal = await self._delegate(context, prompt, turn)
-        except CoveyError as error:  # the workspace is closing, or the disk is full
+        except ApiError as error:  # the workspace is closing, or the disk is full
             raise ToolFailed(f"No agent could be sent: {error}.") from None
         if terminal.text and terminal.outcome == "completed":
             return terminal.text
@@ -138,6 +138,7 @@ class EngineHost:
             plan=True,
             model=turn.options.model,
             yolo=turn.options.yolo,
+            allow=turn.options.allow,
         )
         run_id = request.run_id
         self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse

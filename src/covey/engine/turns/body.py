@@ -1,0 +1,317 @@
+"""What a turn does between its written prompt and its last words: step after step. Only this part can be stopped.
+
+It may be stopped wherever it waits, and its public state is then what is needed to close the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from covey.context.prompt import last_word_prompt
+from covey.engine.recorder import Batch
+from covey.engine.turns.call_outputs import CallOutputs
+from covey.engine.turns.expected_output import ExpectedOutput
+from covey.engine.turns.file_versions import cause_of, record_changes
+from covey.engine.turns.messages import tool_message, user_message
+from covey.engine.turns.parts import TurnParts
+from covey.engine.turns.speaker import Speaker
+from covey.engine.turns.summary import only_words, summary_request, with_requests
+from covey.engine.turns.title import titled
+from covey.lifecycle import history
+from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
+from covey.lifecycle.history import Conversation
+from covey.models.base import ModelFailed, ToolSpec
+from covey.protocol.endings import AnswerEnd
+from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
+from covey.protocol.runs import Run
+
+log = logging.getLogger(__name__)
+
+TOO_LONG = "The conversation is too long for the model; it is summarised now."
+
+
+class TurnFailed(Exception):
+    """The turn cannot go on; the text is for people."""
+
+
+class BoundReached(TurnFailed):
+    """The turn may not go on, though it could: the model may still say where it stands."""
+
+
+FoldInto = Callable[[str, Batch], list[Message]]
+"""Adds what joins the turn of a run at this step to a change; gives the prompts, and what the model sees with them."""
+
+
+class TurnBody:
+    """The steps of one turn. `is_stopped`: a cancel was asked for, and nothing new may begin."""
+
+    def __init__(
+        self,
+        run: Run,
+        parts: TurnParts,
+        speaker: Speaker,
+        purse: Purse,
+        outputs: CallOutputs,
+        fold_into: FoldInto,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self.open_calls: dict[str, ToolCall] = {}
+        """The calls of the last answer that have no result yet, by their id."""
+        self.summary: Message | None = None
+        """The answer of a run that only summarises."""
+        self.expected = ExpectedOutput(run.effective_options.output_schema)
+        self._run = run
+        self._parts = parts
+        self._speaker = speaker
+        self._purse = purse
+        self._outputs = outputs
+        self._fold_into = fold_into
+        self._is_stopped = is_stopped
+        self._written: asyncio.Future[None] | None = None
+        self._requests: list[Message] = []
+        """What this turn works on: the prompt, and those that were folded into it."""
+        self._seen: Conversation
+        """What the model reads next; there is one as soon as the body runs."""
+        self._loop = ""
+        """The tool that is called again and again, if there is one."""
+        self._system = ""
+        self._mode: SessionMode = "ask"
+        self._tools: Sequence[ToolSpec] = ()
+
+    async def run(self) -> None:
+        parts, run = self._parts, self._run
+        self._choose_model()
+        await self._instruct()
+        session = parts.sessions.find(run.session_id)
+        summary_message_id = session.summary_message_id if session else ""
+        messages = await parts.read_messages(run.session_id, summary_message_id)
+        self._seen = Conversation(messages, summary_message_id)
+        self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
+        parts.tool_calls.recall(run.session_id, messages)
+        await parts.tool_calls.take_in(self._requests)
+        self._check_bounds()
+        if run.effective_options.summarize:
+            await self._summarise(going_on=False)
+            return
+        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker.spend):
+            try:
+                await self._steps()
+            except BoundReached as bound:
+                await self._last_word(str(bound))
+                raise
+
+    async def _instruct(self) -> None:
+        """What the model reads about itself, its tools and what it may do: the same while the mode is."""
+        parts, run, model = self._parts, self._run, self._speaker.model
+        freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
+        self._mode = freedom.mode
+        self._tools = parts.agent.tool_specs(model, plan=freedom.mode == "plan", delegate=delegate)
+        self._system = await parts.agent.system_prompt(run.session_id, model, freedom, delegate=delegate)
+
+    async def _steps(self) -> None:
+        """Step after step, until the model asks for no more tools."""
+        limit = self._run.effective_options.max_steps or self._parts.limits.steps_per_run
+        calls, summaries = LoopGuard(), SummaryGuard()
+        fresh = False
+        """Nothing was said since the last summary: another one would not help."""
+        for _ in range(limit):
+            self._go_on()
+            self._check_bounds()
+            self._choose_model()
+            if self._mode != self._parts.tool_calls.mode_of(self._run):
+                await self._instruct()
+            if not fresh and self._seen.has_past and self._is_too_long():
+                await self._make_room(summaries)
+            await self._begin_step()
+            try:
+                answer = await self._step(list(self._seen.messages))  # a request never changes
+            except ModelFailed as failure:
+                if fresh or not self._seen.has_past or not failure.overflow or not self._nothing_said:
+                    raise
+                await self._make_room(summaries, overflown=True)
+                fresh = True
+                continue
+            fresh = False
+            summaries.stepped()
+            if answer.tool_calls:
+                self._seen.add([answer, *await self._run_tools(answer, calls)])
+            elif await self.expected.is_given(answer):
+                return
+            else:
+                self._seen.add([self._speaker.reject(answer, self.expected.problem)])
+        raise BoundReached(f"stopped after {limit} steps (limits.steps_per_run){self.expected.remark}")
+
+    async def _begin_step(self) -> None:
+        """Take in what is folded, then open the answer to it: one change.
+
+        The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
+        """
+        batch = Batch()
+        folded = self._fold_into(self._run.run_id, batch)
+        self._speaker.open_answer(batch)
+        written = self._parts.recorder.write(batch)
+        if folded:
+            await written
+            await self._parts.tool_calls.take_in(folded)
+            self._requests += [message for message in folded if not message.is_command]
+            self._seen.add(folded)
+
+    async def _step(self, visible: list[Message]) -> Message:
+        """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
+        speaker, expected = self._speaker, self.expected
+        reply = await speaker.speak(self._system + expected.instruction, visible, self._tools, expected.schema)
+        answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
+        if answer.tool_calls:
+            self.open_calls = {call.id: call for call in answer.tool_calls}
+            self._written = speaker.write(answer)
+        return answer
+
+    async def _run_tools(self, answer: Message, guard: LoopGuard) -> list[Message]:
+        """Run the calls of a step in order; neighbours that do not mind run together. They are on disk before that."""
+        if self._written:
+            await self._written
+        results: list[Message] = []
+        for group in self._parts.tool_calls.groups(answer.tool_calls):
+            self._go_on()
+            done = await self._run_together(group)
+            results += done
+            for call, message in zip(group, done, strict=True):
+                if guard.saw(call.name, call.input, message.tool_results[0].content):
+                    self._loop = call.name
+        return results
+
+    async def _run_together(self, group: Sequence[ToolCall]) -> list[Message]:
+        """Cancelling this cancels all of them, and returns when the last one has stopped."""
+        if len(group) == 1:
+            return [await self._run_tool(group[0])]
+        results = await asyncio.gather(*(self._run_tool(call) for call in group), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, Message)]
+
+    async def _run_tool(self, call: ToolCall) -> Message:
+        speaker = self._speaker
+        speaker.wait_on(f"tool:{call.name}")
+        assert self._speaker.reply is not None  # the answer with the call
+        with self._outputs.of_call(self._speaker.reply.message_id, call.id) as output:
+            done = await self._parts.tool_calls.run(
+                call, self._run, speaker.wait_on, output.open_sink, sees=speaker.model.sees_images
+            )
+        speaker.live()
+        message = tool_message(self._with_note(done.result), self._run, self._parts.world)
+        batch = Batch()
+        batch.add_message(message)
+        record_changes(batch, done.changes, cause_of(message), self._parts.world)
+        self._parts.recorder.write(batch)
+        self.open_calls.pop(call.id, None)
+        return message
+
+    def _with_note(self, result: ToolResult) -> ToolResult:
+        """The last result of a step tells the model of the calls that were dropped, if there were too many."""
+        reply = self._speaker.reply
+        if reply is None or not reply.dropped_calls or result.tool_call_id != reply.last_call_id:
+            return result
+        log.warning("run %s: %d tool calls beyond the bound were dropped", self._run.run_id, reply.dropped_calls)
+        return structs.replace(result, content=f"{result.content}\n\n{history.dropped_calls(reply.dropped_calls)}")
+
+    # ── what it may use ──
+
+    def _choose_model(self) -> None:
+        self._speaker.choose(self._parts.model_of(self._run))
+
+    def _check_bounds(self) -> None:
+        if refusal := self._purse.refusal():
+            # Those who work for a run spend its money: one last word is enough, and it is that run's.
+            raise TurnFailed(refusal) if self._purse.owner else BoundReached(refusal)
+        if self._loop:
+            raise BoundReached(f"stopped: {self._loop} was called again and again with the same input and result")
+
+    async def _last_word(self, why: str) -> None:
+        """One more answer, in which no tool is run: what was done, and what is left."""
+        speaker, parts, seen = self._speaker, self._parts, list(self._seen.messages)
+        if speaker.reply is None or speaker.model.is_tiny:  # nothing was done, or nothing would be understood
+            return
+        batch = Batch()
+        speaker.open_answer(batch)
+        parts.recorder.write(batch)
+        request = user_message(structs.replace(self._run, prompt=last_word_prompt(why)), (), parts.world)
+        try:
+            reply = await speaker.speak(self._system, [*seen, request], self._tools)
+        except ModelFailed as error:
+            log.warning("run %s has no last word: %s", self._run.run_id, error)
+            return
+        answer = speaker.finish(reply, _final(reply.stopped))
+        self.open_calls = {call.id: call for call in answer.tool_calls}
+
+    def _is_too_long(self) -> bool:
+        """By what the provider counted in the last step, or by a guess where that is more."""
+        if self._speaker.model.is_tiny:  # it would not understand; the latest messages that fit are all it sees
+            return False
+        last = self._speaker.last_usage
+        tokens = max(last.prompt_tokens + last.completion_tokens, self._seen.tokens)
+        return is_too_long(tokens, self._speaker.model.context_window, self._parts.limits.summarize_at)
+
+    # ── summarise and go on (R8: the run keeps its id, its place and its cancel scope) ──
+
+    @property
+    def _nothing_said(self) -> bool:
+        return self._speaker.reply is None or self._speaker.reply.is_empty
+
+    async def _make_room(self, guard: SummaryGuard, *, overflown: bool = False) -> None:
+        """Go on with a summary. `overflown`: the model refused the conversation as too long."""
+        if overflown:
+            self._close_refused()
+        await self._summarise(overflown=overflown)
+        if guard.summarised():
+            raise BoundReached(
+                "stopped: the conversation had to be summarised after each single step. The model's context window of "
+                f"{self._speaker.model.context_window or 'unknown'} tokens is too small for this work: choose a model "
+                "with a larger one, or set its real context_window in the configuration"
+            )
+
+    def _close_refused(self) -> None:
+        """Close the empty answer to a conversation that was too long."""
+        assert self._speaker.reply is not None
+        now = self._parts.world.now_s()
+        self._speaker.reply.finish(AnswerEnd.RETRIED.reason, now, AnswerEnd.RETRIED.words, TOO_LONG)
+        self._speaker.write(self._speaker.reply.message(now))
+
+    async def _summarise(self, *, going_on: bool = True, overflown: bool = False) -> None:
+        """Replace the conversation, as the model sees it, by a summary."""
+        speaker, parts, session_id = self._speaker, self._parts, self._run.session_id
+        batch = Batch()
+        speaker.open_answer(batch, is_summary=True)
+        parts.recorder.write(batch)
+        window = speaker.model.context_window
+        request = summary_request(self._seen.messages, window, overflown=overflown, run=self._run, world=parts.world)
+        reply = await speaker.speak(self._system, request, self._tools)
+        whole = speaker.finish(reply, _final(reply.stopped))
+        answer = only_words(whole)
+        if not answer.text.strip():
+            self.open_calls = {call.id: call for call in whole.tool_calls}
+            raise TurnFailed("the model was asked for a summary and gave none")
+        if going_on:
+            answer = with_requests(answer, self._requests)
+        speaker.forget_length(history.estimated_tokens(answer))
+        batch = Batch()
+        if session := parts.sessions.change(session_id, summary_message_id=answer.id):
+            batch.update_session(session)
+        self._written = speaker.write(answer, batch)
+        speaker.reply = None  # a cancel from here on is no word about the summary
+        self.summary = None if going_on else answer
+        self._seen = Conversation([answer], answer.id)
+
+    def _go_on(self) -> None:
+        """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""
+        if self._is_stopped():
+            raise asyncio.CancelledError
+
+
+def _final(reason: FinishReason | None) -> FinishReason:
+    """A model that says `tool_use` without a tool call is simply done."""
+    return "end_turn" if reason in (None, "tool_use") else reason

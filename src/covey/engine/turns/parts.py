@@ -1,0 +1,49 @@
+"""What the turns of a workspace share, and what they read about the run that they work for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from covey.config.schema import LimitSettings
+from covey.engine.agent import Agent
+from covey.engine.recorder import Recorder
+from covey.engine.session_book import SessionBook
+from covey.engine.turns.tool_calls import ToolCalls
+from covey.engine.world import World
+from covey.feed.feed import Feed
+from covey.lifecycle.budget import Bounds
+from covey.protocol.messages import Message
+from covey.protocol.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    """What the turns of a workspace share."""
+
+    world: World
+    recorder: Recorder
+    sessions: SessionBook
+    agent: Agent
+    tool_calls: ToolCalls
+    feed: Feed
+    """For what running calls print, and for nothing that is written."""
+    read_messages: Callable[[str, str], Awaitable[list[Message]]]
+    """Those of a session that decide what a model sees from a summary on ('': from the beginning)."""
+    read_run: Callable[[str, str], Awaitable[list[Message]]]
+    """The messages of one run in a session."""
+
+    @property
+    def limits(self) -> LimitSettings:
+        return self.agent.config.limits
+
+    def model_of(self, run: Run) -> str:
+        """The model that a run asks for, or its session does; '' for the configured one."""
+        session = self.sessions.find(run.session_id)
+        return run.effective_options.model or (session and session.model) or ""
+
+    def bounds_of(self, run: Run) -> tuple[Bounds, float]:
+        """What a run and its session may cost, and what the session had cost before."""
+        session = self.sessions.find(run.session_id)
+        bounds = Bounds(run.effective_options.max_cost or self.limits.cost_per_run, self.limits.cost_per_session)
+        return bounds, session.cost if session else 0.0

@@ -1,0 +1,85 @@
+"""At a bound the model has one last word, in which no tool is run; then the run ends as failed, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from covey.config.schema import Config, LimitSettings, ModelSettings
+from covey.lifecycle.budget import SUMMARIES_IN_A_ROW
+from covey.lifecycle.reply import UsageReported
+from covey.models.base import ModelFailed
+from tests.support.engine import Engine, Gate, call, config, running
+
+pytestmark = pytest.mark.anyio
+
+
+def steps(engine: Engine, count: int) -> None:
+    for number in range(count):
+        engine.model.answer(*call(call_id=f"c{number}", subject=str(number)))
+
+
+async def test_the_last_word_at_a_bound_is_the_text_of_the_run(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=2)) as engine:
+        steps(engine, 2)
+        engine.model.answer("Half of it is done.")
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.text) == ("failed", "Half of it is done.")
+        assert "after 2 steps" in (run.error or "")
+        asked = engine.model.requests[-1].messages[-1]
+        assert asked.role == "user" and "stopped after 2 steps" in asked.text
+        assert [message.text for message in engine.messages() if message.role == "user"] == ["a"], "it is not stored"
+
+
+async def test_a_tool_call_in_the_last_word_is_closed_and_not_run(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=1)) as engine:
+        steps(engine, 2)
+        await engine.post("a", "a")
+        await engine.ended("a")
+        assert len(engine.tool.calls) == 1
+        results = [result for message in engine.messages() for result in message.tool_results]
+        assert [result.is_error for result in results] == [False, True]
+
+
+async def test_a_last_word_that_fails_changes_nothing_of_the_reason(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=1)) as engine:
+        steps(engine, 1)
+        engine.model.answer("half ", ModelFailed("gone"))
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.text) == ("failed", "half ")
+        assert "after 1 steps" in (run.error or "")
+
+
+async def test_a_cancel_during_the_last_word_is_a_cancel(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=1)) as engine:
+        steps(engine, 1)
+        gate = Gate()
+        engine.model.answer("half ", gate)
+        await engine.post("a", "a")
+        await gate.reached()
+        await engine.cancel()
+        run = await engine.ended("a")
+        assert (run.state, run.error) == ("cancelled", None)
+
+
+async def test_a_turn_that_summarises_after_each_step_is_stopped_with_advice(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(1_000)) as engine:
+        for number in range(10):
+            engine.model.answer(*call(call_id=f"c{number}", subject=str(number)), UsageReported(900, 50))
+            engine.model.answer(f"summary {number}")
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert run.state == "failed"
+        assert "summarised after each single step" in (run.error or "") and "1000 tokens" in (run.error or "")
+        summaries = [message for message in engine.messages() if message.is_summary_message]
+        assert len(summaries) == SUMMARIES_IN_A_ROW + 1
+
+
+def with_window(tokens: int) -> Config:
+    base = config()
+    provider = msgspec.structs.replace(base.providers["test"], models=(ModelSettings(id="m", context_window=tokens),))
+    return msgspec.structs.replace(base, providers={"test": provider}, limits=LimitSettings(summarize_at=0.8))
