@@ -24,7 +24,7 @@ ALIASES = {"model": "models.large", "large": "models.large", "small": "models.sm
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ConfiguredValue:
     """One value, and the file that sets it."""
 
     key: str
@@ -32,13 +32,13 @@ class Origin:
     path: Path
 
 
-def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[Origin]:
+def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[ConfiguredValue]:
     """What counts in a directory, in the order of the keys. Of lists of rules, which add up, one for each file."""
-    found: dict[tuple[str, Path | None], Origin] = {}
+    found: dict[tuple[str, Path | None], ConfiguredValue] = {}
     for path, data in load(project, extra, environ).layers:
         for key, value in _leaves(data):
             adds_up = key.startswith("permissions.") and isinstance(value, list)
-            found[key, path if adds_up else None] = Origin(key, _masked(key, value), path)
+            found[key, path if adds_up else None] = ConfiguredValue(key, _masked(key, value), path)
     return sorted(found.values(), key=lambda origin: origin.key)
 
 
