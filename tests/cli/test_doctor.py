@@ -21,8 +21,8 @@ from covey.doctor import repair
 from covey.doctor.oracle_file import NoStore
 from covey.machine.names import TAG_VARIABLE
 from covey.protocol.events import PermissionRequest, created, encode_event
-from covey.server.daemon import _owned
-from covey.server.listener import CannotServe
+from covey.protocol.paths import DataDirInUse
+from covey.server.data_dir import owned
 from tests.cli.conftest import Home, finish, read_until, until
 from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
@@ -215,11 +215,11 @@ def test_beside_a_running_server_it_looks_but_does_not_repair(own_home: Home) ->
 def test_no_server_starts_while_a_store_is_repaired(data_dir: Path) -> None:
     with (
         doctor._owned(data_dir),
-        pytest.raises(CannotServe, match="covey doctor --repair"),
-        _owned(data_dir),
+        pytest.raises(DataDirInUse, match="covey doctor --repair"),
+        owned(data_dir),
     ):
         pass
-    with _owned(data_dir), pytest.raises(exits.UsageError), doctor._owned(data_dir):
+    with owned(data_dir), pytest.raises(exits.UsageError), doctor._owned(data_dir):
         pass
     with pytest.raises(NoStore, match="No such file"), doctor._owned(data_dir / "nowhere"):
         pass

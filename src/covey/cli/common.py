@@ -18,7 +18,7 @@ from covey.cli.screen import warning
 from covey.client.client import Client
 from covey.client.connect import Say, connect, environment, is_text, resolve_address
 from covey.client.errors import ServerUnreachable
-from covey.protocol.errors import CoveyError, Unauthorized
+from covey.protocol.errors import ApiError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
 from covey.protocol.requests import WorkspaceView
 
@@ -88,7 +88,7 @@ def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sen
         raise
     except BrokenPipeError:
         raise  # nobody reads what we have to say
-    except (ServerUnreachable, UnsafeDirectory, CoveyError, OSError) as error:
+    except (ServerUnreachable, UnsafeDirectory, ApiError, OSError) as error:
         sentence, exit_code = _explained(error)
         complain(sentence)
         on_failure(sentence, exit_code)
@@ -101,7 +101,7 @@ def _explained(error: Exception) -> tuple[str, int]:
             return str(error), exits.UNREACHABLE
         case Unauthorized():
             return f"{error.message.rstrip('.')}. {WHEN_REFUSED}", exits.UNREACHABLE
-        case CoveyError():
+        case ApiError():
             return error.message, exits.FAILED
     return str(error), exits.FAILED
 
@@ -121,7 +121,7 @@ async def _reload(args: argparse.Namespace, directory: str) -> None:
             for workspace in await client.workspaces():
                 if directory in ("", workspace.path):
                     await client.update_agent(workspace.id)
-    except CoveyError as error:
+    except ApiError as error:
         complain(f"The server that runs cannot take it up: {error.message}")
     except TimeoutError:
         complain("The server that runs did not take it up in time; it does so when it opens the directory next.")

@@ -33,7 +33,7 @@ from covey.client.prompt import run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
-from covey.protocol.errors import CoveyError, NotFound
+from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.runs import PromptReceipt, Run, RunComplete, RunOptions
 
@@ -135,7 +135,7 @@ class _Command:
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
                     return await (self._detach if self._args.detach else self._follow)(client, workspace.id)
-                except CoveyError:
+                except ApiError:
                     await self._tidy(client, workspace.id)
                     raise
         finally:
@@ -167,7 +167,7 @@ class _Command:
     async def _tidy(self, client: Client, workspace_id: str) -> None:
         """A session that was made for a prompt which was then refused is nothing that anybody wants to find."""
         if self._unused_session:
-            with suppress(ServerUnreachable, CoveyError):
+            with suppress(ServerUnreachable, ApiError):
                 await client.delete_session(workspace_id, self._unused_session)
                 self._request = msgspec.structs.replace(self._request, session_id="")
 
@@ -250,7 +250,7 @@ class _Command:
             self._output = TextPrinter(sys.stdout, self._host, self._screen)
 
     async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:
-        with suppress(ServerUnreachable, CoveyError):
+        with suppress(ServerUnreachable, ApiError):
             runs = await client.runs(workspace_id, session_id=self._request.session_id)
             mine = next((run for run in runs if run.run_id == self._request.run_id), None)
             if mine and (text := waits_for(mine, runs)):
@@ -328,7 +328,7 @@ class _Command:
                 await client.cancel_run(workspace_id, self._request.run_id)
             except ServerUnreachable:
                 await asyncio.sleep(CANCEL_RETRY_S)
-            except CoveyError as error:
+            except ApiError as error:
                 self._screen.warn(f"the run could not be cancelled: {error.message}")
                 return
             else:

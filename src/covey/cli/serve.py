@@ -10,7 +10,7 @@ from pathlib import Path
 from covey.cli.log_file import LogFile
 from covey.config.schema import ConfigError
 from covey.protocol.errors import CoveyError
-from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
+from covey.protocol.paths import Address, BadAddress, default_data_dir, default_socket
 
 
 def main(args: argparse.Namespace) -> int:
@@ -19,7 +19,6 @@ def main(args: argparse.Namespace) -> int:
 
     leave_out_command_line()
     from covey.server.daemon import ServeOptions, serve
-    from covey.server.listener import CannotServe
 
     handler = LogFile(Path(args.log_file)) if args.log_file else logging.StreamHandler(sys.stderr)
     logging.basicConfig(
@@ -41,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     except BadAddress as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 2
-    except (CannotServe, UnsafeDirectory, CoveyError, OSError) as error:
+    except (CoveyError, OSError) as error:
         print(f"covey serve: {error}", file=sys.stderr)
         if isinstance(error, CoveyError) and error.code == "store_unavailable":
             print(f"covey serve: {_doctor(args.data_dir)} says what can be done.", file=sys.stderr)

@@ -24,7 +24,7 @@ ALIASES = {"model": "models.large", "large": "models.large", "small": "models.sm
 
 
 @dataclass(frozen=True, slots=True)
-class ConfiguredValue:
+class SettingOrigin:
     """One value, and the file that sets it."""
 
     key: str
@@ -32,13 +32,13 @@ class ConfiguredValue:
     path: Path
 
 
-def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[ConfiguredValue]:
+def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[SettingOrigin]:
     """What counts in a directory, in the order of the keys. Of lists of rules, which add up, one for each file."""
-    found: dict[tuple[str, Path | None], ConfiguredValue] = {}
+    found: dict[tuple[str, Path | None], SettingOrigin] = {}
     for path, data in load(project, extra, environ).layers:
         for key, value in _leaves(data):
             adds_up = key.startswith("permissions.") and isinstance(value, list)
-            found[key, path if adds_up else None] = ConfiguredValue(key, _masked(key, value), path)
+            found[key, path if adds_up else None] = SettingOrigin(key, _masked(key, value), path)
     return sorted(found.values(), key=lambda origin: origin.key)
 
 

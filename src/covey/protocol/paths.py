@@ -9,17 +9,36 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from covey.protocol.errors import CoveyError
+
 SOCKET_PATH_MAX_BYTES = 107 if sys.platform == "linux" else 103
 """What fits into `sun_path` with its final NUL: 108 bytes on Linux, 104 on macOS and the BSDs."""
 _TEMP = "/tmp"  # noqa: S108 - only ever the parent of a directory that `make_private` has checked
 
 
-class BadAddress(ValueError):
+class BadAddress(CoveyError, ValueError):
     """The text is not an address of ours; the message says what one looks like."""
 
+    code = "bad_address"
 
-class UnsafeDirectory(Exception):
+
+class UnsafeDirectory(CoveyError):
     """Others could enter the directory: whoever owns it could pose as the server, or read what we write there."""
+
+    code = "unsafe_directory"
+
+
+class DataDirInUse(CoveyError):
+    """Somebody else owns the data directory: two at once would write into one store."""
+
+    code = "data_dir_in_use"
+
+    def __init__(self, message: str, *, pid: int = 0, address: str = "") -> None:
+        super().__init__(message)
+        self.pid = pid
+        """Of its owner; 0: not known."""
+        self.address = address
+        """Where its owner listens; '': nowhere, or not known."""
 
 
 class Address(NamedTuple):
