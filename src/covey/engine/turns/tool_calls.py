@@ -162,7 +162,7 @@ class ToolCalls:
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
         if isinstance(permit, str):
             return ToolOutput(permit, is_error=True)
-        if tool.intent(params, context).grant != intent.grant:
+        if [each.grant for each in tool.intent(params, context).each] != [each.grant for each in intent.each]:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
         if tool.starts_processes:
