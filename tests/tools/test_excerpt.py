@@ -72,7 +72,7 @@ async def test_an_edit_shows_what_is_there_now(context: ToolContext) -> None:
         (
             "multiedit",
             '{"file_path": "a", "edits": [{"old_text": "a", "new_string": "b"}]}',
-            "unknown field `old_text` - at `$.edits[0]`; did you mean `old_string`? The fields there are: `old",
+            "unknown field `old_text` - at `$.edits[0]`; did you mean `old_string`? The fields there are: `old_",
         ),
         ("view", '{"file_path": 7}', "Expected `str`, got `int` - at `$.file_path`. The fields there are: `file_path`"),
     ],

@@ -43,6 +43,8 @@ class ModelRequest:
     max_tokens: int | None = None
     effort: str = ""
     """How long to think, for models that think: low, medium, high; '' leaves it to the provider."""
+    output_schema: dict[str, Any] | None = None
+    """What the last answer of the turn has to fit, as the system prompt says. A provider may help the model with it."""
     sees_images: bool = True
     """False: the model refuses pictures, so a sentence stands in their place."""
     on_retry: Callable[[Retry], None] = lambda retry: None

@@ -52,6 +52,8 @@ class PermissionRequest(Wire, frozen=True):
 
     None: no rule can say exactly this.
     """
+    prefix_rules: tuple[str, ...] = ()
+    """What `allow_prefix` would add instead: the same command with any further words. None: that could be anything."""
     network: bool = False
     """It probably needs the network, or says so. It gets it only if the answer says so (`Grant.network`)."""
     sandbox: str | None = None
@@ -209,6 +211,8 @@ TYPES: dict[str, type[Any]] = {
     "presence": Presence,
     "gap": Gap,
 }
+WITHOUT_ID = frozenset({"message_delta", "tool_output", "presence", "gap"})
+"""What is never stored, so that no stream resumes after it. All other types are durable."""
 NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
 
 

@@ -30,7 +30,7 @@ def explain(error: str, schema: Mapping[str, Any]) -> str:
 
 
 def _at(schema: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """The schema of the object at a place such as `.edits[0]`, or of the one that holds it; empty if there is none."""
+    """The schema of the object at a place such as `.edits[...]`, or of what holds it; empty if there is none."""
     found: Mapping[str, Any] = schema if "properties" in schema else {}
     for name in re.findall(r"[A-Za-z_]\w*|\[", place):
         schema = schema.get("items", {}) if name == "[" else schema.get("properties", {}).get(name, {})

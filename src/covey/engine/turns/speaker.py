@@ -10,6 +10,9 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import Any
+
+from msgspec import structs
 
 from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
@@ -19,8 +22,9 @@ from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
 from covey.models.retry import delay_before_retry
+from covey.protocol.endings import AnswerEnd
 from covey.protocol.events import AgentEvent, created
-from covey.protocol.messages import FinishReason, Message
+from covey.protocol.messages import Finish, FinishPart, FinishReason, Message
 from covey.protocol.runs import Run, Usage
 
 TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
@@ -74,7 +78,13 @@ class Speaker:
         self._writer = AnswerWriter(self.reply, self._recorder, self._world)
         batch.add_message(self.reply.message(now))
 
-    async def speak(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> Reply:
+    async def speak(
+        self,
+        system: str,
+        messages: list[Message],
+        tools: Sequence[ToolSpec],
+        output_schema: dict[str, Any] | None = None,
+    ) -> Reply:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
         assert reply is not None
@@ -82,7 +92,7 @@ class Speaker:
         while True:
             attempt += 1
             try:
-                await self._listen(self._request(system, messages, tools), reply)
+                await self._listen(self._request(system, messages, tools, output_schema), reply)
                 break
             except ModelFailed as failure:
                 if failure.broken and await self._may_repeat(failure, attempt):
@@ -99,6 +109,19 @@ class Speaker:
         now = self._world.now_s()
         reply.finish(reason, now)
         return reply.message(now)
+
+    def reject(self, answer: Message, problem: str) -> Message:
+        """Write a whole answer as one that does not fit, and is asked for again; everybody sees why."""
+        finish = Finish(
+            reason=AnswerEnd.REJECTED.reason,
+            time=self._world.now_s(),
+            message=AnswerEnd.REJECTED.words,
+            details=problem,
+        )
+        rejected = structs.replace(answer, parts=(*answer.parts[:-1], FinishPart(data=finish)))
+        self.write(rejected)
+        self._on_retry(Retry(1, 0.0, f"The answer does not fit the schema: {problem}"))
+        return rejected
 
     def write(self, answer: Message, batch: Batch | None = None) -> asyncio.Future[None]:
         """Write a whole answer, with all that belongs to it."""
@@ -132,13 +155,16 @@ class Speaker:
         """The conversation is short again: this is what the model reads next time."""
         self.last_usage = Usage(prompt_tokens=tokens)
 
-    def _request(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> ModelRequest:
+    def _request(
+        self, system: str, messages: list[Message], tools: Sequence[ToolSpec], output_schema: dict[str, Any] | None
+    ) -> ModelRequest:
         model = self.model
         return ModelRequest(
             model=model.model_id,
             system=system,
             messages=messages,
             tools=list(tools),
+            output_schema=output_schema,
             max_tokens=model.max_tokens,
             effort=model.effort,
             sees_images=model.sees_images,
