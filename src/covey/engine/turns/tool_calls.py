@@ -182,7 +182,7 @@ class ToolCalls:
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
         if isinstance(permit, Refusal):
             return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
-        if tool.intent(params, context).grant != intent.grant:
+        if [each.grant for each in tool.intent(params, context).each] != [each.grant for each in intent.each]:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
         if tool.starts_processes:
@@ -199,7 +199,7 @@ class ToolCalls:
         return Freedom(
             self.mode_of(run),
             asks_nobody=options.yolo or self._desk.skip,
-            allowed=rules.allow,
+            allowed=rules.allow + options.allow,
             denied=rules.deny,
             is_sandboxed=self._confining.is_on(options.sandbox),
         )
