@@ -24,6 +24,7 @@ from covey.tools.excerpt import around
 from covey.tools.files import FileReads, exists, name_for, printable, read_for_change, replace, version_of
 from covey.tools.patch import AddFile, DeleteFile, FileOperation, UpdateFile, parse_patch
 from covey.tools.patch_hunks import apply_hunks
+from covey.tools.seen_files import seen_fact
 from covey.tools.threads import in_thread
 
 FILES_LIMIT = 50
@@ -126,7 +127,10 @@ class _Patching:
             changes = self._plan(params, context)
             files = self._write(changes, context)
         summary = "\n".join(_summary(change) for change in changes)
-        return ToolOutput(f"Applied the patch:\n{summary}", metadata=_shown(changes), files=files)
+        session_id, paths = context.session_id, [change.path for change in changes if change.after is not None]
+        seen = [(path, stamp) for path in paths if (stamp := self._reads.latest(session_id, path))]
+        metadata = {**_shown(changes), **seen_fact(*seen)}
+        return ToolOutput(f"Applied the patch:\n{summary}", metadata=metadata, files=files)
 
     def _write(self, changes: Sequence[_FileChange], context: ToolContext) -> tuple[FileVersion, ...]:
         """All of them; if one fails, those before it are put back. What is deleted goes last: nothing can fail then."""
