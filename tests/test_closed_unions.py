@@ -26,6 +26,8 @@ OPEN: dict[str, str] = {
     "cli/output.py event: event.payload": EVENTS,
     "cli/progress.py event: event.payload": EVENTS,
     "cli/tour.py _watch: event.payload": EVENTS,
+    "client/answer_text.py take: event.payload": EVENTS,
+    "client/answering.py event: event.payload": EVENTS,
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,
     "lifecycle/history.py last_answer_end: state": STATE,
