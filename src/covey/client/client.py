@@ -15,6 +15,7 @@ from typing import Any, Literal
 from covey.client.caller import Caller, decode, readable
 from covey.client.targets import lane_path, quoted, session_path, workspace_path
 from covey.protocol.changes import SessionChanges
+from covey.protocol.errors import NotFound
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
@@ -274,8 +275,13 @@ class Client(Caller):
     # ── jobs ──
 
     async def jobs(self, workspace_id: str) -> tuple[JobView, ...]:
-        """Commands that sessions left running, and those that ended lately."""
-        return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
+        """Commands that sessions left running, and those that ended lately. Older servers list none."""
+        try:
+            return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
+        except NotFound as error:
+            if error.code != "not_found":
+                raise
+            return ()
 
     async def job(self, workspace_id: str, job_id: str) -> JobView:
         """One job, with the end of its output."""
