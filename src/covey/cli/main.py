@@ -30,6 +30,7 @@ from covey.cli.texts import (
     SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
+    STATS_EXAMPLES,
     TRUST_EXAMPLES,
 )
 
@@ -131,6 +132,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_init(commands)
     _add_trust(commands)
     _add_status(commands)
+    _add_stats(commands)
     _add_stop(commands)
     _add_doctor(commands)
     _add_serve(commands)
@@ -216,6 +218,7 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
     parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
+    _add_everywhere(parser, "those of all directories of the server")
     _add_sessions_options(parser)
     parser.set_defaults(quiet=False, deny=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
@@ -223,6 +226,7 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
         action = _add_action(actions, name, help)
         if name == "list":
             action.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
+            _add_everywhere(action, "those of all directories of the server")
         else:
             action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
         if name == "wait":
@@ -234,14 +238,23 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "sessions", "list, show, rename, delete or export sessions", SESSIONS_EXAMPLES)
+    parser = _add(commands, "sessions", "list, search, change, delete or export sessions", SESSIONS_EXAMPLES)
+    parser.add_argument("--grep", metavar="TEXT", help="those in which all these words were said, as `search` does")
+    parser.set_defaults(words=[])
     _add_limit(parser)
+    _add_listing(parser)
+    _add_everywhere(parser, "with --grep: in all directories of the server")
     _add_sessions_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in SESSIONS_ACTIONS.items():
         action = _add_action(actions, name, help)
         if name == "list":
             _add_limit(action)
+            _add_listing(action)
+        elif name == "search":
+            action.add_argument("words", metavar="TEXT", nargs="+", help="words; the last one may be a beginning")
+            _add_limit(action)
+            _add_everywhere(action, "in all directories of the server")
         else:
             action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
         if name == "model":
@@ -254,7 +267,15 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", metavar="N", type=_count, help="only the latest N, and how many more there are")
+    parser.add_argument("--limit", metavar="N", type=_count, help="only the latest N, and whether there are more")
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archived", action="store_true", help="also those that were put aside")
+
+
+def _add_everywhere(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--everywhere", action="store_true", help=help)
 
 
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
@@ -297,6 +318,15 @@ def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_status(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    _add_connection(parser)
+
+
+def _add_stats(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "stats", "runs, tokens and cost of the last days", STATS_EXAMPLES)
+    parser.add_argument("--days", metavar="N", type=_count, default=30, help="how many days, with today; default: 30")
+    parser.add_argument("--by", choices=("day", "model", "directory"), default="day", help="default: day")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text: by day, directory and model")
+    parser.add_argument("--cwd", metavar="DIR", help="only this directory; default: all")
     _add_connection(parser)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from covey.config.schema import Config, ConfigError
+from covey.engine.everywhere import Everywhere
 from covey.engine.shared import Shared, load_config
 from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
@@ -48,12 +49,13 @@ class Workspaces:
         self._idle_since = self._loop.time()
         self._look = asyncio.Event()
         self._reaper: asyncio.Task[None] | None = None
+        self.everywhere = Everywhere(shared, self._rows, self._open)
         self.closing = False
 
     async def start(self) -> None:
         """Take up every workspace that has open runs, then watch over claims."""
         store, read = self._shared.store, self._shared.journal.read
-        self._rows = {row.id: row for row in await read(store.workspaces)}
+        self._rows.update((row.id, row) for row in await read(store.workspaces))
         if self._rows:  # jobs of a workspace may be left, also where no run was open
             await asyncio.to_thread(self._shared.end_jobs, list(self._rows))
         for row in self._rows.values():
@@ -121,8 +123,9 @@ class Workspaces:
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._add_row(resolved)
                 self._open[row.id] = await open_workspace(
-                    row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set
-                )
+                    row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set,
+                    on_event=self.everywhere.watcher_of(row),
+                )  # fmt: skip
             workspace = self._open[row.id]
             self._released.discard(row.id)
             self._remember(who)
@@ -151,7 +154,9 @@ class Workspaces:
         except ConfigError as error:
             log.warning("%s: %s", row.path, error)
             config, warnings = Config(), (str(error),)
-        workspace = await open_workspace(row, self._shared, config, warnings, on_quiet=self._look.set)
+        workspace = await open_workspace(
+            row, self._shared, config, warnings, on_quiet=self._look.set, on_event=self.everywhere.watcher_of(row)
+        )
         self._open[row.id] = workspace
         self._released.discard(row.id)
         return workspace
@@ -234,6 +239,7 @@ class Workspaces:
             async with lock:
                 pass
         await asyncio.gather(*(_close(workspace) for workspace in self.all()))
+        self.everywhere.close()
         if embedded := sys.modules.get("covey.models.embedded_child"):  # only where such a model was used
             await embedded.end_all()
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from covey.engine.commands.activity import ActivityReader
 from covey.engine.commands.stream import Reader
 from covey.engine.workspace import Workspace
 from covey.protocol.errors import BadRequest, MethodNotAllowed
@@ -29,6 +30,17 @@ STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
 
 
+class ActivityApp:
+    """The ASGI application behind `GET /v1/activity`: what goes on in all workspaces. It attaches to none."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["covey"]
+        if scope["method"] != "GET":
+            raise MethodNotAllowed("the stream can only be read with GET")
+        stream = Stream(state.workspaces.everywhere.activity(), send)
+        await _serve_one(state.streams, stream, "", receive)
+
+
 class EventStreamApp:
     """The ASGI application behind the route."""
 
@@ -41,29 +53,33 @@ class EventStreamApp:
         workspace: Workspace = await state.workspaces.get(scope["path_params"]["id"])
         session_id = query.get("session_id", "")
         if session_id:
-            workspace.sessions.get(session_id)
+            await workspace.sessions.read(session_id)
         headers = dict(scope["headers"])
         last_id = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last_event_id", "")
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
         try:
             stream = Stream(workspace.stream.open(session_id, deltas=deltas), send)
-            state.streams.add(stream)
-            try:
-                await _serve(stream, last_id, receive, workspace)
-            finally:
-                state.streams.discard(stream)
-                stream.close()
+            await _serve_one(state.streams, stream, last_id, receive)
         finally:
             state.workspaces.detach(workspace, client_id)
 
 
-async def _serve(stream: Stream, last_id: str, receive: Receive, workspace: Workspace) -> None:
+async def _serve_one(streams: set[Stream], stream: Stream, last_id: str, receive: Receive) -> None:
+    streams.add(stream)
+    try:
+        await _serve(stream, last_id, receive)
+    finally:
+        streams.discard(stream)
+        stream.close()
+
+
+async def _serve(stream: Stream, last_id: str, receive: Receive) -> None:
     gone = asyncio.create_task(_watch(receive, stream))
     try:
         await stream.run(last_id)
     except (asyncio.CancelledError, OSError):
-        if not stream.aborted and not workspace.stream.is_closed():  # closing waits for nobody who does not read
+        if not stream.aborted and not stream.is_over:  # closing waits for nobody who does not read
             raise
     except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
         log.exception("an event stream failed")
@@ -79,7 +95,7 @@ async def _watch(receive: Receive, stream: Stream) -> None:
 
 
 class Stream:
-    def __init__(self, reader: Reader, send: Send) -> None:
+    def __init__(self, reader: Reader | ActivityReader, send: Send) -> None:
         self._reader = reader
         self._live = reader.live
         self._send = send
@@ -92,6 +108,11 @@ class Stream:
         self._direct: DirectWriter | None = None
         self._beat_at = self.sent_at
         self._beat_due = False
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more comes, whoever ended it."""
+        return self._reader.is_over
 
     def close(self) -> None:
         self._live.close()

@@ -13,8 +13,10 @@ from covey.protocol.errors import ErrorBody
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
+from covey.server.routes.everywhere import DAYS_MAX
 from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
+from covey.server.routes.session_texts import EXPORT_FORMATS, HITS_MAX
 from covey.server.routes.sessions import MESSAGES_MAX, SESSIONS_MAX
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -32,10 +34,17 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     },
     "DELETE /v1/workspaces/{id}": {"client_id": _CLIENT},
     "POST /v1/workspaces/{id}/current-session": {"client_id": _CLIENT},
-    "GET /v1/workspaces/{id}/sessions": {"limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT},
+    "GET /v1/workspaces/{id}/sessions": {
+        "limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT, "archived": _TEXT
+    },
     "GET /v1/workspaces/{id}/sessions/{sid}/messages": {
         "after": _TEXT, "before": _TEXT, "limit": _up_to(MESSAGES_MAX)
     },
+    "GET /v1/runs": {"state": _STATE, "limit": _up_to(RUNS_MAX)},
+    "GET /v1/stats": {"days": _up_to(DAYS_MAX)},
+    "GET /v1/search": {"q": _TEXT, "limit": _up_to(HITS_MAX)},
+    "GET /v1/workspaces/{id}/search": {"q": _TEXT, "limit": _up_to(HITS_MAX), "before": _TEXT},
+    "GET /v1/workspaces/{id}/sessions/{sid}/export": {"format": {"type": "string", "enum": EXPORT_FORMATS}},
     "GET /v1/workspaces/{id}/files": {"q": _TEXT, "limit": _up_to(FILES_MAX)},
     "GET /v1/workspaces/{id}/files/content": {"path": _TEXT},
     "GET /v1/workspaces/{id}/runs": {"session_id": _TEXT, "state": _STATE, "limit": _up_to(RUNS_MAX)},
@@ -43,6 +52,10 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 """By operation: its query parameters, each with its schema."""
 _REQUIRED = {"client_id"}
+_STREAMS = {
+    "/v1/workspaces/{id}/events": ("events", "The event stream of a workspace (Server-Sent Events)."),
+    "/v1/activity": ("activity", "Runs that start, end and ask in any workspace (Server-Sent Events)."),
+}
 
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -56,7 +69,8 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, by_type)
-    paths["/v1/workspaces/{id}/events"] = {"get": _events_operation()}
+    for path, (name, summary) in _STREAMS.items():
+        paths[path] = {"get": _stream_operation(path, name, summary)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Covey", "version": __version__},
@@ -96,11 +110,10 @@ def _suffix(endpoint: Endpoint) -> str:
     return "_" + endpoint.path.rsplit("/", 1)[-1] if endpoint.path.endswith(("/init", "/update")) else ""
 
 
-def _events_operation() -> dict[str, Any]:
-    path = "/v1/workspaces/{id}/events"
+def _stream_operation(path: str, name: str, summary: str) -> dict[str, Any]:
     return {
-        "summary": "The event stream of a workspace (Server-Sent Events).",
-        "operationId": "events",
+        "summary": summary,
+        "operationId": name,
         "parameters": _parameters("GET", path),
         "responses": {
             "200": {"description": "Events, until one side ends it.", "content": {"text/event-stream": {}}},

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from covey.engine.session_book import SessionBook
+from collections.abc import Awaitable, Callable
+
 from covey.feed.feed import Feed
 from covey.lifecycle.claims import Claims
 from covey.protocol.errors import Conflict
 from covey.protocol.events import Presence, updated
+from covey.protocol.messages import Session
 from covey.protocol.who import Who
 
 
 class Clients:
     """The claims on one workspace. When they end is decided by `lifecycle.claims`; who looks at the clock asks here."""
 
-    def __init__(self, feed: Feed, book: SessionBook) -> None:
+    def __init__(self, feed: Feed, session: Callable[[str], Awaitable[Session]]) -> None:
         self._feed = feed
-        self._book = book
+        self._session = session
+        """Finds a session, or raises NotFound."""
         self._claims = Claims()
         self._names: dict[str, Who] = {}
         """Those that hold the workspace, as they said they are."""
@@ -45,10 +48,10 @@ class Clients:
         self._claims = self._claims.detach(client_id, now)
         self._announce(client_id, attached=False)
 
-    def look_at(self, client_id: str, session_id: str) -> None:
+    async def look_at(self, client_id: str, session_id: str) -> None:
         """The client looks at this session now ('' for none)."""
         if session_id:
-            self._book.get(session_id)
+            await self._session(session_id)
         claims = self._claims.look_at(client_id, session_id)
         if claims is None:
             raise Conflict("open the event stream first: only attached clients have a current session", "not_attached")

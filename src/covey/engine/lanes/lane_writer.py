@@ -24,6 +24,7 @@ from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import (
+    AddSpending,
     AppendText,
     DropMessages,
     DropSession,
@@ -157,7 +158,7 @@ def _run_of(write: Write) -> str | None:
             return write.run.run_id
         case PutMessage():
             return write.message.run_id
-        case PutSession() | SetMark() | PutEarlyCancel():
+        case PutSession() | SetMark() | PutEarlyCancel() | AddSpending():
             return None
         case (
             InsertRun() | AppendText() | PutFileVersion() | PutUndo() | DropMessages() | DropSession() | PutWorkspace()

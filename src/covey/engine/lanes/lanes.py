@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.turns.parts import TurnParts
@@ -19,12 +19,15 @@ class Lanes:
         self._newest_seq = 0
         self._busy: dict[str, Dispatcher] = {}
         self._marks: dict[str, int] = {}
-        """The cancel marks of sessions that are idle: all that is left of their lanes."""
+        """The cancel marks of known sessions that are idle: all that is left of their lanes."""
 
-    def recover(self, newest_seq: int, marks: Mapping[str, int]) -> None:
+    def recover(self, newest_seq: int, newest_mark: int) -> None:
         """Go on after what the store knows. A cancel may have noted a newer seq, whose prompt was refused."""
-        self._newest_seq = max([newest_seq, *marks.values()])
-        self._marks = dict(marks)
+        self._newest_seq = max(newest_seq, newest_mark)
+
+    def know(self, session_id: str, mark: int) -> None:
+        """The session was read from the store, with its mark. If its lane is known already, that mark is as new."""
+        self._marks.setdefault(session_id, mark)
 
     def next_seq(self) -> int:
         """The seq of a prompt that is accepted now, or refused at once: higher than all before it (R1)."""
