@@ -144,6 +144,7 @@ def test_json_is_one_object_with_all_fields() -> None:
         "interrupted": False,
         "folded_into": None,
         "usage": None,
+        "output": None,
     }
     assert stdout.getvalue().count("\n") == 1
 

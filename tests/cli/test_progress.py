@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import msgspec
 import pytest
@@ -60,6 +61,21 @@ def test_retries_and_a_lost_connection_are_reported(progress: Progress, stream: 
     assert stream.getvalue().splitlines() == [
         "The model is busy; trying again (attempt 2).",
         f"The connection was lost (the server closed it); reconnecting. {AFTER_A_KILL.format('r1')}",
+    ]
+
+
+def test_the_pause_before_another_attempt_and_warnings_are_reported(
+    progress: Progress, stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    for delay in (0.3, 4.2):
+        retry = AgentEvent(type="retry", session_id="s1", run_id="r1", reason="busy", attempt=1, retry_at=1000 + delay)
+        progress.event(created(retry))
+    progress.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
+    assert stream.getvalue().splitlines() == [
+        "busy; trying again (attempt 1).",
+        "busy; trying again in 4 s (attempt 1).",
+        "covey: too small",
     ]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from covey.protocol.runs import Usage
-from covey.store.base import AddSpending, DropSession, PutSession, SpendingRow, Store
+from covey.store.base import DropSession, PutSession, Store
+from covey.store.spending import AddSpending, SpendingRow
 from tests.store.test_store_conformance import MAKERS, change, session
 
 

@@ -15,13 +15,13 @@ from enum import Enum
 from typing import Any, assert_never
 
 from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
-from covey.cli.request_text import visible
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.view.inputs import AnswerGiven
 from covey.client.view.records import AskOutcome
 from covey.client.view.view import View
+from covey.lines.plain_text import visible
 from covey.protocol.errors import CoveyError
 from covey.protocol.events import Event, PermissionRequest, Presence, QuestionBatchRequest
 
@@ -201,7 +201,9 @@ class Asking:
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
     def _refuse(self, ask: Ask) -> None:
-        self._answer(ask.id, ask.refusal)
+        self._answer(
+            ask.id, PermissionAnswer("deny", unattended=True) if isinstance(ask, PermissionAsk) else ask.refusal
+        )
         if isinstance(ask, QuestionAsk):
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
@@ -309,11 +311,10 @@ class Asking:
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
-            case PermissionAnswer(action, reason, network, unsandboxed):
-                await self._client.answer_permission(
-                    self._workspace_id, request_id, action, reason, network=network, unsandboxed=unsandboxed
-                )
-                if action == "allow_always":
+            case PermissionAnswer(action, reason, network, unsandboxed, unattended):
+                further = {"network": network, "unsandboxed": unsandboxed, "unattended": unattended}
+                await self._client.answer_permission(self._workspace_id, request_id, action, reason, **further)
+                if action in ("allow_always", "allow_prefix"):
                     self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(responses):
                 if responses is None:

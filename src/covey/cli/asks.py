@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, assert_never
 
-from covey.cli.request_text import request_text, visible
+from covey.cli.request_text import request_text
+from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.requests import PermissionAction, QuestionResponse
 
@@ -20,6 +21,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "always": "allow_session",
     "r": "allow_always",
     "rule": "allow_always",
+    "p": "allow_prefix",
+    "prefix": "allow_prefix",
     "n": "deny",
     "no": "deny",
 }
@@ -30,6 +33,11 @@ ALWAYS = {"execute": "this very command", "write": "changes to this file", "read
 
 def rules_text(request: PermissionRequest) -> str:
     return visible(" ".join(request.rules))
+
+
+def prefix_offer(request: PermissionRequest) -> str:
+    """What is added to the question where a command may be allowed with any further words."""
+    return f", [p]refix: always {visible(request.prefix_rules[-1])}" if request.prefix_rules else ""
 
 
 class Heard(Enum):
@@ -46,6 +54,8 @@ class PermissionAnswer:
     reason: str = ""
     network: bool = False
     unsandboxed: bool = False
+    unattended: bool = False
+    """Denied because nobody could be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ class PermissionAsk:
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
+        rule += prefix_offer(self.request)
         show = ", [s]how all of it" if self._is_cut else ""
         further = ""
         if self.request.confined:
@@ -104,18 +115,22 @@ class PermissionAsk:
         if self._is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
             return Heard.WHOLE
-        if action and (action != "allow_always" or self.request.rules):
+        if action and self._can_be(action):
             network, unsandboxed = further == WITH_NETWORK, further == WITHOUT_SANDBOX
             return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+    def _can_be(self, action: PermissionAction) -> bool:
+        rules = {"allow_always": self.request.rules, "allow_prefix": self.request.prefix_rules}
+        return action not in rules or bool(rules[action])
 
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `aw` is `a`, with the network."""
         if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_SANDBOX):
             return words, ""
         said = words[:-1].strip() or "y"
-        return (said, words[-1]) if said in ("y", "yes", "a", "always", "r", "rule") else (words, "")
+        return (said, words[-1]) if ANSWERS.get(said, "deny") != "deny" else (words, "")
 
 
 @dataclass

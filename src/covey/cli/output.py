@@ -1,11 +1,12 @@
-"""The three shapes of what `covey run` writes to stdout: text while it is written, one object, or a line per event."""
+"""What `covey run` writes to stdout: text as it grows, JSON that fits a schema, one object, or a line per event."""
 
 from __future__ import annotations
 
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from covey.cli.denials import Denied, denied_calls
 from covey.cli.screen import Screen, plain
 from covey.cli.terminal_text import escaped_json, json_text
 from covey.client.transcript import TranscriptChange
@@ -95,6 +96,21 @@ class TextPrinter:
             self._screen.at_line_start = self._last == "\n"
 
 
+class OutputPrinter:
+    """With a schema: nothing but the JSON that fits it, on one line, for whatever program reads it."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
+
+    def event(self, event: Event, change: TranscriptChange | None) -> None:
+        """An answer that is still growing may turn out not to fit."""
+
+    def end(self, terminal: RunComplete, exit_code: int) -> None:
+        if terminal.outcome == "completed":
+            self._stdout.write(json_text(terminal.output) + "\n")
+            self._stdout.flush()
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What `--json` writes. All fields are always there."""
 
@@ -109,6 +125,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     folded_into: str | None
     usage: Usage | None
+    denied: list[Denied]
+    """What the run was not allowed to do."""
+    output: Any
+    """With `--schema`: the JSON that fits it; null if there is none."""
 
 
 class JsonPrinter:
@@ -129,6 +149,7 @@ class JsonPrinter:
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
+        fields["denied"] = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
         self._stdout.write(json_text(Result(exit_code=exit_code, **fields)) + "\n")
         self._stdout.flush()
 

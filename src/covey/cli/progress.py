@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
@@ -56,9 +57,11 @@ class Progress:
                 self._screen.wait_for("thinking")
             case Run(run_id=self._run_id, state="active"):
                 self._screen.wait_for("thinking")
+            case AgentEvent(run_id=self._run_id, type="warning", reason=str(text)):
+                self._screen.warn(text)
             case AgentEvent(run_id=self._run_id, type="retry") as retry:
                 why = retry.reason or retry.error or "The model failed"
-                self._screen.say(f"{why}; trying again (attempt {retry.attempt}).")
+                self._screen.say(f"{why}; trying again{_in(retry.retry_at)} (attempt {retry.attempt}).")
 
     def _message(self, message: Message) -> None:
         if message.finish and (text := CUT_SHORT.get(message.finish.reason)):
@@ -81,6 +84,12 @@ class Progress:
                 self._screen.say(f"  exit code {code}")
             if refused := _refused(metadata):
                 self._screen.say(f"  {one_line(refused)}")
+
+
+def _in(retry_at: float | None) -> str:
+    """How long it is until then, where that is worth mentioning."""
+    seconds = round(retry_at - time.time()) if retry_at else 0
+    return f" in {seconds} s" if seconds > 0 else ""
 
 
 def _metadata(result: ToolResult) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest
 
 LINES_SHOWN = 40
@@ -55,8 +56,3 @@ def _cut(line: str) -> str:
         return visible(line)
     beginning, end = line[: COLUMNS_SHOWN - LAST_COLUMNS], line[-LAST_COLUMNS:]
     return f"{visible(beginning)} … {more} more characters … {visible(end)}"
-
-
-def visible(text: str) -> str:
-    """Characters that move the cursor, turn the direction of writing or take no room, written as escapes."""
-    return "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from covey.engine.commands.activity import ActivityFeed, ActivityReader, open_facts
 from covey.engine.commands.searching import check_query, search
 from covey.engine.shared import Shared
-from covey.engine.workspace import Workspace
 from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import Event
 from covey.protocol.runs import Run
 from covey.protocol.search import SearchHit, SearchResult
 from covey.protocol.stats import Spending
-from covey.store.base import SpendingRow, WorkspaceRow
+from covey.store.base import WorkspaceRow
+from covey.store.spending import SpendingRow
+
+if TYPE_CHECKING:
+    from covey.engine.workspace import Workspace
 
 DAY_S = 86_400
 OPEN_STATES = frozenset({"accepted", "queued", "active"})

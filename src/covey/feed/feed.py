@@ -201,7 +201,8 @@ class Feed:
 
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
-        self.announce_frame(frame(encode_event(event)), event.session_id)
+        if self._subscriptions:
+            self.announce_frame(frame(encode_event(event)), event.session_id)
 
     def announce_frame(self, data: bytes, session_id: str = "") -> None:
         """The same, as it is sent."""

@@ -10,16 +10,19 @@ import asyncio
 import logging
 import uuid
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from covey.engine.commands.activity import ActivityReader
-from covey.engine.commands.stream import Reader
-from covey.engine.workspace import Workspace
 from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.direct_writer import DirectWriter, direct_writer_of
+
+if TYPE_CHECKING:
+    from covey.engine.commands.activity import ActivityReader
+    from covey.engine.commands.stream import Reader
+    from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +62,7 @@ class EventStreamApp:
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
         try:
-            stream = Stream(workspace.stream.open(session_id, deltas=deltas), send)
+            stream = Stream(workspace.stream.open(session_id, deltas=deltas, client_id=client_id), send)
             await _serve_one(state.streams, stream, last_id, receive)
         finally:
             state.workspaces.detach(workspace, client_id)

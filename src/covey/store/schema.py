@@ -87,6 +87,10 @@ STEPS: tuple[str, ...] = (
         title_workspace TEXT NOT NULL, title_session TEXT NOT NULL
     );
     """,
+    # How versions of files came about, by their position. A version without a path only says what is not known.
+    """
+    CREATE TABLE version_origins (position INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, value BLOB NOT NULL);
+    """,
     # What is looked up of sessions that are not read when a workspace is opened; what was spent, by day and model.
     """
     CREATE INDEX sessions_by_mark ON sessions (workspace_id, mark);

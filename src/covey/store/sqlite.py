@@ -11,17 +11,15 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import apsw
 import msgspec
 
-from covey.lifecycle.undo import FileStep
 from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
 from covey.store import queries, schema, sqlite_files, sqlite_search, sqlite_spending
 from covey.store.base import (
-    AddSpending,
     AppendText,
     Change,
     DropMessages,
@@ -37,7 +35,6 @@ from covey.store.base import (
     RunExists,
     RunRow,
     SetMark,
-    SpendingRow,
     StoredEvent,
     StoreFailed,
     UndoRow,
@@ -47,8 +44,12 @@ from covey.store.base import (
 )
 from covey.store.open_file import OpenFile
 from covey.store.search_text import Hits
+from covey.store.spending import AddSpending, SpendingRow
 from covey.store.sqlite_conversations import Conversations, ReadsConversations
 from covey.store.sqlite_upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 log = logging.getLogger(__name__)
 

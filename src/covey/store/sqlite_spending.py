@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from covey.protocol.runs import Usage
-from covey.store.base import AddSpending, SpendingRow
+from covey.store.spending import AddSpending, SpendingRow
 
 
 def add(connection: apsw.Connection, workspace_id: str, write: AddSpending) -> None:

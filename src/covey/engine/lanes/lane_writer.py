@@ -24,7 +24,6 @@ from covey.lifecycle.decisions import Outcome
 from covey.protocol.messages import Message
 from covey.protocol.runs import Run, RunComplete
 from covey.store.base import (
-    AddSpending,
     AppendText,
     DropMessages,
     DropSession,
@@ -40,6 +39,7 @@ from covey.store.base import (
     UpdateRun,
     Write,
 )
+from covey.store.spending import AddSpending
 
 log = logging.getLogger(__name__)
 

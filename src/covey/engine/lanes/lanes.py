@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.lanes.open_runs import is_shown_waiting
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.turn import Turn
 from covey.protocol.runs import CancelledBy, Run
@@ -83,6 +84,10 @@ class Lanes:
 
     def open_runs(self) -> list[Run]:
         return [run for dispatcher in self._busy.values() for run in dispatcher.open_runs()]
+
+    def waiting_runs(self) -> list[Run]:
+        """Active runs that are known to wait on something: no event of the log says so."""
+        return [run for run in self.open_runs() if is_shown_waiting(run)]
 
     def close(self, by: CancelledBy, session_id: str = "") -> list[Awaitable[None]]:
         """Refuse and cancel, everywhere or in one session; gives what to wait for."""

@@ -6,8 +6,8 @@ from covey.protocol.activity import WorkspaceRun
 from covey.protocol.search import SearchResult
 from covey.protocol.stats import Spending
 from covey.server.endpoint import Call, Endpoint
-from covey.server.routes.runs import RUNS_MAX, state_of
-from covey.server.routes.session_texts import hits
+from covey.server.routes.runs import RUNS_MAX, known_state
+from covey.server.routes.session_texts import HITS, HITS_MAX
 
 DAYS = 30
 DAYS_MAX = 3_660
@@ -18,11 +18,12 @@ SPENDING_MAX = 10_000
 
 async def list_all_runs(call: Call, _body: None) -> list[WorkspaceRun]:
     limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
-    return await call.workspaces.everywhere.runs(state_of(call), limit)
+    return await call.workspaces.everywhere.runs(known_state(call.query.get("state", "")), limit)
 
 
 async def search_everywhere(call: Call, _body: None) -> SearchResult:
-    return await call.workspaces.everywhere.search(call.query.get("q", ""), hits(call))
+    limit = call.count("limit", at_most=HITS_MAX) or HITS
+    return await call.workspaces.everywhere.search(call.query.get("q", ""), limit)
 
 
 async def stats(call: Call, _body: None) -> list[Spending]:

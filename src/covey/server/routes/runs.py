@@ -21,7 +21,7 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 def _answers_for_people(body: PostPrompt) -> May | None:
     """Some options of a run say yes in advance."""
-    return "approve" if body.yolo or body.sandbox in ("auto", "off") else None
+    return "approve" if body.answers_for_people else None
 
 
 async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
@@ -78,12 +78,11 @@ async def list_runs(call: Call, _body: None) -> list[Run]:
     if session_id:
         await workspace.sessions.read(session_id)
     limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
-    return await workspace.runs.newest(session_id, state_of(call), limit)
+    return await workspace.runs.newest(session_id, known_state(call.query.get("state", "")), limit)
 
 
-def state_of(call: Call) -> str:
+def known_state(state: str) -> str:
     """Which state of runs is asked for; '' for any."""
-    state = call.query.get("state", "")
     if state and state not in get_args(RunState):
         raise BadRequest(f"state must be one of {', '.join(get_args(RunState))}, not {state!r}")
     return state

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from covey.engine.commands.sessions import Export
 from covey.protocol import markdown
 from covey.protocol.errors import BadRequest
 from covey.protocol.search import SearchResult
 from covey.server.endpoint import Call, Endpoint, StreamedAnswer
+
+if TYPE_CHECKING:
+    from covey.engine.commands.sessions import Export
 
 HITS = 50
 HITS_MAX = 500
@@ -22,11 +25,8 @@ _encode = msgspec.json.Encoder().encode
 
 async def search(call: Call, _body: None) -> SearchResult:
     workspace = await call.workspace()
-    return await workspace.sessions.search(call.query.get("q", ""), hits(call), call.query.get("before", ""))
-
-
-def hits(call: Call) -> int:
-    return call.count("limit", at_most=HITS_MAX) or HITS
+    limit = call.count("limit", at_most=HITS_MAX) or HITS
+    return await workspace.sessions.search(call.query.get("q", ""), limit, call.query.get("before", ""))
 
 
 async def export(call: Call, _body: None) -> StreamedAnswer:

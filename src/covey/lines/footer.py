@@ -1,0 +1,34 @@
+"""The last line of a run: what it was, what it took, and what can be done next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covey.lines.line import Span, StyledLine
+from covey.lines.widths import width
+from covey.lines.words import counted, dollars, lasted
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    session: str
+    """Its id, or as much of it as tells it from others."""
+    steps: int
+    seconds: float
+    cost: float | None = None
+    files: int = 0
+
+
+def footer_line(facts: RunFacts, columns: int) -> StyledLine:
+    """What is nearest to the end is left out first, where there is no room."""
+    pieces = [f"session {facts.session}", counted(facts.steps, "step"), lasted(facts.seconds)]
+    if facts.cost:
+        pieces.append(dollars(facts.cost))
+    if facts.files:
+        pieces.append(f"{counted(facts.files, 'file')} changed")
+    pieces.append('covey run -C "…"')
+    if facts.files:
+        pieces.append("covey undo")
+    while len(pieces) > 1 and width(" · ".join(pieces)) > columns:
+        pieces.pop()
+    return StyledLine((Span(" · ".join(pieces), "dim"),))

@@ -1,0 +1,103 @@
+"""Marks inside a line of Markdown → styled text: code, strong, emphasis, links. Linear: no mark looks far ahead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from covey.lines.line import Span, Style
+
+LONGEST = 240
+"""Characters between two marks that belong together. Further apart they are taken as they stand."""
+
+_MARKS = re.compile(
+    r"\\(?P<escaped>[!-/:-@\[-`{-~])"
+    rf"|(?<!`)(?P<ticks>`+)(?!`)(?P<code>.{{1,{LONGEST}}}?)(?<!`)(?P=ticks)(?!`)"
+    rf"|\*\*(?=\S)(?P<strong>.{{1,{LONGEST}}}?)(?<=\S)\*\*"
+    rf"|(?<!\w)__(?=\S)(?P<strong_>.{{1,{LONGEST}}}?)(?<=\S)__(?!\w)"
+    rf"|~~(?=\S)(?P<struck>.{{1,{LONGEST}}}?)(?<=\S)~~"
+    rf"|(?<!\w)\*(?=[^\s*])(?P<emphasis>[^*]{{1,{LONGEST}}}?)(?<=\S)\*(?!\*)"
+    rf"|(?<!\w)_(?=[^\s_])(?P<emphasis_>[^_]{{1,{LONGEST}}}?)(?<=\S)_(?!\w)"
+    rf"|!?\[(?P<label>[^\[\]]{{0,{LONGEST}}})\]\((?P<url>[^()\s]{{1,{LONGEST}}}(?:\([^()\s]{{0,80}}\))?[^()\s]{{0,80}})"
+    r"(?:\s+\"[^\"]{0,200}\")?\)"
+    rf"|<(?P<auto>[a-z][a-z0-9+.-]{{1,20}}:[^\s<>]{{1,{LONGEST}}})>"
+    rf"|(?P<bare>https?://[^\s<>()\[\]`*]{{1,{LONGEST}}}[^\s<>()\[\]`*.,;:!?'\"])"
+)
+_NESTED: dict[str, Style] = {
+    "strong": "strong",
+    "strong_": "strong",
+    "struck": "struck",
+    "emphasis": "emphasis",
+    "emphasis_": "emphasis",
+}
+_OPENS = re.compile(r"[`*_~\[\\]")
+_NO_LINK = re.compile(r"\[[^\[\]]*\](?=[^(])")
+
+
+def styled(text: str, base: Style = "") -> list[Span]:
+    """The text without its marks. What has a style of its own inside a heading or a quote looks as that does."""
+    return [span for span in _spans(text, base, depth=0) if span.text]
+
+
+def _spans(text: str, base: Style, depth: int) -> Iterator[Span]:
+    at = 0
+    for found in _MARKS.finditer(text):
+        yield Span(text[at : found.start()], base)
+        yield from _marked(found, base, depth)
+        at = found.end()
+    yield Span(text[at:], base)
+
+
+def _marked(found: re.Match[str], base: Style, depth: int) -> Iterator[Span]:
+    name, groups = found.lastgroup or "", found.groupdict()
+    if name == "code":
+        code = groups["code"]
+        yield Span(code[1:-1] if code[:1] == code[-1:] == " " and code.strip() else code, "code")
+    elif name == "escaped":
+        yield Span(groups["escaped"], base)
+    elif name in _NESTED:
+        inner = base or _NESTED[name]
+        yield from _spans(groups[name], inner, depth + 1) if depth < 3 else iter((Span(groups[name], inner),))
+    elif name == "url":
+        yield from _link(groups["label"], groups["url"], base)
+    else:
+        yield Span(groups[name], "link")
+
+
+def _link(label: str, url: str, base: Style) -> Iterator[Span]:
+    """The text and where it leads: a terminal hides neither."""
+    if not label or label == url:
+        yield Span(url, "link")
+        return
+    yield Span(label, base or "strong")
+    yield Span(" (", base)
+    yield Span(url, "link")
+    yield Span(")", base)
+
+
+def complete_until(text: str) -> int:
+    """How much of a line that still grows can be shown for good: whole words, with no mark that might be open.
+
+    A mark that has stayed open for too long is taken as it stands.
+    """
+    end = text.rfind(" ") + 1
+    at = 0
+    while found := _OPENS.search(text, at, end):
+        begin = found.start()
+        whole = _MARKS.match(text, begin)
+        if whole and whole.end() <= end:
+            at = whole.end()
+        elif not whole and (_cannot_open(text, begin) or len(text) - begin > LONGEST):
+            at = begin + 1
+        else:
+            return text.rfind(" ", 0, begin) + 1
+    return end
+
+
+def _cannot_open(text: str, at: int) -> bool:
+    """What stands here is no mark, whatever comes after it."""
+    mark, following = text[at], text[at + 1 : at + 2]
+    if mark == "[":
+        return _NO_LINK.match(text, at) is not None
+    is_inside_word = mark in "*_" and text[at - 1 : at].isalnum() and following not in ("*", "")
+    return is_inside_word or mark == "\\" or (mark in "*_~" and following == " ")

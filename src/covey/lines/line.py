@@ -1,0 +1,57 @@
+"""A line as a value: pieces of text, each with a style that is named by its meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Style = Literal[
+    "",
+    "dim",
+    "strong",
+    "emphasis",
+    "struck",
+    "heading",
+    "marker",
+    "quote",
+    "link",
+    "code",
+    "keyword",
+    "string",
+    "number",
+    "comment",
+    "added",
+    "removed",
+    "success",
+    "warning",
+    "error",
+    "tool",
+    "key",
+]
+"""What a piece of text is. A theme says how it looks; without one it looks like any other text."""
+STYLES: tuple[Style, ...] = get_args(Style)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StyledLine:
+    """What stands on one row. It has no line end in it, and may be wider than any screen: see `wrap` and `cut_line`."""
+
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return "".join(span.text for span in self.spans)
+
+
+EMPTY = StyledLine()
+
+
+def line(*pieces: str | Span) -> StyledLine:
+    """A line of these pieces; a mere string has no style."""
+    return StyledLine(tuple(piece if isinstance(piece, Span) else Span(piece) for piece in pieces if piece != ""))

@@ -1,0 +1,195 @@
+"""What a tool call came to: a headline, and below it as much as a person wants to see of what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from covey.lines.calls import Params, call_line, decoded, short_path
+from covey.lines.diffs import SHORT, diff_lines
+from covey.lines.line import Span, Style, StyledLine, line
+from covey.lines.plain_text import one_line, plain
+from covey.lines.widths import cut, cut_line, expanded
+from covey.lines.words import counted, lasted, size
+from covey.lines.wrap import wrap
+from covey.protocol.endings import CallEnd, call_end
+from covey.protocol.messages import ToolCall, ToolResult
+
+OUTPUT_SHOWN = 3
+"""Last lines of what a command printed."""
+WORTH_SAYING_S = 1.0
+"""A call that was faster than this needs no time beside it."""
+_TELLING = ("error", "failed", "cannot", "no such", "not found", "denied", "refused", "exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How results are shown here."""
+
+    columns: int
+    root: str = ""
+    """The directory of the workspace."""
+    verbose: bool = False
+    """All of a result, instead of what says most."""
+    plain: bool = False
+    """Words instead of signs, and one line for each call: for whoever hears it read out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    result: ToolResult
+    facts: Params
+    shown: Shown
+
+
+def begun_line(call: ToolCall, shown: Shown) -> StyledLine:
+    """A call begins, where nothing can be drawn while it runs."""
+    mark = "running: " if shown.plain else "· "
+    return cut_line(StyledLine((Span(mark, "dim"), *call_line(call, shown.root).spans)), shown.columns)
+
+
+def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, shown: Shown) -> list[StyledLine]:
+    """A call has ended; `seconds` is how long it ran, if that is known."""
+    given = _Result(result, decoded(result.metadata), shown)
+    end = call_end(result)
+    summary = "failed" if result.is_error else _summary(given)
+    if end is CallEnd.CANCELLED:
+        summary = "cancelled"
+    took = f"({lasted(seconds)})" if seconds is not None and seconds >= WORTH_SAYING_S else ""
+    head = _headline(call, given, summary, took)
+    if shown.plain and not shown.verbose:
+        telling = _telling(given) if end is not CallEnd.CANCELLED else ""
+        return [cut_line(line(*head.spans, f": {telling}" if telling else ""), shown.columns)]
+    return [cut_line(head, shown.columns), *(_body(call, given) if end is not CallEnd.CANCELLED else ())]
+
+
+def _failed(given: _Result) -> bool:
+    code = given.facts.get("exit_code")
+    return given.result.is_error or (isinstance(code, int) and code != 0)
+
+
+def _headline(call: ToolCall, given: _Result, summary: str, took: str) -> StyledLine:
+    failed = _failed(given)
+    if given.shown.plain:
+        mark = Span("failed: " if failed else "done: ")
+    else:
+        mark = Span("✗ ", "error") if failed else Span("✓ ", "success")
+    counts = _changes(given.facts)
+    words = " ".join(filter(None, (summary, took)))
+    style: Style = "error" if given.result.is_error else "dim"
+    about = Span(f"  {words}" if words else "", style)
+    return line(mark, *call_line(call, given.shown.root).spans, *counts, about)
+
+
+def _changes(facts: Params) -> tuple[Span, ...]:
+    """`+1 −1`, for a change of a file."""
+    added, removed = facts.get("additions"), facts.get("removals")
+    if not isinstance(added, int) or not isinstance(removed, int):
+        return ()
+    return Span(f" +{added}", "added"), Span(f" −{removed}", "removed")
+
+
+def _summary(given: _Result) -> str:
+    facts = given.facts
+    code = facts.get("exit_code")
+    if isinstance(code, int) and code:
+        return f"exit code {code}"
+    formats: dict[str, Callable[[Any], str]] = {
+        "matches": lambda count: counted(count, "match", "matches"),
+        "count": lambda count: counted(count, "file"),
+        "entries": lambda count: counted(count, "entry", "entries"),
+        "lines": lambda count: counted(count, "line"),
+        "bytes": size,
+    }
+    found = [shown(facts[key]) for key, shown in formats.items() if isinstance(facts.get(key), int)]
+    if isinstance(status := facts.get("status"), int):
+        found.insert(0, str(status))
+    if isinstance(job := facts.get("job_id"), str):
+        found.append(one_line(job))
+    return ", ".join(found)
+
+
+def _telling(given: _Result) -> str:
+    """The line of a result that says most, where only one can be shown; '' if the headline says enough."""
+    result = given.result
+    if result.is_error:
+        return one_line(telling_line(result.content))
+    if result.name == "bash":
+        return one_line(next(iter(_printed(result.content)[-1:]), ""))
+    return ""
+
+
+def telling_line(text: str) -> str:
+    """Of an error: the last line that sounds like its reason, else the first one that is not empty."""
+    lines = [each.strip() for each in plain(text).split("\n") if each.strip()]
+    sounds = [each for each in lines if any(word in each.lower() for word in _TELLING)]
+    if sounds and lines[0] not in sounds:
+        return sounds[-1]
+    return lines[0] if lines else ""
+
+
+def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
+    shown, result, facts = given.shown, given.result, given.facts
+    lines: list[StyledLine] = []
+    if result.is_error:
+        lines = (
+            _all(result.content, shown) if shown.verbose else _quoted([telling_line(result.content)], shown, "error")
+        )
+    elif isinstance(diff := facts.get("diff"), str):
+        lines = diff_lines(diff, shown.columns, limit=None if shown.verbose else SHORT)
+    elif call.name == "todos":
+        lines = todo_lines(facts.get("todos"), shown.columns)
+    elif shown.verbose:
+        lines = _all(result.content, shown)
+    elif call.name in ("bash", "job_output"):
+        lines = _quoted(_printed(result.content)[-OUTPUT_SHOWN:], shown, "dim")
+    return [*lines, *_refused(facts, shown)]
+
+
+def _printed(content: str) -> list[str]:
+    """What a command printed, without our own words about its end."""
+    output = content.rpartition("\n\n")[0] or content
+    return [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
+
+
+def _quoted(texts: list[str], shown: Shown, style: Style) -> list[StyledLine]:
+    room = max(shown.columns - 4, 8)
+    return [line(Span("  │ ", "dim"), Span(cut(expanded(plain(text)), room), style)) for text in texts if text]
+
+
+def _all(content: str, shown: Shown) -> list[StyledLine]:
+    bar = (Span("  │ ", "dim"),)
+    texts = plain(content).rstrip("\n").split("\n")
+    return [row for text in texts for row in wrap([Span(expanded(text))], shown.columns, bar, bar)]
+
+
+def _refused(facts: Params, shown: Shown) -> list[StyledLine]:
+    """What the sandbox has refused to a command, with what a person could allow."""
+    sandbox = facts.get("sandbox")
+    denied = sandbox.get("denied") if isinstance(sandbox, dict) else None
+    if not isinstance(denied, dict):
+        return []
+    text = one_line(f"sandbox: {denied.get('what', '')} If you are asked again: {denied.get('offer', '')}.")
+    return wrap([Span(text, "warning")], shown.columns, (Span("  "),), (Span("  "),))
+
+
+_BOXES: dict[str, tuple[str, Style]] = {"completed": ("☑", "dim"), "in_progress": ("▸", "strong"), "pending": ("☐", "")}
+
+
+def todo_lines(todos: object, columns: int) -> list[StyledLine]:
+    """The list as a checklist."""
+    lines: list[StyledLine] = []
+    for todo in todos if isinstance(todos, list) else ():
+        if isinstance(todo, dict):
+            box, style = _BOXES.get(str(todo.get("status")), ("☐", ""))
+            text = Span(one_line(str(todo.get("content", ""))), style)
+            lines += wrap([text], columns, (Span(f"  {box} ", "marker"),), (Span("    "),))
+    return lines
+
+
+def changed_file(result: ToolResult, root: str = "") -> str:
+    """The file that a call has changed; '' if it changed none."""
+    if result.is_error or '"additions"' not in result.metadata:
+        return ""
+    return short_path(decoded(result.metadata).get("file_path", ""), root)

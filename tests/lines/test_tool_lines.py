@@ -1,0 +1,199 @@
+"""A formatter for each tool: what a call does, what came of it, and the footer of a run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from covey.lines.calls import call_line
+from covey.lines.diffs import diff_lines
+from covey.lines.footer import RunFacts, footer_line
+from covey.lines.line import Span
+from covey.lines.results import Shown, begun_line, changed_file, result_lines, telling_line
+from covey.lines.widths import width
+from covey.lines.words import counted, dollars, lasted, size
+from covey.protocol.endings import CallEnd
+from covey.protocol.messages import ToolCall, ToolResult
+
+WIDE = Shown(80, root="/project")
+
+
+def call(name: str, **params: Any) -> ToolCall:
+    return ToolCall(id="c1", name=name, input=json.dumps(params), finished=True)
+
+
+def result(content: str = "", *, is_error: bool = False, name: str = "bash", **metadata: Any) -> ToolResult:
+    return ToolResult(
+        tool_call_id="c1",
+        name=name,
+        content=content,
+        metadata=json.dumps(metadata) if metadata else "",
+        is_error=is_error,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (call("bash", command="pytest -q"), "$ pytest -q"),
+        (call("bash", command="cd x\nmake\nls", working_dir="/project/src"), "$ cd x  … 2 more lines  (in src)"),
+        (call("bash", command="serve", background=True), "$ serve  (in the background)"),
+        (call("view", file_path="/project/a.py", offset=10, limit=31), "read a.py:10-40"),
+        (call("view", file_path="a.py", limit=5), "read a.py:1-5"),
+        (call("view", file_path="a.py", offset=7), "read a.py:7-"),
+        (call("view", file_path="/other/a.py"), "read /other/a.py"),
+        (call("edit", file_path="/project/src/a.py", old_string="x"), "edit src/a.py"),
+        (call("multiedit", file_path="a.py", edits=[]), "edit a.py"),
+        (call("write", file_path="a.py", content="x"), "write a.py"),
+        (call("grep", pattern="def test_", path="tests", include="*.py"), 'grep "def test_" in tests *.py'),
+        (call("glob", pattern="**/*.py"), "find **/*.py"),
+        (call("ls"), "list ."),
+        (call("fetch", url="https://a.b/c"), "fetch https://a.b/c"),
+        (call("download", url="https://a.b/c", file_path="c"), "download https://a.b/c → c"),
+        (call("agent", prompt="Find\nall uses"), "agent Find all uses"),
+        (call("todos", todos=[{"content": "x", "status": "pending"}]), "todos (1 thing)"),
+        (call("question", questions=[{"question": "Shall I?"}]), "ask Shall I?"),
+        (call("job_output", job_id="j1"), "output of job j1"),
+        (
+            call("mcp_db_query", sql="select 1", limit=5, deep={"a": [1]}),
+            'mcp_db_query sql=select 1 limit=5 deep={"a":[1]}',
+        ),
+        (ToolCall(id="c", name="bash", input="{not json", finished=True), "$ "),
+        (ToolCall(id="c", name="x\x1b[2J\ny", input="[1]", finished=True), "x[2J y"),
+    ],
+)
+def test_a_call_is_shown_as_what_it_does(made: ToolCall, shown: str) -> None:
+    assert call_line(made, "/project").text == shown
+
+
+DIFF = "--- a.py\n+++ a.py\n@@ -3,3 +3,3 @@\n one\n-old\tx\n+new\tx\n two\n@@ -40,1 +40,2 @@\n last\n+more\n"
+
+
+def shown(made: ToolCall, came: ToolResult, seconds: float | None = 0.1, how: Shown = WIDE) -> list[str]:
+    return [line.text for line in result_lines(made, came, seconds, how)]
+
+
+def test_an_edit_shows_what_it_changed() -> None:
+    came = result("Edited", name="edit", diff=DIFF, additions=2, removals=1, file_path="/project/a.py")
+    assert shown(call("edit", file_path="/project/a.py"), came) == [
+        "✓ edit a.py +2 −1",
+        "    4 - old x",
+        "    4 + new x",
+        "      ⋮",
+        "   41 + more",
+    ]
+    assert changed_file(came, "/project") == "a.py"
+    assert diff_lines(DIFF, 80)[1].spans == (Span("    4 ", "dim"), Span("+ new x", "added"))
+
+
+def test_a_long_diff_is_cut_short_unless_all_is_wanted() -> None:
+    long = "@@ -0,0 +1,30 @@\n" + "".join(f"+line {n} {'x' * 100}\n" for n in range(30))
+    lines = diff_lines(long, 40)
+    assert [line.text for line in lines][-1] == "      … 22 more lines"
+    assert max(width(line.text) for line in lines) <= 40
+    assert len(diff_lines(long, 40, limit=None)) == 30
+
+
+def test_a_command_shows_its_end_and_how_it_ended() -> None:
+    came = result("1\n2\n3\n4\n\nexit code 0", exit_code=0)
+    assert shown(call("bash", command="count"), came, 1.24) == ["✓ $ count  (1.2 s)", "  │ 2", "  │ 3", "  │ 4"]
+    failed = result("boom\n\nThe exit code is 2.", exit_code=2)
+    assert shown(call("bash", command="make"), failed) == ["✗ $ make  exit code 2", "  │ boom"]
+    nothing = result("(no output)\n\nThe exit code is 0.", exit_code=0)
+    assert shown(call("bash", command="true"), nothing) == ["✓ $ true"]
+
+
+def test_what_the_sandbox_refused_comes_with_what_could_be_allowed() -> None:
+    sandbox = {"denied": {"what": "The network is closed.", "offer": "answer w"}}
+    lines = shown(call("bash", command="curl x"), result("no\n\nexit 1", exit_code=1, sandbox=sandbox))
+    assert lines[-1] == "  sandbox: The network is closed. If you are asked again: answer w."
+
+
+@pytest.mark.parametrize(
+    ("made", "came", "headline"),
+    [
+        (call("grep", pattern="x"), result(name="grep", matches=1), '✓ grep "x"  1 match'),
+        (call("glob", pattern="*"), result(name="glob", count=12), "✓ find *  12 files"),
+        (call("ls"), result(name="ls", entries=3), "✓ list .  3 entries"),
+        (call("view", file_path="a"), result(name="view", lines=214), "✓ read a  214 lines"),
+        (call("fetch", url="http://a"), result(name="fetch", status=200, bytes=1234), "✓ fetch http://a  200, 1.2 kB"),
+        (call("bash", command="x", background=True), result(job_id="j1"), "✓ $ x  (in the background)  j1"),
+    ],
+)
+def test_counts_are_beside_the_call(made: ToolCall, came: ToolResult, headline: str) -> None:
+    assert shown(made, came)[0] == headline
+
+
+def test_todos_are_a_checklist() -> None:
+    todos = [
+        {"content": "read", "status": "completed"},
+        {"content": "write", "status": "in_progress"},
+        {"content": "a very long thing to do", "status": "pending"},
+    ]
+    lines = shown(call("todos", todos=todos), result(name="todos", todos=todos), how=Shown(20))
+    assert lines == ["✓ todos (3 things)", "  ☑ read", "  ▸ write", "  ☐ a very long", "    thing to do"]
+
+
+def test_an_error_shows_the_line_that_tells_why() -> None:
+    assert shown(call("view", file_path="x"), result("No such file.\nmore", is_error=True, name="view")) == [
+        "✗ read x  failed",
+        "  │ No such file.",
+    ]
+    assert telling_line("Traceback (most recent call last):\n  x\nValueError: bad") == "ValueError: bad"
+    assert telling_line("No such file.\nAn error, too") == "No such file."
+    assert telling_line("running\nstill\nfatal: not found\n") == "fatal: not found"
+    assert telling_line("") == ""
+
+
+def test_a_cancelled_call_says_so_and_nothing_else() -> None:
+    came = result(CallEnd.CANCELLED.words, is_error=True)
+    assert shown(call("bash", command="x"), came) == ["✗ $ x  cancelled"]
+
+
+def test_all_of_a_result_is_shown_to_whoever_wants_it() -> None:
+    content = "\n".join(f"line {n}" for n in range(20))
+    lines = shown(call("agent", prompt="x"), result(content, name="agent"), how=Shown(80, verbose=True))
+    assert len(lines) == 21 and lines[-1] == "  │ line 19"
+
+
+def test_for_a_screen_reader_a_call_is_one_line_in_words() -> None:
+    plain = Shown(200, plain=True)
+    made = call("bash", command="make")
+    assert begun_line(made, plain).text == "running: $ make"
+    assert shown(made, result("a\nall fine\n\nexit 0", exit_code=0), 2, plain) == ["done: $ make  (2.0 s): all fine"]
+    assert shown(made, result("a\nbroke\n\nexit 1", exit_code=1), None, plain) == ["failed: $ make  exit code 1: broke"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_nothing_is_wider_than_the_screen(columns: int) -> None:
+    how = Shown(columns, verbose=False)
+    wide = "日本語" * 40
+    for made, came in (
+        (call("bash", command=wide), result(f"{wide}\n\nexit 0", exit_code=0)),
+        (
+            call("edit", file_path=wide),
+            result(name="edit", diff=f"@@ -1 +1 @@\n-{wide}\n+{wide}\n", additions=1, removals=1),
+        ),
+        (call("view", file_path=wide), result(wide, is_error=True)),
+    ):
+        assert max(width(line.text) for line in result_lines(made, came, 1, how)) <= columns
+
+
+def test_the_footer_says_what_it_took_and_what_is_next() -> None:
+    facts = RunFacts("4r6Q", steps=12, seconds=41.2, cost=0.25, files=2)
+    full = 'session 4r6Q · 12 steps · 41 s · $0.25 · 2 files changed · covey run -C "…" · covey undo'
+    assert footer_line(facts, 100).text == full
+    assert footer_line(facts, 60).text == "session 4r6Q · 12 steps · 41 s · $0.25 · 2 files changed"
+    assert footer_line(RunFacts("x", 1, 0.4), 80).text == 'session x · 1 step · 0.4 s · covey run -C "…"'
+
+
+def test_small_words() -> None:
+    assert [lasted(seconds) for seconds in (0.04, 9.9, 12.3, 75, 130, 7300)] == [
+        *("0.0 s", "9.9 s", "12 s", "75 s", "2 min 10 s", "2 h 1 min"),
+    ]
+    assert (counted(1, "match", "matches"), counted(2, "match", "matches")) == ("1 match", "2 matches")
+    assert (dollars(1.5), dollars(0.0012), size(10), size(1500), size(2_500_000)) == (
+        *("$1.50", "$0.0012", "10 B", "1.5 kB", "2.5 MB"),
+    )
