@@ -17,7 +17,7 @@ from bench.report import Figure, core_share, header, line
 from bench.rig import Options
 
 PARTS = (
-    *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "tool_output", "view"),
+    *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "tool_output", "view", "growth"),
     *("memory", "startup", "sandbox", "providers", "files", "changes", "peers"),
 )
 

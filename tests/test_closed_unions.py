@@ -40,6 +40,7 @@ OPEN: dict[str, str] = {
     "models/responses_answer.py _whole_item: item.type": PROVIDER,
     "models/trouble.py _code_of: error": JSON,
     "models/trouble.py error_text: value": JSON,
+    "protocol/activity.py shortened: event.payload": EVENTS,
     "protocol/messages.py _known: part": JSON,
     "protocol/messages.py _with_known_parts: message": JSON,
     "doctor/oracle_file.py _cannot_open: error": ERROR,

@@ -105,7 +105,7 @@ ROOMS: dict[str, set[str]] = {
     "commands": {"", "asks", "turns", "lanes", "undo"},
 }
 """Which rooms of the engine each one may use. "": the modules at the top that every room may use."""
-DOORS = ("engine/workspace.py", "engine/workspaces.py")
+DOORS = ("engine/workspace.py", "engine/everywhere.py", "engine/workspaces.py")
 """They use every room; no room uses them."""
 
 

@@ -126,14 +126,14 @@ def test_sessions_are_listed_the_latest_first(home: Home) -> None:
     assert all("2 messages" in line for line in lines)
 
 
-def test_sessions_can_be_limited_to_the_latest_and_the_rest_is_counted(home: Home) -> None:
+def test_sessions_can_be_limited_to_the_latest_and_say_if_there_are_more(home: Home) -> None:
     made = [ask(home, f"thing {number}") for number in range(3)]
     done = home.covey("sessions", "--limit", "1")
     assert done.stdout.startswith(made[-1]) and done.stdout.count("\n") == 1
-    assert done.stderr == "2 more: see them with a higher --limit, or without.\n"
+    assert done.stderr == "There are more: see them with a higher --limit, or without.\n"
     as_json = home.covey("sessions", "list", "--limit", "2", "--json")
     assert [session["id"] for session in json.loads(as_json.stdout)] == made[:0:-1]
-    assert as_json.stderr.startswith("1 more")
+    assert as_json.stderr.startswith("There are more")
     enough = home.covey("sessions", "--limit", "3")
     assert (enough.stdout.count("\n"), enough.stderr) == (3, "")
     assert home.covey("sessions", "--limit", "0").returncode == exits.USAGE
@@ -142,7 +142,8 @@ def test_sessions_can_be_limited_to_the_latest_and_the_rest_is_counted(home: Hom
 def test_sessions_show_and_export(home: Home) -> None:
     session = ask(home, "use the tool")
     text = home.covey("sessions", "export", session).stdout
-    for part in ("## User\n\nuse the tool", "## Assistant\n\nI make a file.", "**bash**", '"touch made"', "Done."):
+    answer = "## Assistant (scripted/default)\n\nI make a file."
+    for part in ("## User\n\nuse the tool", answer, "- **bash** `touch made`", "Done."):
         assert part in text
     assert home.covey("sessions", "show", session).stdout == text
     exported = json.loads(home.covey("sessions", "export", "--json", session).stdout)

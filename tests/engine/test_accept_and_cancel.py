@@ -69,7 +69,7 @@ async def test_scenario_05_one_cancel_covers_all_that_have_not_entered(tmp_path:
         assert engine.transcript() == [
             ("user", "a", ""), ("assistant", "", "canceled"), ("user", "b", ""), ("assistant", "", "canceled"),
         ]  # fmt: skip
-        assert engine.workspace.runs.queued(engine.session_id) == []
+        assert await engine.workspace.runs.queued(engine.session_id) == []
         assert engine.model.requests == []
 
 

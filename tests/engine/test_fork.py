@@ -136,12 +136,12 @@ async def test_what_does_not_exist_is_not_found(tmp_path: Path) -> None:
 async def test_a_store_that_cannot_write_leaves_no_session(tmp_path: Path) -> None:
     async with undoing(tmp_path) as at:
         await at.turn("first", {})
-        known = at.engine.workspace.sessions.all()
+        known = at.engine.sessions()
         at.engine.disk.full = True
         with pytest.raises(StoreFailed):
             await at.fork()
         at.engine.disk.full = False
-        assert at.engine.workspace.sessions.all() == known
+        assert at.engine.sessions() == known
 
 
 async def test_a_session_that_is_being_undone_is_not_forked_half_way(tmp_path: Path) -> None:

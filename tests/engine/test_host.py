@@ -226,7 +226,7 @@ async def test_an_agent_works_in_a_session_of_its_own_and_reports(tmp_path: Path
         await engine.post("find it", "a")
         assert (await engine.ended("a")).text == "It is in a.py."
         assert results(engine) == ["In a.py."]
-        (child,) = (s for s in engine.workspace.sessions.all() if s.parent_session_id)
+        (child,) = (s for s in engine.sessions() if s.parent_session_id)
         assert (child.parent_session_id, child.title) == (engine.session_id, "where is it?")
         asked = engine.model.requests[1]
         assert [message.text for message in asked.messages] == ["where is it?"]
@@ -323,9 +323,9 @@ async def test_deleting_a_session_deletes_those_of_its_agents(tmp_path: Path) ->
         engine.model.answer(*call("delegates", text="where?"))
         await engine.post("find it", "a")
         await engine.ended("a")
-        assert len(engine.workspace.sessions.all()) == 2
+        assert len(engine.sessions()) == 2
         await within(engine.workspace.sessions.delete(engine.session_id))
-        assert engine.workspace.sessions.all() == []
+        assert engine.sessions() == []
 
 
 # ── plan and yolo ──

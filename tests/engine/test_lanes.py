@@ -31,7 +31,7 @@ async def test_an_idle_session_is_not_kept(tmp_path: Path) -> None:
 
 async def test_asking_an_idle_session_keeps_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
-        assert engine.workspace.runs.queued(engine.session_id) == []
+        assert await engine.workspace.runs.queued(engine.session_id) == []
         assert engine.workspace._parts.lanes._busy == {}
         assert (await engine.cancel()).covered == ()
         assert engine.workspace._parts.lanes._busy == {}

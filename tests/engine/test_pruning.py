@@ -8,7 +8,10 @@ import pytest
 from msgspec import structs
 
 from covey.config.schema import RetentionSettings
+from covey.engine.recorder import Batch
 from covey.protocol.messages import Session
+from covey.protocol.requests import UpdateSession
+from covey.store.base import PutSession
 from tests.support.engine import Engine, Gate, config, running
 
 pytestmark = pytest.mark.anyio
@@ -18,15 +21,21 @@ async def three_sessions(engine: Engine) -> list[str]:
     """The oldest first, with a message each."""
     made = [engine.session_id]
     made += [(await engine.workspace.sessions.create(f"s{number}")).id for number in (1, 2)]
-    for at, session_id in enumerate(made):
-        engine.workspace._parts.book._by_id[session_id] = structs.replace(
-            engine.workspace._parts.book.get(session_id), updated_at=1_000 + at
-        )
+    await make_old(engine, made)
     return made
 
 
+async def make_old(engine: Engine, made: list[str]) -> None:
+    """As if they had not changed for a long time."""
+    parts = engine.workspace._parts
+    for at, session_id in enumerate(made):
+        old = structs.replace(parts.book.get(session_id), updated_at=1_000 + at)
+        parts.book._by_id[session_id] = old
+        await parts.recorder.write(Batch([PutSession(old)]))
+
+
 def left(engine: Engine) -> set[str]:
-    return {session.id for session in engine.workspace.sessions.all()}
+    return {session.id for session in engine.sessions()}
 
 
 async def test_of_the_sessions_so_many_stay_as_the_settings_say(tmp_path: Path) -> None:
@@ -49,8 +58,8 @@ async def test_a_session_with_an_open_run_and_an_archived_one_stay(tmp_path: Pat
         await engine.post("busy", "a")
         await gate.reached()
         made = await three_sessions(engine)
-        book = engine.workspace._parts.book._by_id
-        book[made[1]] = structs.replace(book[made[1]], archived_at=5)
+        await engine.workspace.sessions.update(made[1], UpdateSession(archived=True))
+        await make_old(engine, made)
         await engine.workspace._retention.prune()
         assert left(engine) == set(made[:2])
         gate.open()

@@ -81,7 +81,7 @@ def _drops(change: Change) -> int:
 
 
 def child_of(engine: Engine) -> Session:
-    (child,) = (session for session in engine.workspace.sessions.all() if session.parent_session_id)
+    (child,) = (session for session in engine.sessions() if session.parent_session_id)
     return child
 
 
@@ -252,7 +252,7 @@ async def test_deleting_a_session_while_its_agent_works_ends_both(tmp_path: Path
         await post(engine)
         await gate.reached()
         await within(engine.workspace.sessions.delete(engine.session_id))
-        assert engine.workspace.sessions.all() == []
+        assert engine.sessions() == []
         assert len(engine.terminals()) == 2
         assert engine.workspace._parts.turns.tool_calls._host._principals == {}
         dropping = [change for group in engine.disk.groups for change in group if _drops(change)]

@@ -90,7 +90,7 @@ async def test_a_session_that_could_not_be_written_does_not_exist(tmp_path: Path
         engine.disk.full = True
         with pytest.raises(StoreFailed):
             await engine.workspace.sessions.create("ghost")
-        assert [session.title for session in engine.workspace.sessions.all()] == [""]
+        assert [session.title for session in engine.sessions()] == [""]
 
 
 async def test_a_session_is_named_after_its_first_prompt_and_counts_its_messages(tmp_path: Path) -> None:

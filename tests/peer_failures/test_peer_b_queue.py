@@ -72,7 +72,7 @@ async def test_b4_what_is_to_be_folded_waits_until_a_model_call_includes_it(tmp_
         await in_a_tool(engine, gate)
         await engine.post("b", "b", mode="fold")
         await engine.told_state("b", "queued")
-        assert engine.workspace.runs.queued(engine.session_id) == ["b"]
+        assert await engine.workspace.runs.queued(engine.session_id) == ["b"]
         if cancelled:
             await engine.cancel()
         gate.open()

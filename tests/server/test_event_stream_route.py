@@ -184,8 +184,9 @@ async def test_an_id_that_leads_nowhere_gives_a_gap_and_then_the_present(tmp_pat
         await at.settled()
         feed = at.workspace._parts.feed
         watcher = await at.attached(last_id=last_id.replace("{epoch}", str(feed.epoch)))
-        await watcher.until(lambda: len(watcher.frames) == 2)
-        assert watcher.types == ["gap", "message"]
+        await watcher.until(lambda: len(watcher.frames) == 3)
+        assert watcher.types == ["gap", "message", "run"]
+        assert watcher.of_type("run")[0]["waiting_on"] == "model"
         assert watcher.of_type("gap")[0]["resume_from"] == f"{feed.epoch}.{feed.last_seq}"
         gate.open()
         await at.watch_end(watcher, "a")
@@ -246,7 +247,7 @@ async def test_a_request_that_waits_is_sent_to_every_newcomer_until_it_is_answer
         assert (await site.request("POST", path, grant)).value == {"resolved": False}
         await at.watch_end(second, "a")
         third = await at.attached()
-        assert third.types == []
+        assert third.types == ["presence"], "the second one is there"
 
 
 # ── attaching and leaving ──

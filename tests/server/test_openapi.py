@@ -24,6 +24,10 @@ PROTOCOL = f"""
     POST /v1/control
     DELETE /v1/clients/{{client_id}}
     GET POST /v1/workspaces
+    GET /v1/runs
+    GET /v1/activity
+    GET /v1/search
+    GET /v1/stats
     GET DELETE {W}
     POST {W}/current-session
     GET {W}/events
@@ -34,6 +38,8 @@ PROTOCOL = f"""
     GET {W}/files/content
     GET {W}/sessions/{{sid}}/changes
     GET {W}/sessions/{{sid}}/history
+    GET {W}/sessions/{{sid}}/export
+    GET {W}/search
     POST {W}/sessions/{{sid}}/undo
     POST {W}/sessions/{{sid}}/fork
     GET POST {W}/agent
@@ -74,9 +80,14 @@ NOT_DESCRIBED = {"GET /metrics", "GET /openapi.json"}
 
 QUERIES = {
     f"GET {W}/events": {"client_id", "deltas", "session_id", "last_event_id"},
-    f"GET {W}/sessions": {"limit", "before", "children"},
+    f"GET {W}/sessions": {"limit", "before", "children", "archived"},
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
     f"GET {W}/sessions/{{sid}}/changes": {"run_id", "after", "limit", "diffs"},
+    "GET /v1/runs": {"state", "limit"},
+    "GET /v1/search": {"q", "limit"},
+    "GET /v1/stats": {"days"},
+    f"GET {W}/search": {"q", "limit", "before"},
+    f"GET {W}/sessions/{{sid}}/export": {"format"},
     f"GET {W}/files": {"q", "limit"},
     f"GET {W}/files/content": {"path"},
     f"GET {W}/runs": {"session_id", "state", "limit"},

@@ -106,6 +106,21 @@ def test_a_session_that_changes_moves_to_another_place_and_another_shelf(store: 
     assert (row.session.id, row.mark) == ("a", 7)
 
 
+def test_one_session_is_found_with_its_mark_and_children_by_their_parent(store: Store) -> None:
+    child, other = (structs.replace(session(name, 1), parent_session_id="a") for name in "bc")
+    grandchild = structs.replace(session("d", 1), parent_session_id="b")
+    put(store, session("a", 9), child, other, grandchild, session("e", 9))
+    put(store, structs.replace(session("f", 1), parent_session_id="a"), workspace="x")
+    assert store.newest_mark("w") == 0
+    store.commit([change(SetMark("a", 7)), change(SetMark("e", 3))])
+    row = store.session("w", "a")
+    assert row is not None
+    assert (row.session.id, row.mark, store.newest_mark("w"), store.newest_mark("x")) == ("a", 7, 7, 0)
+    assert (store.session("w", "nobody"), store.session("w", "f")) == (None, None)
+    assert [row.session.id for row in store.child_sessions("w", "a")] == ["b", "c"]
+    assert store.child_sessions("w", "e") == store.child_sessions("w", "") == []
+
+
 def test_the_size_of_a_session_is_that_of_its_messages(store: Store) -> None:
     assert store.session_size("w", "s") == 0
     store.commit([change(PutMessage(message("a")), PutMessage(message("b", session_id="other")))])
@@ -144,6 +159,9 @@ READS: dict[str, Callable[[SqliteStore], Any]] = {
     "newest sessions": lambda store: store.sessions_page("w", "", 5, children=False, archived=False),
     "sessions before": lambda store: store.sessions_page("w", "s100", 5, children=False, archived=False),
     "all sessions before": lambda store: store.sessions_page("w", "s100", 5, children=True, archived=True),
+    "one session": lambda store: store.session("w", "s100"),
+    "children": lambda store: store.child_sessions("w", "a"),
+    "newest mark": lambda store: store.newest_mark("w"),
     "size": lambda store: store.session_size("w", "s1"),
     "sizes of events": lambda store: store.event_sizes("w", 5),
 }

@@ -30,12 +30,12 @@ from covey.store.base import (
     AppendText,
     DropMessages,
     DropSession,
-    Hits,
     PutMessage,
     PutSession,
     SearchUnavailable,
     Store,
 )
+from covey.store.search_text import Hits
 from covey.store.sqlite import SqliteStore
 from tests.store.test_store_conformance import MAKERS, change, message, session, text
 

@@ -72,7 +72,17 @@ class Disk(MemoryStore):
     def copy(self) -> Disk:
         """What is written, and nothing of the moods."""
         other = Disk()
-        for name in ("_workspaces", "_sessions", "_messages", "_runs", "_early", "_versions", "_held", "_undos"):
+        for name in (
+            "_workspaces",
+            "_sessions",
+            "_messages",
+            "_runs",
+            "_early",
+            "_versions",
+            "_held",
+            "_undos",
+            "_spending",
+        ):
             setattr(other, name, dict(getattr(self, name)))
         other._tails = {key: list(value) for key, value in self._tails.items()}
         other._events = {key: dict(value) for key, value in self._events.items()}

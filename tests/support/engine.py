@@ -35,7 +35,7 @@ from covey.models.base import ModelRequest
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.protocol.events import Event, decode_event
-from covey.protocol.messages import Message
+from covey.protocol.messages import Message, Session
 from covey.protocol.requests import Grant, PermissionAction, PermissionId, PostPrompt
 from covey.protocol.runs import CancelReceipt, Mode, PromptReceipt, Run, RunComplete
 from covey.store.base import Change, PutWorkspace, Store, StoredEvent, WorkspaceRow
@@ -222,8 +222,13 @@ class Engine:
             self._changed.set()
 
         self.workspace._parts.feed.on_event = note
-        sessions = self.workspace.sessions.all()
-        self.session_id = sessions[0].id if sessions else (await self.workspace.sessions.create("")).id
+        found = self.sessions()
+        self.session_id = found[0].id if found else (await self.workspace.sessions.create("")).id
+        await self.workspace.sessions.read(self.session_id)
+
+    def sessions(self) -> list[Session]:
+        """All that the store has, the last changed first."""
+        return [row.session for row in self.store.sessions("w")]
 
     def _on_quiet(self) -> None:
         self.quiet += 1

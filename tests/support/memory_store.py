@@ -12,15 +12,13 @@ import msgspec
 from covey.lifecycle.undo import FileStep
 from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message
-from covey.protocol.runs import Run
+from covey.protocol.runs import Run, Usage
 from covey.store import base
 from covey.store.base import (
     AppendText,
     Change,
     DropMessages,
     DropSession,
-    Hit,
-    Hits,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
@@ -42,7 +40,8 @@ from covey.store.base import (
     unknown_message,
     unknown_session,
 )
-from covey.store.search_text import Phrase, Token, is_searchable, phrases, searched_text, snippet
+from covey.store.search_text import Hit, Hits, Phrase, Token, is_searchable, phrases, searched_text, snippet
+from covey.store.spending import AddSpending, SpendingRow
 
 
 class MemoryStore:
@@ -61,6 +60,7 @@ class MemoryStore:
         self._held: dict[int, int] = {}
         """By version whose contents are kept: their size."""
         self._undos: dict[tuple[str, str], UndoRow] = {}
+        self._spending: dict[tuple[int, str, str], SpendingRow] = {}
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         self.before_commit(changes)
@@ -120,6 +120,10 @@ class MemoryStore:
             case SetMark(session_id, mark):
                 if marked := self._sessions.get((workspace_id, session_id)):
                     self._sessions[workspace_id, session_id] = SessionRow(marked.session, max(marked.mark, mark))
+            case AddSpending(day, model, usage):
+                key = (day, workspace_id, model)
+                spent = self._spending.get(key, SpendingRow(*key, 0, Usage()))
+                self._spending[key] = SpendingRow(*key, spent.runs + 1, spent.usage + usage)
             case PutEarlyCancel():
                 self._early[workspace_id, write.run_id] = write
             case _:
@@ -191,6 +195,16 @@ class MemoryStore:
         rows = [row for (owner, _), row in self._sessions.items() if owner == workspace_id]
         return sorted(rows, key=lambda row: (row.session.updated_at, row.session.id), reverse=True)
 
+    def session(self, workspace_id: str, session_id: str) -> SessionRow | None:
+        return self._sessions.get((workspace_id, session_id))
+
+    def child_sessions(self, workspace_id: str, session_id: str) -> list[SessionRow]:
+        rows = [row for row in MemoryStore.sessions(self, workspace_id) if row.session.parent_session_id == session_id]
+        return sorted((row for row in rows if session_id), key=lambda row: row.session.id)
+
+    def newest_mark(self, workspace_id: str) -> int:
+        return max((row.mark for row in MemoryStore.sessions(self, workspace_id)), default=0)
+
     def sessions_page(
         self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
@@ -212,8 +226,12 @@ class MemoryStore:
         found = [m for owner, m in self._messages.values() if (owner, m.session_id) == mine]
         return sum(len(msgspec.json.encode(message)) for message in found)
 
-    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+    def search(self, workspace_id: str, query: str, limit: int, before: str = "") -> Hits:
         wanted = phrases(query, _tokens)
+        if before and (before not in self._messages or self._messages[before][0] != workspace_id):
+            raise unknown_message(before, "this workspace")
+        ids = list(self._messages)
+        older = set(ids[: ids.index(before)] if before else ids)
         titles = [
             Hit(row.session.id, "", "", *snippet(row.session.title, wanted, _tokens), row.session.updated_at)
             for row in MemoryStore.sessions(self, workspace_id)
@@ -223,9 +241,9 @@ class MemoryStore:
             Hit(m.session_id, m.id, m.role, *snippet(searched_text(m), wanted, _tokens), m.created_at)
             for owner, m in reversed(self._messages.values())
             if owner == workspace_id and (owner, m.session_id) in self._sessions
-            if is_searchable(m) and _has_all(searched_text(m), wanted)
+            if m.id in older and is_searchable(m) and _has_all(searched_text(m), wanted)
         ]
-        return Hits(tuple(titles[:limit]), tuple(messages[:limit]), True)
+        return Hits(() if before else tuple(titles[:limit]), tuple(messages[:limit]), True)
 
     def messages_before(self, workspace_id: str, session_id: str, before: str, limit: int) -> list[Message]:
         mine = self._messages_in(workspace_id, session_id)
@@ -297,6 +315,10 @@ class MemoryStore:
     def content(self, digest: str) -> bytes | None:
         kept = (_kept(self._versions[number][1]) for number in self._held)
         return next((contents[digest] for contents in kept if digest in contents), None)
+
+    def spending(self, since_day: int, limit: int) -> list[SpendingRow]:
+        rows = sorted((row for row in self._spending.values() if row.day >= since_day), key=lambda row: row[:3])
+        return rows[::-1][:limit]
 
     def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
         mine = [row for (owner, _), row in self._undos.items() if owner == workspace_id and not (pending and row.done)]

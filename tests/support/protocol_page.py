@@ -30,6 +30,13 @@ REMAKE = "write the tables again: python -m tests.support.protocol_page"
 
 _SPECIAL = (
     ("GET", f"{W}/events", "The event stream: see [Events](#events).", "", "`text/event-stream` of [Event](#events)"),
+    (
+        "GET",
+        "/v1/activity",
+        "What goes on in all workspaces: see [Everywhere](#everywhere).",
+        "",
+        "`text/event-stream`",
+    ),
     ("GET", "/metrics", "Counters and gauges, in the text format of Prometheus.", "", "text"),
     ("GET", "/openapi.json", "The API's own description, with every value and event on this page.", "", "JSON"),
 )

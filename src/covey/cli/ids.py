@@ -24,7 +24,7 @@ async def find_session(client: Client, workspace_id: str, beginning: str) -> Ses
     except NotFound as error:
         if error.code != "session_not_found":
             raise
-    listed = await client.sessions(workspace_id, children=True)
+    listed = await client.sessions(workspace_id, children=True, archived=True)
     sessions = sorted(listed, key=lambda s: (s.updated_at, s.id), reverse=True)
     found = _only("session", beginning, [session.id for session in sessions], "in this directory; see `covey sessions`")
     return next(session for session in sessions if session.id == found)

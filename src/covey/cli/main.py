@@ -37,6 +37,7 @@ from covey.cli.texts import (
     SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
+    STATS_EXAMPLES,
     STATUS_EXAMPLES,
     STOP_EXAMPLES,
     TRUST_EXAMPLES,
@@ -148,6 +149,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_init(commands)
     _add_trust(commands)
     _add_status(commands)
+    _add_stats(commands)
     _add_stop(commands)
     _add_doctor(commands)
     _add_serve(commands)
@@ -210,14 +212,23 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "sessions", "list, show, rename, delete or export sessions", SESSIONS_EXAMPLES)
+    parser = _add(commands, "sessions", "list, search, change, delete or export sessions", SESSIONS_EXAMPLES)
+    parser.add_argument("--grep", metavar="TEXT", help="those in which all these words were said, as `search` does")
+    parser.set_defaults(words=[])
     _add_limit(parser)
+    _add_listing(parser)
+    runs_options.add_everywhere(parser, "with --grep: in all directories of the server")
     _add_sessions_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in SESSIONS_ACTIONS.items():
         action = _add_action(actions, name, help)
         if name == "list":
             _add_limit(action)
+            _add_listing(action)
+        elif name == "search":
+            action.add_argument("words", metavar="TEXT", nargs="+", help="words; the last one may be a beginning")
+            _add_limit(action)
+            runs_options.add_everywhere(action, "in all directories of the server")
         else:
             action.add_argument("session", metavar="ID", type=option_types.some_id, help=runs_options.ID_HELP)
         if name == "model":
@@ -231,8 +242,12 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--limit", metavar="N", type=option_types.count, help="only the latest N, and how many more there are"
+        "--limit", metavar="N", type=option_types.count, help="only the latest N, and whether there are more"
     )
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archived", action="store_true", help="also those that were put aside")
 
 
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
@@ -282,6 +297,16 @@ def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_status(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)", STATUS_EXAMPLES)
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    _add_connection(parser)
+
+
+def _add_stats(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add(commands, "stats", "runs, tokens and cost of the last days", STATS_EXAMPLES)
+    days = "how many days, with today; default: 30"
+    parser.add_argument("--days", metavar="N", type=option_types.count, default=30, help=days)
+    parser.add_argument("--by", choices=("day", "model", "directory"), default="day", help="default: day")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text: by day, directory and model")
+    parser.add_argument("--cwd", metavar="DIR", help="only this directory; default: all")
     _add_connection(parser)
 
 

@@ -17,7 +17,7 @@ from covey.cli import common, exits, runs_answer
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending, in_flags
 from covey.cli.ids import find_run
-from covey.cli.open_runs import LOOKED_AT, Request, only_open_run, open_requests, open_runs, waits_for
+from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
 from covey.cli.output import JsonPrinter, Printer, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
@@ -27,6 +27,7 @@ from covey.client.prompt import follow_run
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
+from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import Event, PermissionRequest, updated
 from covey.protocol.runs import CancelReceipt, Run
 
@@ -45,6 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
 async def _runs(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
+        if args.everywhere and args.action in (None, "list"):
+            return await _list_everywhere(client, args)
         workspace_id = (await common.join(client, args.cwd)).id
         return await ACTIONS.get(args.action, _list)(client, workspace_id, args)
 
@@ -71,6 +74,30 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
             print(_asked(request))
     if not shown:
         print(f"There are no {'' if args.all else 'open '}runs in this directory.", file=sys.stderr)
+    return exits.OK
+
+
+async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
+    """Those of all directories. What one of them asks is answered where it is: `covey runs` there says how."""
+    found: dict[str, WorkspaceRun] = {}
+    for state in OPEN:
+        found |= {run.run_id: run for run in await client.all_runs(state=state, limit=LOOKED_AT)}
+    runs = [run for run in found.values() if not run.ended]
+    if args.all:
+        runs += [run for run in await client.all_runs(limit=LOOKED_AT) if run.ended][:ENDED_SHOWN]
+    runs.sort(key=lambda run: (run.accepted_at, run.seq), reverse=True)
+    if args.json:
+        print(json_text(runs))
+        return exits.OK
+    now = time.time()
+    shown = [run for run in runs if not run.effective_options.delegate]
+    for path in dict.fromkeys(run.path for run in shown):
+        print(one_line(path))
+        here = [run for run in shown if run.path == path]
+        for run in here:
+            print("  " + _line(run, now, here).replace("\n", "\n  "))
+    if not shown:
+        print(f"There are no {'' if args.all else 'open '}runs.", file=sys.stderr)
     return exits.OK
 
 

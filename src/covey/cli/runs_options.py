@@ -20,6 +20,8 @@ ACTIONS = {
 ID_HELP = "its id, or the beginning or end of it"
 ASK_HELP = "the id of what is asked, as `covey runs` shows it, or of the run"
 
+OF_ALL = "those of all directories of the server"
+
 AddShared = Callable[[argparse.ArgumentParser], None]
 AddAction = Callable[..., argparse.ArgumentParser]
 
@@ -27,6 +29,7 @@ AddAction = Callable[..., argparse.ArgumentParser]
 def add_options(parser: argparse.ArgumentParser, add_shared: AddShared, add_action: AddAction) -> None:
     """`add_shared`: what every action takes; `add_action`: makes the parser of one."""
     _add_all(parser)
+    add_everywhere(parser, OF_ALL)
     add_shared(parser)
     parser.set_defaults(quiet=False, deny=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
@@ -40,9 +43,14 @@ def _add_all(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
 
 
+def add_everywhere(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--everywhere", action="store_true", help=help)
+
+
 def _add_own(action: argparse.ArgumentParser, name: str) -> None:
     if name == "list":
         _add_all(action)
+        add_everywhere(action, OF_ALL)
         return
     if name == "wait":
         help = f"{ID_HELP}; default: the only open one"

@@ -14,7 +14,9 @@ examples:
   covey run -C "And now add a test for it"      go on where you left off
   covey run --json "..." | jq -r .text          for scripts
   covey sessions                                what was talked about in this directory
+  covey sessions --grep "flaky test"            where it was said
   covey status                                  which server runs, and what it is doing
+  covey stats                                   what it has cost
 
 Providers, models and permissions belong in ~/.config/covey/config.toml. A covey.toml in a project counts in full
 only once you have trusted its directory.
@@ -73,6 +75,7 @@ RUNS_EXAMPLES = """\
 examples:
   covey runs                       the open runs, the newest first, and what each of them waits on
   covey runs --all                 also those that have ended
+  covey runs --everywhere          those of all directories of the server
   covey runs wait ID               follow one to its end, and answer what it asks for
   covey runs wait --deny ID        for scripts: deny what it asks for if nobody can be asked here
   covey runs wait                  the same, if only one is open
@@ -106,14 +109,30 @@ yours, and nobody else may write into it. A token of your own needs 16 character
 SESSIONS_EXAMPLES = """\
 examples:
   covey sessions                         list them, the latest first
-  covey sessions --limit 10              only the latest ten, and how many more there are
+  covey sessions --limit 10              only the latest ten, and whether there are more
+  covey sessions --grep "flaky test"     where these words were said; also `covey sessions search flaky test`
+  covey sessions --grep puffin --everywhere    in all directories of the server
   covey sessions show ID                 read one
   covey sessions rename ID New title
+  covey sessions archive ID              put it aside: not listed without --archived, and never pruned
   covey sessions model ID anthropic/claude-opus-5-5
   covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 
-An ID may be cut short, to its beginning or its end, as long as no other has the same.
+An ID may be cut short, to its beginning or its end, as long as no other has the same. A search finds messages and
+titles with all the words, the newest first, also in archived sessions; the last word may be the beginning of one.
+Nothing found is exit code 1. [retention] in config.toml says what is deleted by itself: by default nothing.
+"""
+
+STATS_EXAMPLES = """\
+examples:
+  covey stats                       the last 30 days, day by day
+  covey stats --days 7 --by model   which model was used how much this week
+  covey stats --by directory        where
+  covey stats --json | jq ...       each line: a day, a directory and a model
+
+Days are those of UTC. What a session cost altogether is shown by `covey sessions`. Costs are by the prices that were
+known when a run ended; what costs nothing, or has no known price, is shown as -.
 """
 
 STATUS_EXAMPLES = """\
@@ -182,10 +201,13 @@ SESSION_MODES = ("ask", "plan", "accept_edits", "sandboxed")
 """As `protocol.messages.SessionMode` has them, which would be a heavy import."""
 SESSIONS_ACTIONS = {
     "list": "all sessions of this directory, the latest first (this is the default)",
+    "search": "where all these words were said, the newest first",
     "show": "one session, with long outputs cut short",
     "rename": "give a session another title",
     "model": "use another model in a session from its next step on; without a name, the configured one again",
     "mode": "what is asked about in a session: as rules say, nothing is changed, not edits, not what the sandbox holds",
+    "archive": "put a session aside: it is kept, and listed only with --archived",
+    "unarchive": "take an archived session back",
     "delete": "delete a session; its open runs are cancelled",
     "export": "all of a session, as Markdown or JSON",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -68,22 +68,36 @@ class Caller:
 
     async def open_events(self, workspace_id: str, *, session_id: str, last_event_id: str) -> OpenAnswer:
         """The open answer of the event stream."""
-        headers = {"Accept": "text/event-stream"}
-        if last_event_id:
-            headers["Last-Event-ID"] = last_event_id
         where = target(
             f"{workspace_path(workspace_id)}/events",
             {"client_id": self.client_id, "deltas": 1, "session_id": session_id},
         )
-        with self._failures():
-            exchange = await self._transport.open("GET", where, headers=headers, timeout_s=self._answer_s)
-            if exchange.status != 200:
-                raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
+        return await self._open_stream(where, {"Last-Event-ID": last_event_id} if last_event_id else {})
+
+    async def _open_stream(self, where: str, more: Mapping[str, str]) -> OpenAnswer:
+        exchange = await self._open(where, {"Accept": "text/event-stream", **more})
         kind = exchange.headers.get("content-type", "")
         if not kind.startswith("text/event-stream"):
             exchange.close()
             raise BadAnswer(f"{self.address} answered with {kind or 'nothing'} where events were expected.")
         return exchange
+
+    async def _open(self, where: str, headers: Mapping[str, str]) -> OpenAnswer:
+        """The answer to a GET, while it arrives."""
+        with self._failures():
+            exchange = await self._transport.open("GET", where, headers=headers, timeout_s=self._answer_s)
+            if exchange.status != 200:
+                raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
+        return exchange
+
+    async def _pieces(self, exchange: OpenAnswer, silence_s: float) -> AsyncGenerator[bytes, None]:
+        """The rest of an answer as it comes. Raises ConnectionLost if it is cut off, or silent for so long."""
+        try:
+            with self._failures():
+                while chunk := await exchange.read(silence_s):
+                    yield chunk
+        finally:
+            exchange.close()
 
     async def _get(self, answer: type[T], path: str, *, extra_s: float = 0.0, **params: Any) -> T:
         return decode(answer, await self._send("GET", path, extra_s=extra_s, **params))

@@ -9,11 +9,12 @@ Finding or starting a server is `connect.py`; following events is `event_stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
 from covey.client.caller import Caller, decode, readable
-from covey.client.targets import lane_path, quoted, session_path, workspace_path
+from covey.client.targets import lane_path, quoted, session_path, target, workspace_path
+from covey.protocol.activity import Activity, WorkspaceRun, decode_activity
 from covey.protocol.changes import SessionChanges
 from covey.protocol.errors import NotFound
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
@@ -49,7 +50,12 @@ from covey.protocol.requests import (
     WorkspaceView,
 )
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
+from covey.protocol.search import SearchResult
+from covey.protocol.sse import FrameDecoder
+from covey.protocol.stats import Spending
 
+SILENCE_S = 35.0
+"""The server sends a comment each 15 s: two were missed, so the connection is dead, whatever the kernel thinks."""
 LONG_POLL_S = 60.0
 """The longest `wait` that the server grants."""
 
@@ -125,10 +131,26 @@ class Client(Caller):
 
     # ── sessions ──
 
-    async def sessions(self, workspace_id: str, *, children: bool = False) -> tuple[Session, ...]:
-        """The last changed first. `children`: also those in which agents work; older servers always give them."""
+    async def sessions(
+        self,
+        workspace_id: str,
+        *,
+        children: bool = False,
+        archived: bool = False,
+        before: str = "",
+        limit: int | None = None,
+    ) -> tuple[Session, ...]:
+        """The last changed first: all, or a page of them that follows the session `before`.
+
+        `children`: also those in which agents work; older servers always give them. `archived`: also those.
+        """
         found = await self._get(
-            tuple[Session, ...], f"{workspace_path(workspace_id)}/sessions", children="1" if children else None
+            tuple[Session, ...],
+            f"{workspace_path(workspace_id)}/sessions",
+            before=before,
+            limit=limit,
+            children="1" if children else None,
+            archived="1" if archived else None,
         )
         return tuple(session for session in found if children or not session.parent_session_id)
 
@@ -165,6 +187,25 @@ class Client(Caller):
         """What the session, or one turn, has changed: by file and turn. `next` of the answer is `after` of the next."""
         path = f"{session_path(workspace_id, session_id)}/changes"
         return await self._get(SessionChanges, path, run_id=run_id, after=after, diffs=None if diffs else "0")
+
+    async def search(
+        self, workspace_id: str, query: str, *, before: str = "", limit: int | None = None
+    ) -> SearchResult:
+        """Messages and titles with all words of a query; with `before`, the messages older than that one."""
+        path = f"{workspace_path(workspace_id)}/search"
+        return await self._get(SearchResult, path, q=query, before=before, limit=limit)
+
+    async def search_everywhere(self, query: str, *, limit: int | None = None) -> SearchResult:
+        """The same in all workspaces of the server."""
+        return await self._get(SearchResult, "/v1/search", q=query, limit=limit)
+
+    async def export(
+        self, workspace_id: str, session_id: str, format: Literal["markdown", "json"]
+    ) -> AsyncGenerator[bytes, None]:
+        """All of a session, as it arrives."""
+        where = target(f"{session_path(workspace_id, session_id)}/export", {"format": format})
+        async for piece in self._pieces(await self._open(where, {}), self._answer_s):
+            yield piece
 
     async def undo(self, workspace_id: str, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take turns back, with their files. Conflict (`undo_conflict`): somebody else has changed one of them."""
@@ -227,6 +268,26 @@ class Client(Caller):
         """The newest first."""
         path = f"{workspace_path(workspace_id)}/runs"
         return await self._get(tuple[Run, ...], path, session_id=session_id, state=state, limit=limit)
+
+    async def all_runs(
+        self, *, state: RunState | Literal[""] = "", limit: int | None = None
+    ) -> tuple[WorkspaceRun, ...]:
+        """Those of all workspaces of the server, the newest first."""
+        return await self._get(tuple[WorkspaceRun, ...], "/v1/runs", state=state, limit=limit)
+
+    async def stats(self, *, days: int | None = None) -> tuple[Spending, ...]:
+        """What the runs of the last days used, by day, workspace and model, the newest day first."""
+        return await self._get(tuple[Spending, ...], "/v1/stats", days=days)
+
+    async def activity(self) -> AsyncGenerator[Activity, None]:
+        """What goes on in all workspaces: first what is open, then what happens, until the connection ends.
+
+        It has no past: whoever connects again gets what is open then.
+        """
+        decoder = FrameDecoder()
+        async for chunk in self._pieces(await self._open_stream("/v1/activity", {}), SILENCE_S):
+            for frame in decoder.feed(chunk):
+                yield decode_activity(frame.data)
 
     async def run(self, workspace_id: str, run_id: str, *, wait: float = 0) -> Run:
         """The run as it is now or, with `wait`, as soon as it has ended or that many seconds have passed."""

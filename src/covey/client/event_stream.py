@@ -22,7 +22,7 @@ from typing import Self
 
 import msgspec
 
-from covey.client.client import Client
+from covey.client.client import SILENCE_S, Client
 from covey.client.errors import ServerUnreachable
 from covey.client.transport import OpenAnswer, TransportFailed
 from covey.protocol.errors import ApiError
@@ -34,8 +34,6 @@ FIRST_DELAY_S = 0.25
 """A server that restarts needs about this long; a person hardly notices it."""
 LONGEST_DELAY_S = 10.0
 """Long enough to cost nothing, short enough that nobody reaches for a restart."""
-SILENCE_S = 35.0
-"""The server sends a comment each 15 s: two were missed, so the connection is dead, whatever the kernel thinks."""
 
 OnConnection = Callable[[bool, str], None]
 
@@ -150,7 +148,7 @@ class EventStream:
 
     async def _reload(self) -> None:
         """After a gap: the sessions, and the messages of those that the reader has seen, as they are now."""
-        found = await self._client.sessions(self.workspace_id, children=True)
+        found = await self._client.sessions(self.workspace_id, children=True, archived=True)
         sessions = [session for session in found if self.session_id in ("", session.id)]
         events: list[Event] = [updated(session) for session in sessions]
         for session in sessions:

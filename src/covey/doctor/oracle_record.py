@@ -63,6 +63,16 @@ TABLES: dict[str, dict[str, Any]] = {
     "version_origins": {"position": int, "workspace_id": str, "value": bytes},
     "undos": {"workspace_id": str, "id": str, "session_id": str, "done": int, "value": bytes},
     "dropped_sessions": {"workspace_id": str, "session_id": str},
+    "spending": {
+        "day": int,
+        "workspace_id": str,
+        "model": str,
+        "runs": int,
+        "prompt_tokens": int,
+        "completion_tokens": int,
+        "cached_tokens": int,
+        "cost": float,
+    },
 }
 """Every stored column, in the order of the table, and what it holds: a damaged file can hold anything anywhere."""
 KEYS: dict[str, str] = {
@@ -78,6 +88,7 @@ KEYS: dict[str, str] = {
     "version_origins": "position",
     "undos": "workspace_id, id",
     "dropped_sessions": "workspace_id, session_id",
+    "spending": "day, workspace_id, model",
 }
 LAST_NUMBER = 2**53
 """Larger numbers are not exact in JSON for everybody, and no store ever counts so far: one that has them is damaged."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from covey.engine.run_log import RunLog
@@ -78,10 +78,12 @@ class Recorder:
             for event in batch.events
             if event.change == "created" and isinstance(event.payload, Message)
         )
+        counted = {}
         for session_id, count in added.items():
             if session := self._sessions.change(session_id, added_messages=count):
                 batch.writes.append(PutSession(session))
-        events = [self._as_seen(event) for event in batch.events]
+                counted[session_id] = session
+        events = [self._as_seen(event, counted) for event in batch.events]
 
         def landed(refusal: Exception | None) -> None:
             for session_id, count in added.items() if refusal else ():
@@ -93,9 +95,11 @@ class Recorder:
 
         return self._journal.write(batch.writes, events, patient=patient, durable=durable, then=landed)
 
-    def _as_seen(self, event: Event) -> Event:
+    def _as_seen(self, event: Event, counted: Mapping[str, Session]) -> Event:
+        """A session as clients see it, with the messages that the same change adds to it."""
         if isinstance(event.payload, Session):
-            return Event(event.change, self._view(event.payload), event.session_id)
+            session = counted.get(event.session_id, event.payload)
+            return Event(event.change, self._view(session), event.session_id)
         return event
 
     def grow(self, delta: MessageDelta) -> None:

@@ -1,8 +1,10 @@
-"""The sessions of one workspace, as they are known now. The store has the same, one change later."""
+"""The sessions of one workspace that were asked for since it was opened, as they are now.
+
+The store has all of them, and of these the same, one change later: see `WorkspaceParts.session`, which reads one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import structs
@@ -21,9 +23,11 @@ TITLE_LENGTH = 60
 class SessionBook:
     """Sessions by id. Changing one here changes nothing else: the caller writes what it gets back."""
 
-    def __init__(self, sessions: Iterable[Session], world: World) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._by_id = {session.id: session for session in sessions}
+        self._by_id: dict[str, Session] = {}
+        self._removed: set[str] = set()
+        """Deleted since the workspace was opened: a reading that began before must not bring one back."""
         self._leaving: dict[str, Session] = {}
         """Sessions that nobody can use any more, while the last words of their runs are still being written."""
         self._named_by_prompt: dict[str, str] = {}
@@ -43,9 +47,16 @@ class SessionBook:
             raise NotFound(f"there is no session {session_id!r} in this workspace", "session_not_found")
         return session
 
-    def all(self) -> list[Session]:
-        """The last changed first."""
-        return sorted(self._by_id.values(), key=changed_at, reverse=True)
+    def take_in(self, stored: Session) -> bool:
+        """It was read from the store. What is known of it already is newer; False: it was deleted meanwhile."""
+        if stored.id in self._removed:
+            return False
+        self._by_id.setdefault(stored.id, stored)
+        return True
+
+    def present(self, stored: Session) -> Session | None:
+        """A session of the store as it is now; None if it was deleted. It is not taken in for that."""
+        return None if stored.id in self._removed else self._by_id.get(stored.id, stored)
 
     def create(self, title: str, parent_session_id: str = "", model: str | None = None) -> Session:
         now = self._world.now_s()
@@ -71,6 +82,7 @@ class SessionBook:
         """From now on nobody can use it. What is still written about it counts, until it is forgotten."""
         session = self._leaving[session_id] = self.get(session_id)
         del self._by_id[session_id]
+        self._removed.add(session_id)
         self._commands.pop(session_id, None)
         self._named_by_prompt.pop(session_id, None)
         return session
@@ -84,7 +96,10 @@ class SessionBook:
         return session is not None and bool(session.parent_session_id)
 
     def family(self, session_id: str) -> list[str]:
-        """A session, and those in which agents worked for it or for each other, from the oldest generation on."""
+        """A session, and those in which agents worked for it or for each other, from the oldest generation on.
+
+        Those that are known, that is.
+        """
         family = [self.get(session_id).id]
         for parent in family:
             family += [session.id for session in self._by_id.values() if session.parent_session_id == parent]
@@ -139,11 +154,6 @@ class SessionBook:
             return None
         del self._named_by_prompt[session_id]
         return self.change(session_id, title=_cut(title))
-
-
-def changed_at(session: Session) -> tuple[int, str]:
-    """What sessions are listed by."""
-    return session.updated_at, session.id
 
 
 def _cut(title: str) -> str:

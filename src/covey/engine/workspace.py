@@ -43,6 +43,7 @@ from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.protocol.errors import Conflict
+from covey.protocol.events import Event
 from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
@@ -64,6 +65,7 @@ class Workspace:
         *,
         yolo: bool,
         on_quiet: Callable[[], None],
+        on_event: Callable[[Event], None],
     ) -> None:
         self.id = row.id
         self.path = row.path
@@ -96,7 +98,7 @@ class Workspace:
         self._undos = Undos(
             row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects, touching
         )
-        self.clients = Clients(feed, book)
+        self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
             row.id, row.path, shared, agent, permissions, lanes, recorder
         )
@@ -105,10 +107,11 @@ class Workspace:
         self.asks = Asks(permissions, questions)
         self.shell = Shell(self._parts)
         self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
-        self.stream = Streams(self._parts, self.asks)
+        self.stream = Streams(self._parts, self.asks, self.clients)
         self.files = WorkspaceFiles(row.id, agent)
         self._retention = Retention(self._parts, self.sessions)
-        feed.on_event = self.runs.on_event
+        self._on_event = on_event
+        feed.on_event = self._published
 
     @property
     def is_busy(self) -> bool:
@@ -165,6 +168,10 @@ class Workspace:
         """When `expire` next has something to do."""
         deadlines = (self.clients.next_deadline(), self.runs.next_deadline(), self.jobs.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def _published(self, event: Event) -> None:
+        self.runs.on_event(event)
+        self._on_event(event)
 
     def _view(self, session: Session) -> Session:
         """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
@@ -224,12 +231,15 @@ async def open_workspace(
     yolo: bool = False,
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
+    on_event: Callable[[Event], None] = lambda event: None,
 ) -> Workspace:
-    """Open a workspace whose row is in the store, and go on where it stopped."""
+    """Open a workspace whose row is in the store, and go on where it stopped.
+
+    `on_event` is called with all that is published in it.
+    """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
     bounds = await read(store.log_bounds, row.id)
-    sessions = [entry.session for entry in await read(store.sessions, row.id)]
     feed = Feed(row.epoch, bounds.last)
     journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept)
     workspace = Workspace(
@@ -238,9 +248,10 @@ async def open_workspace(
         feed,
         journal,
         Agent(row.id, Path(row.path), config, env or {}, warnings, shared.environ),
-        SessionBook(sessions, shared.world),
+        SessionBook(shared.world),
         yolo=yolo,
         on_quiet=on_quiet,
+        on_event=on_event,
     )
     await workspace.recover()
     workspace.start_upkeep()

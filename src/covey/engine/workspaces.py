@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
+from covey.engine.everywhere import Everywhere
 from covey.engine.shared import Shared, load_config
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import NAME_LENGTH, Who
@@ -52,12 +53,13 @@ class Workspaces:
         self._idle_since = self._loop.time()
         self._look = asyncio.Event()
         self._reaper: asyncio.Task[None] | None = None
+        self.everywhere = Everywhere(shared, self._rows, self._open)
         self.closing = False
 
     async def start(self) -> None:
         """Take up every workspace that has open runs, then watch over claims."""
         store, read = self._shared.store, self._shared.journal.read
-        self._rows = {row.id: row for row in await read(store.workspaces)}
+        self._rows.update((row.id, row) for row in await read(store.workspaces))
         if self._rows:  # jobs of a workspace may be left, also where no run was open
             await asyncio.to_thread(self._shared.end_jobs, list(self._rows))
         for row in self._rows.values():
@@ -169,7 +171,10 @@ class Workspaces:
         await load_engine()
         from covey.engine.workspace import open_workspace
 
-        return await open_workspace(row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set)
+        watch = self.everywhere.watcher_of(row)
+        return await open_workspace(
+            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set, on_event=watch
+        )
 
     # ── claims ──
 
@@ -252,6 +257,7 @@ class Workspaces:
             async with lock:
                 pass
         await asyncio.gather(*(_close(workspace) for workspace in self.all()))
+        self.everywhere.close()
         if embedded := sys.modules.get("covey.models.embedded_child"):  # only where such a model was used
             await embedded.end_all()
 

@@ -202,7 +202,12 @@ class Feed:
     def announce(self, event: Event) -> None:
         """A fact of the moment, which nobody who comes later needs."""
         if self._subscriptions:
-            self._append(FeedEntry(event.session_id, frame=frame(encode_event(event))))
+            self.announce_frame(frame(encode_event(event)), event.session_id)
+
+    def announce_frame(self, data: bytes, session_id: str = "") -> None:
+        """The same, as it is sent."""
+        if self._subscriptions:
+            self._append(FeedEntry(session_id, frame=data))
 
     def close(self) -> None:
         """End every stream, once it has been given what is in the log."""

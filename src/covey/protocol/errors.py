@@ -3,7 +3,7 @@
     ApiError
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
     ├── BadRequest 400        invalid_answer, no_rule, invalid_rule, binary_file, other_data_dir, empty_command
-    ├── BadRequest 400        unusable_schema
+    ├── BadRequest 400        unusable_schema, empty_query, query_too_long
     ├── Unauthorized 401      unauthorized
     ├── Forbidden 403         forbidden_host, forbidden_origin, may_not_approve
     ├── Forbidden 403         outside_workspace, denied_by_rule, secret_file, not_by_clients

@@ -143,6 +143,8 @@ class UpdateSession(Wire, frozen=True):
     """`provider/model` for this session from its next step on; null or '' for the configured one."""
     mode: SessionMode | msgspec.UnsetType | None = msgspec.UNSET
     """What is asked about from the next tool call on. Only for who may approve; null is `ask`."""
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    """Put it aside to be kept, or take it back: see `Session.archived_at`."""
 
 
 class PostPrompt(Wire, frozen=True):

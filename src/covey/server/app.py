@@ -17,14 +17,16 @@ from covey.protocol.errors import ApiError, MethodNotAllowed, NotFound, TooLarge
 from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
-from covey.server.event_stream import EventStreamApp, Stream
+from covey.server.event_stream import ActivityApp, EventStreamApp, Stream
 from covey.server.routes import (
+    everywhere,
     files,
     jobs,
     permissions,
     questions,
     runs,
     service,
+    session_texts,
     sessions,
     shell,
     undo,
@@ -42,6 +44,7 @@ BEAT_S = 2.5
 ENDPOINTS: tuple[Endpoint, ...] = (
     *runs.ENDPOINTS,
     *sessions.ENDPOINTS,
+    *session_texts.ENDPOINTS,
     *undo.ENDPOINTS,
     *files.ENDPOINTS,
     *workspaces.ENDPOINTS,
@@ -49,6 +52,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *questions.ENDPOINTS,
     *shell.ENDPOINTS,
     *jobs.ENDPOINTS,
+    *everywhere.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""
@@ -71,6 +75,7 @@ class App:
         self._router = Router(
             [
                 Route("/v1/workspaces/{id}/events", EventStreamApp(), methods=["GET"]),
+                Route("/v1/activity", ActivityApp(), methods=["GET"]),
                 *(Route(e.path, e, methods=[e.method]) for e in (*ENDPOINTS, *V1_ENDPOINTS)),
                 Route("/metrics", self._metrics, methods=["GET"]),
                 Route("/openapi.json", _OpenApi(), methods=["GET"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -74,6 +74,14 @@ class Call:
         return int(value)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamedAnswer:
+    """An answer that is sent while it is made: for what may be too long to be in memory."""
+
+    content_type: str
+    data: AsyncGenerator[bytes, None]
+
+
 Handler = Callable[[Call, Any], Awaitable[Any]]
 
 
@@ -88,7 +96,7 @@ class Endpoint:
     body: Any = None
     """What the request must decode to; None: no body is read."""
     answer: Any = None
-    """The type of the answer; None: an empty one."""
+    """The type of the answer; None: an empty one, unless the handler gives `StreamedAnswer`."""
     status: int = 200
     optional_body: bool = False
     ends_with_client: bool = False
@@ -115,6 +123,9 @@ class Endpoint:
             state.access.require(scope, more)
         working = self.handler(call, body)
         answer = await (_unless_gone(working, receive) if self.ends_with_client else working)
+        if isinstance(answer, StreamedAnswer):
+            await _respond_in_pieces(send, self.status, answer)
+            return
         data, headers = (_encode(answer), [_JSON]) if self.answer is not None else _NOTHING
         await respond(send, self.status, data, headers)
 
@@ -210,6 +221,22 @@ async def respond(
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
                 await _drop(unread)
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _respond_in_pieces(send: Send, status: int, answer: StreamedAnswer) -> None:
+    """Sending waits for the client. What fails once it has begun can only cut it off: who reads it sees that."""
+    content_type = (b"content-type", answer.content_type.encode())
+    async with aclosing(answer.data) as pieces:
+        first = await anext(pieces, b"")
+        await send({"type": "http.response.start", "status": status, "headers": [content_type]})
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        try:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except Exception as error:
+            log.warning("an answer could not be completed: %r", error)
+            raise ClientGone from error
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -20,6 +20,7 @@ from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.direct_writer import DirectWriter, direct_writer_of
 
 if TYPE_CHECKING:
+    from covey.engine.commands.activity import ActivityReader
     from covey.engine.commands.stream import Reader
     from covey.engine.workspace import Workspace
 
@@ -30,6 +31,17 @@ RETRY_MS = 1000
 HEARTBEAT_S = 15.0
 STALLED_S = 30.0
 """A client that has taken nothing for so long is gone."""
+
+
+class ActivityApp:
+    """The ASGI application behind `GET /v1/activity`: what goes on in all workspaces. It attaches to none."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["covey"]
+        if scope["method"] != "GET":
+            raise MethodNotAllowed("the stream can only be read with GET")
+        stream = Stream(state.workspaces.everywhere.activity(), send)
+        await _serve_one(state.streams, stream, "", receive)
 
 
 class EventStreamApp:
@@ -44,29 +56,33 @@ class EventStreamApp:
         workspace: Workspace = await state.workspaces.get(scope["path_params"]["id"])
         session_id = query.get("session_id", "")
         if session_id:
-            workspace.sessions.get(session_id)
+            await workspace.sessions.read(session_id)
         headers = dict(scope["headers"])
         last_id = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("last_event_id", "")
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
         try:
-            stream = Stream(workspace.stream.open(session_id, deltas=deltas), send)
-            state.streams.add(stream)
-            try:
-                await _serve(stream, last_id, receive, workspace)
-            finally:
-                state.streams.discard(stream)
-                stream.close()
+            stream = Stream(workspace.stream.open(session_id, deltas=deltas, client_id=client_id), send)
+            await _serve_one(state.streams, stream, last_id, receive)
         finally:
             state.workspaces.detach(workspace, client_id)
 
 
-async def _serve(stream: Stream, last_id: str, receive: Receive, workspace: Workspace) -> None:
+async def _serve_one(streams: set[Stream], stream: Stream, last_id: str, receive: Receive) -> None:
+    streams.add(stream)
+    try:
+        await _serve(stream, last_id, receive)
+    finally:
+        streams.discard(stream)
+        stream.close()
+
+
+async def _serve(stream: Stream, last_id: str, receive: Receive) -> None:
     gone = asyncio.create_task(_watch(receive, stream))
     try:
         await stream.run(last_id)
     except (asyncio.CancelledError, OSError):
-        if not stream.aborted and not workspace.stream.is_closed():  # closing waits for nobody who does not read
+        if not stream.aborted and not stream.is_over:  # closing waits for nobody who does not read
             raise
     except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
         log.exception("an event stream failed")
@@ -82,7 +98,7 @@ async def _watch(receive: Receive, stream: Stream) -> None:
 
 
 class Stream:
-    def __init__(self, reader: Reader, send: Send) -> None:
+    def __init__(self, reader: Reader | ActivityReader, send: Send) -> None:
         self._reader = reader
         self._live = reader.live
         self._send = send
@@ -95,6 +111,11 @@ class Stream:
         self._direct: DirectWriter | None = None
         self._beat_at = self.sent_at
         self._beat_due = False
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more comes, whoever ended it."""
+        return self._reader.is_over
 
     def close(self) -> None:
         self._live.close()

@@ -14,8 +14,10 @@ from covey.protocol.events import TYPES, ChangeKind
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
+from covey.server.routes.everywhere import DAYS_MAX
 from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
+from covey.server.routes.session_texts import EXPORT_FORMATS, HITS_MAX
 from covey.server.routes.sessions import CHANGES_MAX, MESSAGES_MAX, SESSIONS_MAX
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -33,13 +35,20 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     },
     "DELETE /v1/workspaces/{id}": {"client_id": _CLIENT},
     "POST /v1/workspaces/{id}/current-session": {"client_id": _CLIENT},
-    "GET /v1/workspaces/{id}/sessions": {"limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT},
+    "GET /v1/workspaces/{id}/sessions": {
+        "limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT, "archived": _TEXT
+    },
     "GET /v1/workspaces/{id}/sessions/{sid}/messages": {
         "after": _TEXT, "before": _TEXT, "limit": _up_to(MESSAGES_MAX)
     },
     "GET /v1/workspaces/{id}/sessions/{sid}/changes": {
         "run_id": _TEXT, "after": _TEXT, "limit": _up_to(CHANGES_MAX), "diffs": _TEXT
     },
+    "GET /v1/runs": {"state": _STATE, "limit": _up_to(RUNS_MAX)},
+    "GET /v1/stats": {"days": _up_to(DAYS_MAX)},
+    "GET /v1/search": {"q": _TEXT, "limit": _up_to(HITS_MAX)},
+    "GET /v1/workspaces/{id}/search": {"q": _TEXT, "limit": _up_to(HITS_MAX), "before": _TEXT},
+    "GET /v1/workspaces/{id}/sessions/{sid}/export": {"format": {"type": "string", "enum": EXPORT_FORMATS}},
     "GET /v1/workspaces/{id}/files": {"q": _TEXT, "limit": _up_to(FILES_MAX)},
     "GET /v1/workspaces/{id}/files/content": {"path": _TEXT},
     "GET /v1/workspaces/{id}/runs": {"session_id": _TEXT, "state": _STATE, "limit": _up_to(RUNS_MAX)},
@@ -47,18 +56,25 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 """By operation: its query parameters, each with its schema."""
 _REQUIRED = {"client_id"}
+_STREAMS = {
+    "/v1/workspaces/{id}/events": ("events", "The event stream of a workspace (Server-Sent Events)."),
+    "/v1/activity": ("activity", "Runs that start, end and ask in any workspace (Server-Sent Events)."),
+}
 
 ABOUT: dict[str, str] = {
     "after": "where the answer before ended: the id of its last message, or its `next`",
     "before": "an id: what stands before it, in pages of `limit`",
+    "archived": "`1`: also the sessions that were put aside",
     "children": "`1`: also the sessions in which agents work",
     "client_id": "the UUID that the client has made for itself",
     "diffs": "`0`: without the diffs",
+    "days": "how many, with today",
     "deltas": "`1`: growth of a message comes as `message_delta`, not as whole messages",
+    "format": "what the answer is written in",
     "last_event_id": "the id of the last event that was received; the header `Last-Event-ID` says the same",
     "limit": "how many at most; 0 or nothing: as many as one answer may hold",
     "path": "from the workspace's directory",
-    "q": "letters of the path, in their order",
+    "q": "what to look for: words that were said, or letters of a path in their order",
     "run_id": "only the turn of this run",
     "session_id": "only this session",
     "state": "only runs in this state",
@@ -79,7 +95,8 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, by_type)
-    paths["/v1/workspaces/{id}/events"] = {"get": _events_operation()}
+    for path, (name, summary) in _STREAMS.items():
+        paths[path] = {"get": _stream_operation(path, name, summary)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Covey", "version": __version__},
@@ -146,12 +163,11 @@ def _envelope(types: list[str], payload: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": ["type", "payload"]}
 
 
-def _events_operation() -> dict[str, Any]:
-    path = "/v1/workspaces/{id}/events"
-    stream = {"text/event-stream": {"schema": {"$ref": _REF + "Event"}}}
+def _stream_operation(path: str, name: str, summary: str) -> dict[str, Any]:
+    stream: dict[str, Any] = {"text/event-stream": {"schema": {"$ref": _REF + "Event"}}}
     return {
-        "summary": "The event stream of a workspace (Server-Sent Events).",
-        "operationId": "events",
+        "summary": summary,
+        "operationId": name,
         "parameters": _parameters("GET", path),
         "responses": {
             "200": {"description": "Events, until one side ends it.", "content": stream},

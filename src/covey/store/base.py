@@ -18,6 +18,8 @@ from covey.protocol.events import Event
 from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
+from covey.store.search_text import Hits
+from covey.store.spending import AddSpending, SpendingRow
 
 if TYPE_CHECKING:
     from covey.lifecycle.undo import FileStep
@@ -44,9 +46,9 @@ class SearchUnavailable(Unavailable):
     code = "search_unavailable"
 
 
-def unknown_message(message_id: str) -> NotFound:
+def unknown_message(message_id: str, where: str = "this session") -> NotFound:
     """Nothing can come after a message that is not there; all messages would be the wrong answer."""
-    return NotFound(f"there is no message {message_id!r} in this session", "message_not_found")
+    return NotFound(f"there is no message {message_id!r} in {where}", "message_not_found")
 
 
 def unknown_session(session_id: str) -> NotFound:
@@ -208,6 +210,7 @@ Write = (
     | PutEarlyCancel
     | PutFileVersion
     | PutUndo
+    | AddSpending
 )
 
 
@@ -237,29 +240,6 @@ class StoredEvent(NamedTuple):
 class SessionRow(NamedTuple):
     session: Session
     mark: int
-
-
-class Hit(NamedTuple):
-    """Something that a search found: a message, or the title of a session (then `message_id` and `role` are empty)."""
-
-    session_id: str
-    message_id: str
-    role: str
-    snippet: str
-    """A part of the text, on one line."""
-    places: tuple[tuple[int, int], ...]
-    """Where in the snippet the words of the query stand: start and end, in code points."""
-    at: int
-    """When the message was made, or the session last changed."""
-
-
-class Hits(NamedTuple):
-    """The newest first."""
-
-    titles: tuple[Hit, ...]
-    messages: tuple[Hit, ...]
-    is_complete: bool
-    """False: messages that an older version has written are still being taken up."""
 
 
 class Store(Protocol):
@@ -314,6 +294,16 @@ class Store(Protocol):
         """All sessions, the newest first."""
         ...
 
+    def session(self, workspace_id: str, session_id: str) -> SessionRow | None: ...
+
+    def child_sessions(self, workspace_id: str, session_id: str) -> list[SessionRow]:
+        """Those in which agents worked for this one, the oldest first; not those of these agents' own agents."""
+        ...
+
+    def newest_mark(self, workspace_id: str) -> int:
+        """The highest cancel mark of all sessions, 0 if there is none."""
+        ...
+
     def sessions_page(
         self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
@@ -327,10 +317,11 @@ class Store(Protocol):
         """Bytes of its messages."""
         ...
 
-    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+    def search(self, workspace_id: str, query: str, limit: int, before: str = "") -> Hits:
         """Titles and messages with all words of the query; the last may be the beginning of a word.
 
-        At most `limit` of each. A query is words, never syntax. Raises SearchUnavailable.
+        At most `limit` of each. With `before`, only messages, those older than this one; NotFound if it is not there.
+        A query is words, never syntax. Raises SearchUnavailable.
         """
         ...
 
@@ -388,6 +379,10 @@ class Store(Protocol):
 
     def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
         """The oldest first; only those that are not done, if they are `pending`."""
+        ...
+
+    def spending(self, since_day: int, limit: int) -> list[SpendingRow]:
+        """Of all workspaces, from this day on, the newest first."""
         ...
 
     def close(self) -> None: ...

@@ -14,6 +14,12 @@ SHELF = (
 Taken from the value by SQLite itself, so that the two cannot disagree. It is part of a step: never to be changed.
 """
 
+PARENT = (
+    "(CASE WHEN json_valid(CAST(value AS TEXT)) THEN"
+    " coalesce(CAST(value AS TEXT) ->> '$.parent_session_id', '') ELSE '' END)"
+)
+"""The session for which an agent works in this one, '' for none. Part of a step, as above."""
+
 STEPS: tuple[str, ...] = (
     """
     CREATE TABLE workspaces (
@@ -84,5 +90,19 @@ STEPS: tuple[str, ...] = (
     # How versions of files came about, by their position. A version without a path only says what is not known.
     """
     CREATE TABLE version_origins (position INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, value BLOB NOT NULL);
+    """,
+    # What is looked up of sessions that are not read when a workspace is opened; what was spent, by day and model.
+    """
+    CREATE INDEX sessions_by_mark ON sessions (workspace_id, mark);
+    CREATE INDEX sessions_by_parent ON sessions (workspace_id, """
+    + PARENT
+    + """) WHERE """
+    + PARENT
+    + """ <> '';
+    CREATE TABLE spending (
+        day INTEGER NOT NULL, workspace_id TEXT NOT NULL, model TEXT NOT NULL, runs INTEGER NOT NULL,
+        prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
+        cost REAL NOT NULL, PRIMARY KEY (day, workspace_id, model)
+    ) WITHOUT ROWID;
     """,
 )

@@ -57,6 +57,29 @@ class Snippet(NamedTuple):
     """Where the words of the query stand in it: start and end, in code points."""
 
 
+class Hit(NamedTuple):
+    """Something that a search found: a message, or the title of a session (then `message_id` and `role` are empty)."""
+
+    session_id: str
+    message_id: str
+    role: str
+    snippet: str
+    """A part of the text, on one line."""
+    places: tuple[tuple[int, int], ...]
+    """Where in the snippet the words of the query stand: start and end, in code points."""
+    at: int
+    """When the message was made, or the session last changed."""
+
+
+class Hits(NamedTuple):
+    """The newest first."""
+
+    titles: tuple[Hit, ...]
+    messages: tuple[Hit, ...]
+    is_complete: bool
+    """False: messages that an older version has written are still being taken up."""
+
+
 def searched_text(message: Message) -> str:
     """What people and models said; '' for a message of which nothing is searched.
 

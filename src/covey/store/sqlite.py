@@ -18,13 +18,12 @@ import msgspec
 
 from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
-from covey.store import queries, schema, sqlite_files, sqlite_search
+from covey.store import queries, schema, sqlite_files, sqlite_search, sqlite_spending
 from covey.store.base import (
     AppendText,
     Change,
     DropMessages,
     DropSession,
-    Hits,
     InsertRun,
     LogBounds,
     PutEarlyCancel,
@@ -44,6 +43,8 @@ from covey.store.base import (
     Write,
 )
 from covey.store.open_file import OpenFile
+from covey.store.search_text import Hits
+from covey.store.spending import AddSpending, SpendingRow
 from covey.store.sqlite_conversations import Conversations, ReadsConversations
 from covey.store.sqlite_upkeep import Upkeep
 
@@ -176,6 +177,8 @@ class SqliteStore(ReadsConversations):
             case PutEarlyCancel(run_id, until):
                 execute("DELETE FROM early_cancels WHERE until < ?", (until - 3600,))
                 execute("INSERT OR REPLACE INTO early_cancels VALUES (?, ?, ?)", (workspace_id, run_id, until))
+            case AddSpending():
+                sqlite_spending.add(self._writer, workspace_id, write)
             case PutFileVersion() | DropMessages() | DropSession() | PutUndo() | PutWorkspace():
                 self._write_rarely(workspace_id, write)
             case _:
@@ -282,11 +285,11 @@ class SqliteStore(ReadsConversations):
         query = "SELECT length(encoded) FROM events WHERE workspace_id = ? ORDER BY seq DESC LIMIT ?"
         return [size for (size,) in self._read(query, workspace_id, limit)]
 
-    def search(self, workspace_id: str, query: str, limit: int) -> Hits:
+    def search(self, workspace_id: str, query: str, limit: int, before: str = "") -> Hits:
         if not self._is_searched:
             raise sqlite_search.unavailable()
         with _failures("cannot search"):
-            return sqlite_search.search(self._reader(), workspace_id, query, limit)
+            return sqlite_search.search(self._reader(), workspace_id, query, limit, before)
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
         return next(iter(self._run_rows("workspace_id = ? AND run_id = ?", workspace_id, run_id)), None)
@@ -298,6 +301,8 @@ class SqliteStore(ReadsConversations):
             if value:
                 query += f" AND {column} = ?"
                 values.append(value)
+        if state in ("accepted", "queued", "active"):
+            query += " AND ended = 0"  # by the index of open runs, however many have ended
         return [_run(value) for (value,) in self._read(query + " ORDER BY seq DESC LIMIT ?", *values, limit)]
 
     def open_runs(self, workspace_id: str) -> list[RunRow]:
@@ -326,6 +331,9 @@ class SqliteStore(ReadsConversations):
 
     def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:
         return sqlite_files.undos(self._read, workspace_id, pending=pending)
+
+    def spending(self, since_day: int, limit: int) -> list[SpendingRow]:
+        return sqlite_spending.read(self._read, since_day, limit)
 
     def _read(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         with _failures("cannot read"):

@@ -15,7 +15,7 @@ from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message, Session
 from covey.store import queries, sqlite_files, sqlite_search
 from covey.store.base import AppendText, SessionRow, unknown_message, unknown_session
-from covey.store.schema import SHELF
+from covey.store.schema import PARENT, SHELF
 
 DROP_BATCH = 500
 """Messages, and versions of files, that are removed in one transaction; the rest of a dropped session goes later."""
@@ -120,6 +120,22 @@ class ReadsConversations(ABC):
     def sessions(self, workspace_id: str) -> list[SessionRow]:
         query = "SELECT value, mark FROM sessions WHERE workspace_id = ? ORDER BY updated_at DESC, id DESC"
         return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id)]
+
+    def session(self, workspace_id: str, session_id: str) -> SessionRow | None:
+        query = "SELECT value, mark FROM sessions WHERE workspace_id = ? AND id = ?"
+        return next(
+            (SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id, session_id)), None
+        )
+
+    def child_sessions(self, workspace_id: str, session_id: str) -> list[SessionRow]:
+        query = (
+            f"SELECT value, mark FROM sessions WHERE workspace_id = ? AND {PARENT} = ? AND {PARENT} <> '' ORDER BY id"  # noqa: S608
+        )
+        return [SessionRow(_session(value), mark) for value, mark in self._read(query, workspace_id, session_id)]
+
+    def newest_mark(self, workspace_id: str) -> int:
+        query = "SELECT coalesce(max(mark), 0) FROM sessions WHERE workspace_id = ?"
+        return int(next(iter(self._read(query, workspace_id)))[0])
 
     def sessions_page(
         self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool

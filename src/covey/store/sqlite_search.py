@@ -14,8 +14,10 @@ import apsw
 import msgspec
 
 from covey.protocol.messages import Message
-from covey.store.base import Hit, Hits, SearchUnavailable
+from covey.store.base import SearchUnavailable, unknown_message
 from covey.store.search_text import (
+    Hit,
+    Hits,
     Phrase,
     Token,
     Tokenize,
@@ -169,7 +171,8 @@ def _decoded(decode: Callable[[bytes], Any], value: bytes, otherwise: Any) -> An
 # ── reading ──
 
 
-def search(connection: apsw.Connection, workspace_id: str, query: str, limit: int) -> Hits:
+def search(connection: apsw.Connection, workspace_id: str, query: str, limit: int, before: str) -> Hits:
+    end = _position(connection, workspace_id, before) if before else 2**62
     tokenize = _tokenizer(connection)
     wanted = phrases(query, tokenize)
     progress = "SELECT messages_left = 0 AND NOT titles_left FROM search_progress"
@@ -178,7 +181,16 @@ def search(connection: apsw.Connection, workspace_id: str, query: str, limit: in
         return Hits((), (), is_complete)
     match = _expression(workspace_id, wanted)
     found = _Finding(connection, workspace_id, wanted, tokenize)
-    return Hits(found.titles(match, limit), found.messages(match, limit), is_complete)
+    titles = () if before else found.titles(match, limit)
+    return Hits(titles, found.messages(match, limit, end), is_complete)
+
+
+def _position(connection: apsw.Connection, workspace_id: str, message_id: str) -> int:
+    query = "SELECT position FROM messages WHERE id = ? AND +workspace_id = ?"
+    position = connection.execute(query, (message_id, workspace_id)).get
+    if position is None:
+        raise unknown_message(message_id, "this workspace")
+    return int(position)
 
 
 def unavailable() -> SearchUnavailable:
@@ -220,13 +232,13 @@ class _Finding:
                 break
         return tuple(sorted(found, key=lambda hit: hit.at, reverse=True))
 
-    def messages(self, match: str, limit: int) -> tuple[Hit, ...]:
+    def messages(self, match: str, limit: int, end: int) -> tuple[Hit, ...]:
         query = (
             "SELECT m.value FROM messages m JOIN sessions s ON s.workspace_id = m.workspace_id AND s.id = m.session_id"
             " WHERE m.position = ? AND m.workspace_id = ?"
         )
         found: list[Hit] = []
-        for row in self._rows(match, "rowid > 0 ORDER BY rowid DESC"):
+        for row in self._rows(match, f"rowid > 0 AND rowid < {end} ORDER BY rowid DESC"):
             for (value,) in self._connection.execute(query, (row, self._workspace_id)):
                 if message := _decoded(_message, value, None):
                     text = searched_text(message)

@@ -92,7 +92,7 @@ class View:
         self.asks = AskList()
         self.outbox = Outbox()
         self.clients: dict[str, PresentClient] = {}
-        """Who came since this client is connected: the server does not say who was there before."""
+        """Who else is there: the stream says so on attach, and whenever it changes."""
         self.workspace: WorkspaceView | None = None
         self.skips_permissions = False
         self.loads = Loads()

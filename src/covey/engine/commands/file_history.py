@@ -39,7 +39,7 @@ def ends(steps: Iterable[FileStep], undone: Collection[str]) -> list[Ends]:
 
 async def file_history(parts: WorkspaceParts, session_id: str) -> list[HistoryFile]:
     """Two versions of each file: v1 clients look at no others."""
-    parts.book.get(session_id)
+    await parts.session(session_id)
     undos = await parts.read(parts.store.undos, pending=False)
     undone = {run_id for undo in undos if undo.session_id == session_id for run_id in undo.run_ids}
     files: list[HistoryFile] = []

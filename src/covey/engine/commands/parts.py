@@ -44,6 +44,20 @@ class WorkspaceParts:
     def store(self) -> Store:
         return self.shared.store
 
+    async def session(self, session_id: str) -> Session:
+        """A session as it is now: read from the store, if nobody has asked for it yet. Raises NotFound.
+
+        Those for which agents work in it come along: what is asked there is asked in their name.
+        """
+        missing = session_id
+        while missing and missing not in self.book:
+            row = await self.read(self.store.session, missing)
+            if row is None or not self.book.take_in(row.session):
+                break
+            self.lanes.know(missing, row.mark)
+            missing = row.session.parent_session_id
+        return self.book.get(session_id)
+
     async def read(self, call: Callable[Concatenate[str, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a reading method of the store says about this workspace."""
         return await self.shared.journal.read(call, self.id, *args, **kwargs)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Iterator
 
 from covey.config.schema import RetentionSettings
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.sessions import Sessions
 from covey.lifecycle.retention import DAY_S, Candidate, Keep, events_to_keep, outdated
 from covey.protocol.errors import ApiError
+from covey.store.base import Store
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +19,8 @@ MB = 1024 * 1024
 AT_ONCE = 100
 """Sessions dropped in one go: the next ones follow after a pause, so that others can write meanwhile."""
 PAUSE_S = 5.0
+PAGE = 500
+"""Sessions read at once, to find those that are outdated."""
 EVENTS_LOOKED_AT = 100_000
 
 
@@ -65,19 +69,14 @@ class Retention:
     async def _outdated(self, keep: Keep) -> list[str]:
         parts = self._parts
         in_use = {self._root_of(run.session_id) for run in parts.lanes.open_runs()}
-        candidates = [
-            Candidate(
-                session.id,
-                session.updated_at,
-                is_open=session.id in in_use,
-                is_archived=session.archived_at is not None,
-            )
-            for session in parts.book.all()
-            if not session.parent_session_id
-        ]
         now, size = parts.shared.world.now_s(), parts.store.session_size
+
+        def decide(own: str) -> list[str]:
+            candidates = _candidates(parts.store, own, in_use)
+            return outdated(candidates, keep, now, lambda one: size(own, one), AT_ONCE)
+
         # Decided where the store is read, so that only those sizes are read which are asked for.
-        return await parts.read(lambda own: outdated(candidates, keep, now, lambda one: size(own, one), AT_ONCE))
+        return await parts.read(decide)
 
     def _root_of(self, session_id: str) -> str:
         """The session for which, in the end, an agent works in this one."""
@@ -91,3 +90,14 @@ class Retention:
         sizes = await parts.read(parts.store.event_sizes, EVENTS_LOOKED_AT)
         keep = events_to_keep(sizes, parts.agent.config.limits.events_kept, size)
         parts.shared.journal.trim_events(parts.id, keep)
+
+
+def _candidates(store: Store, workspace_id: str, in_use: Collection[str]) -> Iterator[Candidate]:
+    """The newest first, a page at a time; without those of agents, which go with the session they worked for."""
+    last = ""
+    while page := store.sessions_page(workspace_id, last, PAGE, children=False, archived=True):
+        for row in page:
+            session = row.session
+            is_archived = session.archived_at is not None
+            yield Candidate(session.id, session.updated_at, is_open=session.id in in_use, is_archived=is_archived)
+        last = page[-1].session.id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -57,7 +58,7 @@ class Runs:
     async def _post(self, request: PostPrompt, who: Who) -> PromptReceipt:
         self._parts.check_open()
         intake.check(request)
-        self._parts.book.get(request.session_id)
+        await self._parts.session(request.session_id)
         try:
             if request.model:
                 self._parts.agent.choice(request.model)  # refuses one that nobody knows
@@ -77,7 +78,7 @@ class Runs:
     async def summarize(self, session_id: str, focus: str = "", who: Who = NOBODY) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it; `focus`: what must not be lost."""
         self._parts.check_open()
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         request = PostPrompt(session_id=session_id, prompt=f"{summary.PROMPT} {focus}".strip(), mode="own_turn")
         return await self._accept(request, RunOptions(summarize=True), who=who)
 
@@ -128,7 +129,7 @@ class Runs:
 
     async def cancel_session(self, session_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Cancel all open runs of a session (R4)."""
-        return await self._open_lane(session_id).cancel(who)
+        return await (await self._open_lane(session_id)).cancel(who)
 
     async def cancel(self, run_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Cancel one run. An id that nobody has posted yet is remembered, so that a cancel may overtake its prompt."""
@@ -144,14 +145,14 @@ class Runs:
         await self._parts.recorder.write(Batch([PutEarlyCancel(run_id, now + EARLY_CANCEL_S)]), patient=False)
         return CancelReceipt(covered=(Covered(run_id=run_id, state_found="unknown"),), mark=0)
 
-    def queued(self, session_id: str) -> list[str]:
+    async def queued(self, session_id: str) -> list[str]:
         """The prompts that wait in a session."""
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         return self._parts.lanes.look(session_id).queued_prompts()
 
     async def clear_queue(self, session_id: str, who: Who = NOBODY) -> CancelReceipt:
         """Drop what waits in a session, not what runs."""
-        return await self._open_lane(session_id).clear_queue(who)
+        return await (await self._open_lane(session_id)).clear_queue(who)
 
     async def edit_queued(self, session_id: str, run_id: str, request: EditPrompt, who: Who = NOBODY) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it."""
@@ -177,14 +178,14 @@ class Runs:
         """Drop one prompt that still waits."""
         return await (await self._lane_of(session_id, run_id)).remove(run_id, who)
 
-    def _open_lane(self, session_id: str) -> Dispatcher:
+    async def _open_lane(self, session_id: str) -> Dispatcher:
         """The lane of an existing session, to cancel in it."""
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         return self._parts.lanes.open(session_id)
 
     async def _lane_of(self, session_id: str, run_id: str) -> Dispatcher:
         """The lane of a session; NotFound for a run that was never seen in it."""
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         run = await self.get(run_id)
         if run.session_id != session_id:
             raise NotFound(f"run {run_id!r} is of another session, {run.session_id!r}", "run_not_found")
@@ -242,12 +243,14 @@ class Runs:
     async def recover(self) -> None:
         """Take up what was open when the server stopped (R15)."""
         parts = self._parts
-        marks = {row.session.id: row.mark for row in await parts.read(parts.store.sessions)}
-        parts.lanes.recover(await parts.read(parts.store.last_run_seq), marks)
+        seq, mark = await parts.read(parts.store.last_run_seq), await parts.read(parts.store.newest_mark)
+        parts.lanes.recover(seq, mark)
         early = await parts.read(parts.store.early_cancels)
         self._early = EarlyCancels(tuple((cancel.run_id, cancel.until) for cancel in early))
         rows = await parts.read(parts.store.open_runs)
         for session_id in dict.fromkeys(row.run.session_id for row in rows):
+            with suppress(NotFound):  # its last words are still owed, and belong to no session any more
+                await parts.session(session_id)
             mine = [row for row in rows if row.run.session_id == session_id]
             active = next((row.run.run_id for row in mine if row.run.state == "active"), None)
             if active:

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import NamedTuple
 
 import msgspec
 
 from covey.engine.commands.changes import ChangesQuery, session_changes
 from covey.engine.commands.file_history import file_history
 from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.commands.searching import check_query, search
 from covey.engine.recorder import Batch, confirmed
-from covey.engine.session_book import changed_at
 from covey.engine.undo.undo import Undos
 from covey.protocol.changes import SessionChanges
 from covey.protocol.events import created, deleted, updated
 from covey.protocol.messages import Message, Session, TextPart
 from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns, UpdateSession
+from covey.protocol.search import SearchResult
 from covey.protocol.v1 import HistoryFile
 from covey.store.base import DropSession, PutSession, StoreFailed
 
 SESSIONS_READ = 50
 PROMPTS_READ = 200
 """How far back somebody looks for something that was asked before."""
+EXPORT_PAGE = 20
+"""Messages read at once: one with pictures may have megabytes."""
 REREADS = 10
 """How often messages are read again: once is enough, unless the disk refuses the end of one of them."""
+
+
+class Export(NamedTuple):
+    """A session, and its messages in order, in pages."""
+
+    session: Session
+    pages: AsyncGenerator[list[Message], None]
 
 
 class Sessions:
@@ -35,15 +46,23 @@ class Sessions:
         self._parts = parts
         self._undos = undos
 
-    def all(self, *, children: bool = True, before: str = "", limit: int = 0) -> list[Session]:
-        """The last changed first. `children`: also those of agents. `before`: those that follow this one."""
-        sessions = [session for session in self._parts.book.all() if children or not session.parent_session_id]
-        if before:
-            mark = self._parts.book.get(before)
-            sessions = [session for session in sessions if changed_at(session) < changed_at(mark)]
-        return [self._parts.view(session) for session in sessions[: limit or None]]
+    async def page(
+        self, *, before: str = "", limit: int, children: bool = False, archived: bool = False
+    ) -> list[Session]:
+        """The last changed first; with `before`, those that follow this one. It costs the page, not what there is.
+
+        `children`: also those of agents. `archived`: also those that were put aside.
+        """
+        parts = self._parts
+        rows = await parts.read(parts.store.sessions_page, before, limit, children=children, archived=archived)
+        return [parts.view(session) for row in rows if (session := parts.book.present(row.session))]
+
+    async def read(self, session_id: str) -> Session:
+        """Any session. Raises NotFound."""
+        return self._parts.view(await self._parts.session(session_id))
 
     def get(self, session_id: str) -> Session:
+        """One that somebody has asked for since the workspace was opened: every one in which something goes on."""
         return self._parts.view(self._parts.book.get(session_id))
 
     async def create(self, title: str) -> Session:
@@ -68,13 +87,15 @@ class Sessions:
 
     async def update(self, session_id: str, update: UpdateSession) -> Session:
         """Change the fields that are given."""
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         names = ("title", "todos", "model", "mode")
         fields = {name: value for name in names if (value := getattr(update, name)) is not msgspec.UNSET}
         if reference := fields.get("model"):
             self._parts.agent.choice(reference)  # refuses one that nobody knows
         if fields.get("mode") == "ask":
             fields["mode"] = None  # as a session has it that nobody has changed
+        if update.archived is not msgspec.UNSET:
+            fields["archived_at"] = self._parts.shared.world.now_s() if update.archived else None
         session = self._parts.book.change(session_id, **fields)
         assert session is not None
         await confirmed(self._parts.recorder.write(Batch([PutSession(session)], [updated(session)])))
@@ -86,10 +107,11 @@ class Sessions:
         Each run gets its terminal event first, and nothing more is accepted meanwhile.
         """
         parts = self._parts
+        await parts.session(session_id)
         removed = [parts.book.remove(leaving) for leaving in parts.book.family(session_id)]
+        drains = [drained for each in removed for drained in parts.lanes.close("session_delete", each.id)]
+        await asyncio.gather(*drains, self._remove_children(removed))
         leaving = [session.id for session in removed]
-        drains = [drained for each in leaving for drained in parts.lanes.close("session_delete", each)]
-        await asyncio.gather(*drains)
         await asyncio.gather(*(parts.agent.jobs.end_session(each) for each in leaving))
         for each in leaving:
             parts.book.forget(each)
@@ -98,6 +120,14 @@ class Sessions:
         await confirmed(parts.recorder.write(batch))
         for each in leaving:
             await asyncio.to_thread(shutil.rmtree, parts.turns.tool_calls.spill_dir(each), ignore_errors=True)
+
+    async def _remove_children(self, removed: list[Session]) -> None:
+        """Add those that were not known yet: nothing is open in them, or they would be."""
+        book = self._parts.book
+        for parent in removed:  # which becomes longer meanwhile
+            for row in await self._parts.read(self._parts.store.child_sessions, parent.id):
+                if book.take_in(row.session):
+                    removed += [book.remove(leaving) for leaving in book.family(row.session.id)]
 
     async def messages(self, session_id: str, after: str, limit: int) -> list[Message]:
         """The stored messages, those in progress as the feed has published them so far."""
@@ -112,7 +142,7 @@ class Sessions:
         )
 
     async def _as_published(self, session_id: str, read: Callable[[], Awaitable[list[Message]]]) -> list[Message]:
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         live = self._parts.feed.live
         for _ in range(REREADS):
             stored = await read()
@@ -133,8 +163,8 @@ class Sessions:
     async def prompts(self, session_id: str = "") -> list[Message]:
         """What people asked, the newest first: in one session or in all (''), without what was attached."""
         if session_id:
-            self._parts.book.get(session_id)
-        ids = [session_id] if session_id else [session.id for session in self.all(children=False, limit=SESSIONS_READ)]
+            await self._parts.session(session_id)
+        ids = [session_id] if session_id else [session.id for session in await self.page(limit=SESSIONS_READ)]
         found: list[Message] = []
         for each in ids:
             if (room := PROMPTS_READ - len(found)) <= 0:
@@ -143,12 +173,30 @@ class Sessions:
         found.sort(key=lambda message: (message.created_at, message.id), reverse=True)
         return [_only_text(message) for message in found]
 
+    async def search(self, query: str, limit: int, before: str = "") -> SearchResult:
+        """Messages and titles with all words of a query. Raises BadRequest if there is no word in it."""
+        check_query(query)
+        return await self._parts.read(search, self._parts.store, query, limit, before)
+
+    async def export(self, session_id: str) -> Export:
+        """All of a session, a few messages at a time: no more than those is in memory, however long it is."""
+        session = await self.read(session_id)
+        return Export(session, self._all_messages(session_id))
+
+    async def _all_messages(self, session_id: str) -> AsyncGenerator[list[Message], None]:
+        after = ""
+        while page := await self.messages(session_id, after, EXPORT_PAGE):
+            yield page
+            after = page[-1].id
+
     async def undo(self, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take back the newest turn, or all from one on, with their files."""
+        await self._parts.session(session_id)
         return await self._undos.undo(session_id, request)
 
     async def fork(self, session_id: str, request: ForkSession) -> Session:
         """A new session with copies of the messages up to one of them."""
+        await self._parts.session(session_id)
         return await self._undos.fork(session_id, request)
 
 

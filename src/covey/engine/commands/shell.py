@@ -45,7 +45,7 @@ class Shell:
     async def run(self, session_id: str, request: RunShell) -> ShellResult:
         """Run it to its end, and record it. If whoever waits is cancelled it is ended, and recorded all the same."""
         self._parts.check_open()
-        self._parts.book.get(session_id)
+        await self._parts.session(session_id)
         if not request.command.strip():
             raise BadRequest("the command is empty", "empty_command")
         if len(self._running) >= AT_ONCE:

@@ -6,13 +6,15 @@ nothing is sent twice.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
 
 from covey.engine.commands.asks import Asks
+from covey.engine.commands.clients import Clients
 from covey.engine.commands.parts import WorkspaceParts
 from covey.feed.feed import Subscription
-from covey.protocol.events import Gap, created, encode_event, updated
+from covey.protocol.events import Gap, Payload, created, encode_event, updated
+from covey.protocol.runs import Run
 from covey.protocol.sse import EventId, frame
 
 REPLAY_PAGE = 500
@@ -25,13 +27,15 @@ NOT_KEPT = "the events after this id are not kept any more"
 class Streams:
     """Opens readers, and knows how many events there are."""
 
-    def __init__(self, parts: WorkspaceParts, asks: Asks) -> None:
+    def __init__(self, parts: WorkspaceParts, asks: Asks, clients: Clients) -> None:
         self._parts = parts
         self._asks = asks
+        self._clients = clients
 
-    def open(self, session_id: str = "", *, deltas: bool) -> Reader:
-        """Begin to read: the events of one session, or of all ('')."""
-        return Reader(self._parts, self._asks, session_id, deltas=deltas)
+    def open(self, session_id: str = "", *, deltas: bool, client_id: str = "") -> Reader:
+        """Begin to read: the events of one session, or of all (''). Who reads need not hear who they are."""
+        now: list[Payload] = [*_waiting(self._parts, session_id), *self._clients.present(but=client_id)]
+        return Reader(self._parts, self._asks, session_id, now, deltas=deltas)
 
     def last_seq(self) -> int:
         """The number of the newest event: so many there have been."""
@@ -45,12 +49,16 @@ class Streams:
 class Reader:
     """One client's way through the events. Frames are bytes as they are sent."""
 
-    def __init__(self, parts: WorkspaceParts, asks: Asks, session_id: str, *, deltas: bool) -> None:
+    def __init__(
+        self, parts: WorkspaceParts, asks: Asks, session_id: str, now: Sequence[Payload], *, deltas: bool
+    ) -> None:
         messages = [updated(message) for message in parts.feed.in_progress(session_id)]
         outputs = [updated(output) for output in parts.feed.printed(session_id)]
         requests = [created(request) for request in asks.waiting(session_id)]
-        self.present = b"".join(frame(encode_event(event)) for event in (*messages, *outputs, *requests))
-        """What a client that attaches now must know: messages in progress, what calls print, what waits for answers."""
+        facts = [updated(fact) for fact in now]
+        self.present = b"".join(frame(encode_event(event)) for event in (*messages, *outputs, *facts, *requests))
+        """What a client that attaches now must know: messages in progress, what calls print, what runs wait on, who is
+        there, and what waits for answers."""
         self.live: Subscription = parts.feed.subscribe(deltas=deltas, session_id=session_id)
         """What happens from now on. Whoever opened the reader closes it."""
         self._parts = parts
@@ -93,3 +101,8 @@ class Reader:
     def _gap(self, reason: str) -> bytes:
         resume_from = EventId(self._parts.feed.epoch, self._upto)
         return frame(encode_event(created(Gap(reason=reason, resume_from=str(resume_from)))))
+
+
+def _waiting(parts: WorkspaceParts, session_id: str) -> list[Run]:
+    """What the active runs wait on: no event of the log says so."""
+    return [run for run in parts.lanes.waiting_runs() if session_id in ("", run.session_id)]

@@ -14,7 +14,7 @@ from typing import NamedTuple, assert_never
 from msgspec import structs
 
 from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
-from covey.engine.lanes.open_runs import Entry, OpenRuns, open_run
+from covey.engine.lanes.open_runs import Entry, OpenRuns, announce_waiting, open_run
 from covey.engine.lanes.refusals import being_undone, check_same_content, too_late
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns import last_words
@@ -331,6 +331,7 @@ class Dispatcher:
         """The run is active and its prompt is in the conversation: both, or after a crash neither."""
         run = self._open.change(run_id, state="active", place=None, started_at=self._parts.world.now())
         self._turn = Turn(run, self._parts, self.fold_into)
+        self._turn.speaker.on_wait = lambda: announce_waiting(self.run(run_id), self._parts.feed)
         batch.update_run(run)
         self._open_turn(run_id, batch)
         if session := self._parts.sessions.change(self._session_id):

@@ -39,6 +39,7 @@ from covey.store.base import (
     UpdateRun,
     Write,
 )
+from covey.store.spending import AddSpending
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ def _run_of(write: Write) -> str | None:
             return write.run.run_id
         case PutMessage():
             return write.message.run_id
-        case PutSession() | SetMark() | PutEarlyCancel():
+        case PutSession() | SetMark() | PutEarlyCancel() | AddSpending():
             return None
         case (
             InsertRun() | AppendText() | PutFileVersion() | PutUndo() | DropMessages() | DropSession() | PutWorkspace()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from covey.engine.lanes.dispatcher import Dispatcher
+from covey.engine.lanes.open_runs import is_shown_waiting
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.turn import Turn
 from covey.protocol.runs import CancelledBy, Run
@@ -19,12 +20,15 @@ class Lanes:
         self._newest_seq = 0
         self._busy: dict[str, Dispatcher] = {}
         self._marks: dict[str, int] = {}
-        """The cancel marks of sessions that are idle: all that is left of their lanes."""
+        """The cancel marks of known sessions that are idle: all that is left of their lanes."""
 
-    def recover(self, newest_seq: int, marks: Mapping[str, int]) -> None:
+    def recover(self, newest_seq: int, newest_mark: int) -> None:
         """Go on after what the store knows. A cancel may have noted a newer seq, whose prompt was refused."""
-        self._newest_seq = max([newest_seq, *marks.values()])
-        self._marks = dict(marks)
+        self._newest_seq = max(newest_seq, newest_mark)
+
+    def know(self, session_id: str, mark: int) -> None:
+        """The session was read from the store, with its mark. If its lane is known already, that mark is as new."""
+        self._marks.setdefault(session_id, mark)
 
     def next_seq(self) -> int:
         """The seq of a prompt that is accepted now, or refused at once: higher than all before it (R1)."""
@@ -80,6 +84,10 @@ class Lanes:
 
     def open_runs(self) -> list[Run]:
         return [run for dispatcher in self._busy.values() for run in dispatcher.open_runs()]
+
+    def waiting_runs(self) -> list[Run]:
+        """Active runs that are known to wait on something: no event of the log says so."""
+        return [run for run in self.open_runs() if is_shown_waiting(run)]
 
     def close(self, by: CancelledBy, session_id: str = "") -> list[Awaitable[None]]:
         """Refuse and cancel, everywhere or in one session; gives what to wait for."""

@@ -10,9 +10,15 @@ from typing import Any
 from msgspec import structs
 
 from covey.engine.lanes.lane_writer import UnwrittenEnd
+from covey.engine.turns.speaker import START
+from covey.feed.feed import Feed
 from covey.lifecycle.decisions import OpenRun, Phase
+from covey.protocol.events import updated
 from covey.protocol.runs import Run, RunComplete, RunOptions
 from covey.store.base import RunRow
+
+SHOWN_CHARS = 8_192
+"""Of a prompt: a run is sent whole whenever it waits on something else, and a long one would be sent over and over."""
 
 
 @dataclass(slots=True)
@@ -68,6 +74,18 @@ class OpenRuns:
 
     def unrecorded(self) -> set[asyncio.Future[None]]:
         return {entry.recorded for entry in self.entries.values() if entry.recorded}
+
+
+def is_shown_waiting(run: Run) -> bool:
+    """Whether others may know what it waits on now: all else that is said of it is written, and it is short."""
+    waits = run.waiting_on not in (None, START) and not run.is_being_cancelled
+    return waits and len(run.prompt) <= SHOWN_CHARS
+
+
+def announce_waiting(run: Run | None, feed: Feed) -> None:
+    """It waits on something else: a fact of the moment, which needs no place in the log."""
+    if run and is_shown_waiting(run):
+        feed.announce(updated(run))
 
 
 def open_run(row: RunRow) -> OpenRun:

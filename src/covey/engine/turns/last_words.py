@@ -34,6 +34,7 @@ from covey.protocol.messages import (
     ToolResultPart,
 )
 from covey.protocol.runs import Run, RunComplete, Usage
+from covey.store.spending import AddSpending
 
 if TYPE_CHECKING:
     from covey.engine.turns.parts import TurnParts
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DAY_S = 86_400
 INTERRUPTED = "The server stopped while this run was active."
 
 
@@ -95,12 +97,20 @@ def _filled(
     if turn:
         words = turn.last_words(words)
         session = parts.sessions.spend(words.run.session_id, turn.speaker.last_usage, turn.usage)
+        batch.writes.append(_spending(words, turn.speaker.usage, parts.world))
         if session:
             batch.update_session(session)
             words = replace(words, session_title=session.title)
     elif words.run.state == "active":
         words = cut_off(words, leftover)
     return words
+
+
+def _spending(words: LastWords, used: Usage, world: World) -> AddSpending:
+    """What the turn itself has used: agents that worked for it have turns of their own."""
+    said = words.answer
+    provider, model = (said.provider, said.model) if said else (words.provider, words.model)
+    return AddSpending(world.now_s() // DAY_S, f"{provider}/{model}" if model else "", used)
 
 
 def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunComplete]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -28,6 +28,8 @@ from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message
 from covey.protocol.runs import Run, Usage
 
+START = "start"
+"""What a run waits on before its turn has begun to ask anything."""
 TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
 
 
@@ -47,7 +49,9 @@ class Speaker:
         """The answer in progress, or the last one."""
         self.usage = Usage()
         self.last_usage = Usage()
-        self.waiting_on = "start"
+        self.waiting_on = START
+        self.on_wait: Callable[[], None] = lambda: None
+        """Called when it waits on something else than before."""
         self.last_progress_at = world.now()
         self._run = run
         self._world = world
@@ -155,8 +159,10 @@ class Speaker:
             raise asyncio.CancelledError
 
     def wait_on(self, what: str) -> None:
-        self.waiting_on = what
+        changed, self.waiting_on = what != self.waiting_on, what
         self.last_progress_at = self._world.now()
+        if changed and not self._over:
+            self.on_wait()
 
     def spend(self, usage: Usage) -> None:
         """Something was asked for this run: its tokens and its cost count."""

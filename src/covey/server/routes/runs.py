@@ -33,7 +33,7 @@ async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
 
 async def session_state(call: Call, _body: None) -> AgentSession:
     workspace = await call.workspace()
-    session = workspace.sessions.get(call.path["sid"])
+    session = await workspace.sessions.read(call.path["sid"])
     return AgentSession(**{name: getattr(session, name) for name in session.__struct_fields__})
 
 
@@ -49,12 +49,12 @@ async def summarize(call: Call, body: SummarizeSession | None) -> PromptReceipt:
 
 async def count_queued(call: Call, _body: None) -> int:
     workspace = await call.workspace()
-    return len(workspace.runs.queued(call.path["sid"]))
+    return len(await workspace.runs.queued(call.path["sid"]))
 
 
 async def list_queued(call: Call, _body: None) -> list[str]:
     workspace = await call.workspace()
-    return workspace.runs.queued(call.path["sid"])
+    return await workspace.runs.queued(call.path["sid"])
 
 
 async def clear_queue(call: Call, _body: None) -> CancelReceipt:
@@ -76,12 +76,16 @@ async def list_runs(call: Call, _body: None) -> list[Run]:
     workspace = await call.workspace()
     session_id = call.query.get("session_id", "")
     if session_id:
-        workspace.sessions.get(session_id)
-    state = call.query.get("state", "")
+        await workspace.sessions.read(session_id)
+    limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
+    return await workspace.runs.newest(session_id, known_state(call.query.get("state", "")), limit)
+
+
+def known_state(state: str) -> str:
+    """Which state of runs is asked for; '' for any."""
     if state and state not in get_args(RunState):
         raise BadRequest(f"state must be one of {', '.join(get_args(RunState))}, not {state!r}")
-    limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
-    return await workspace.runs.newest(session_id, state, limit)
+    return state
 
 
 async def get_run(call: Call, _body: None) -> Run:

@@ -20,9 +20,11 @@ CHANGES_MAX = 1_000
 
 async def list_sessions(call: Call, _body: None) -> list[Session]:
     workspace = await call.workspace()
-    limit = call.count("limit", at_most=SESSIONS_MAX)
-    before, children = call.query.get("before", ""), call.query.get("children") == "1"
-    return workspace.sessions.all(children=children, before=before, limit=limit)
+    limit = call.count("limit", at_most=SESSIONS_MAX) or SESSIONS_MAX
+    children, archived = call.query.get("children") == "1", call.query.get("archived") == "1"
+    return await workspace.sessions.page(
+        before=call.query.get("before", ""), limit=limit, children=children, archived=archived
+    )
 
 
 async def create_session(call: Call, body: CreateSession | None) -> Session:
@@ -32,7 +34,7 @@ async def create_session(call: Call, body: CreateSession | None) -> Session:
 
 async def get_session(call: Call, _body: None) -> Session:
     workspace = await call.workspace()
-    return workspace.sessions.get(call.path["sid"])
+    return await workspace.sessions.read(call.path["sid"])
 
 
 async def update_session(call: Call, body: UpdateSession) -> Session:
@@ -82,7 +84,8 @@ ONE = SESSIONS + "/{sid}"
 ENDPOINTS = (
     Endpoint(
         "GET", SESSIONS, list_sessions,
-        "The sessions, the last changed first; those of agents only with `children=1`. `before` and `limit` page.",
+        "The sessions, the last changed first; those of agents only with `children=1`, "
+        "archived ones only with `archived=1`. `before` and `limit` page.",
         answer=list[Session],
     ),
     Endpoint("POST", SESSIONS, create_session, "A new session.", CreateSession, Session, optional_body=True),

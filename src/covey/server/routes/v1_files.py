@@ -33,7 +33,7 @@ async def last_read(call: Call, _body: None) -> str:
 
 async def read_files(call: Call, _body: None) -> list[str]:
     workspace = await call.workspace()
-    workspace.sessions.get(call.path["sid"])
+    await workspace.sessions.read(call.path["sid"])
     return []
 
 

@@ -56,7 +56,7 @@ async def release_workspace(call: Call, _body: None) -> None:
 
 async def current_session(call: Call, body: CurrentSession) -> None:
     workspace = await call.workspace()
-    workspace.clients.look_at(client_id_of(call.query.get("client_id", "")), body.session_id)
+    await workspace.clients.look_at(client_id_of(call.query.get("client_id", "")), body.session_id)
 
 
 async def agent(call: Call, _body: None) -> AgentInfo:

@@ -1,0 +1,90 @@
+"""`covey stats`: runs, tokens and cost of the last days, by day, model or directory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+
+from covey.cli import common, exits
+from covey.cli.terminal_text import json_text, one_line, plain
+from covey.protocol.runs import Usage
+from covey.protocol.stats import Spending
+
+KEYS: dict[str, Callable[[Spending], str]] = {
+    "day": lambda spent: spent.day,
+    "model": lambda spent: spent.model or "(no model)",
+    "directory": lambda spent: spent.path or spent.workspace_id,
+}
+
+
+def main(args: argparse.Namespace) -> int:
+    return common.run(_stats(args))
+
+
+async def _stats(args: argparse.Namespace) -> int:
+    async with common.connected(args) as client:
+        found = await client.stats(days=args.days)
+    if args.cwd is not None:
+        found = tuple(spent for spent in found if spent.path == _resolved(args.cwd))
+    if args.json:
+        print(json_text(found))
+    else:
+        _show(found, args)
+    return exits.OK
+
+
+def _resolved(directory: str) -> str:
+    """As the server knows it."""
+    return os.path.realpath(os.path.expanduser(directory))
+
+
+def _show(found: tuple[Spending, ...], args: argparse.Namespace) -> None:
+    if not found:
+        print(f"No run has ended within {args.days} days. Runs are counted since Covey does so.", file=sys.stderr)
+        return
+    lines = _added_up(found, KEYS[args.by])
+    width = max(len("total"), *(len(name) for name, _, _ in lines))
+    print(f"{args.by:<{width}}  {'runs':>6}  {'tokens in':>12}  {'cached':>12}  {'tokens out':>12}  {'cost':>9}")
+    for name, runs, usage in [*lines, _total(lines)]:
+        tokens = f"{usage.prompt_tokens:>12,}  {usage.cached_tokens:>12,}  {usage.completion_tokens:>12,}"
+        print(plain(f"{name:<{width}}  {runs:>6,}  {tokens}  {dollars(usage.cost):>9}"))
+
+
+Line = tuple[str, int, Usage]
+
+
+def _added_up(found: Iterable[Spending], key: Callable[[Spending], str]) -> list[Line]:
+    """Days in their order, the newest first; others by what they cost, then by name."""
+    lines: dict[str, Line] = {}
+    for spent in found:
+        name = one_line(key(spent))
+        _, runs, usage = lines.get(name, (name, 0, Usage()))
+        lines[name] = (name, runs + spent.runs, usage + _usage(spent))
+    if key is KEYS["day"]:
+        return sorted(lines.values(), reverse=True)
+    return sorted(lines.values(), key=lambda line: (-line[2].cost, line[0]))
+
+
+def _total(lines: Iterable[Line]) -> Line:
+    runs, usage = 0, Usage()
+    for _, count, used in lines:
+        runs, usage = runs + count, usage + used
+    return "total", runs, usage
+
+
+def _usage(spent: Spending) -> Usage:
+    return Usage(
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
+        cached_tokens=spent.cached_tokens,
+        cost=spent.cost,
+    )
+
+
+def dollars(cost: float) -> str:
+    """Cents matter, less than a tenth of one does not; nothing is shown as nothing."""
+    if not cost:
+        return "-"
+    return f"${cost:.2f}" if cost >= 0.1 else f"${cost:.4f}"

@@ -1,0 +1,108 @@
+"""What is asked about all workspaces of a server at once. None of them is opened for it, and none is kept open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from covey.engine.commands.activity import ActivityFeed, ActivityReader, open_facts
+from covey.engine.commands.searching import check_query, search
+from covey.engine.shared import Shared
+from covey.protocol.activity import WorkspaceRun
+from covey.protocol.events import Event
+from covey.protocol.runs import Run
+from covey.protocol.search import SearchHit, SearchResult
+from covey.protocol.stats import Spending
+from covey.store.base import WorkspaceRow
+from covey.store.spending import SpendingRow
+
+if TYPE_CHECKING:
+    from covey.engine.workspace import Workspace
+
+DAY_S = 86_400
+OPEN_STATES = frozenset({"accepted", "queued", "active"})
+"""A run in one of these is open, and its workspace is too."""
+
+
+class Everywhere:
+    """`rows`: all workspaces that there are. `opened`: those of them that are open, by their id."""
+
+    def __init__(self, shared: Shared, rows: Mapping[str, WorkspaceRow], opened: Mapping[str, Workspace]) -> None:
+        self._shared = shared
+        self._rows = rows
+        self._opened = opened
+        self._activity = ActivityFeed()
+
+    async def runs(self, state: str, limit: int) -> list[WorkspaceRun]:
+        """The newest first, in one state or any ('')."""
+        found: list[WorkspaceRun] = []
+        for row in list(self._rows.values()):
+            if workspace := self._opened.get(row.id):
+                runs = await workspace.runs.newest("", state, limit)
+            elif state in OPEN_STATES:
+                continue
+            else:
+                runs = await self._shared.journal.read(self._shared.store.runs, row.id, "", state, limit)
+            found += [_placed(run, row) for run in runs]
+        found.sort(key=lambda run: (run.accepted_at, run.seq), reverse=True)
+        return found[:limit]
+
+    async def search(self, query: str, limit: int) -> SearchResult:
+        """Messages and titles with all words of a query, the newest first. Raises BadRequest if it has no word."""
+        check_query(query)
+        titles: list[SearchHit] = []
+        messages: list[SearchHit] = []
+        is_complete = True
+        for row in list(self._rows.values()):
+            found = await self._shared.journal.read(search, row.id, self._shared.store, query, limit)
+            place = {"workspace_id": row.id, "path": row.path}
+            titles += [structs.replace(hit, **place) for hit in found.titles]
+            messages += [structs.replace(hit, **place) for hit in found.messages]
+            is_complete = is_complete and found.is_complete
+        for hits in (titles, messages):
+            hits.sort(key=lambda hit: (hit.at, hit.message_id or ""), reverse=True)
+        return SearchResult(titles=tuple(titles[:limit]), messages=tuple(messages[:limit]), is_complete=is_complete)
+
+    async def spending(self, days: int, limit: int) -> list[Spending]:
+        """What the turns of the last days used, by day, workspace and model, the newest day first."""
+        store, today = self._shared.store, self._shared.world.now_s() // DAY_S
+        rows = await self._shared.journal.read(store.spending, today - days + 1, limit)
+        return [_spent(row, self._rows) for row in rows]
+
+    def watcher_of(self, row: WorkspaceRow) -> Callable[[Event], None]:
+        """To be called with every event that is published in this workspace."""
+        return partial(self._activity.note, row.id, row.path)
+
+    def activity(self) -> ActivityReader:
+        """Begin to read what goes on: first what is open now."""
+        return self._activity.open(
+            (workspace.id, workspace.path, open_facts(workspace.runs.open_runs(), workspace.asks.waiting()))
+            for workspace in self._opened.values()
+        )
+
+    def close(self) -> None:
+        self._activity.close()
+
+
+def _spent(row: SpendingRow, workspaces: Mapping[str, WorkspaceRow]) -> Spending:
+    workspace = workspaces.get(row.workspace_id)
+    return Spending(
+        day=datetime.fromtimestamp(row.day * DAY_S, UTC).strftime("%Y-%m-%d"),
+        workspace_id=row.workspace_id,
+        path=workspace.path if workspace else "",
+        model=row.model,
+        runs=row.runs,
+        prompt_tokens=row.usage.prompt_tokens,
+        completion_tokens=row.usage.completion_tokens,
+        cached_tokens=row.usage.cached_tokens,
+        cost=row.usage.cost,
+    )
+
+
+def _placed(run: Run, row: WorkspaceRow) -> WorkspaceRun:
+    fields = {name: getattr(run, name) for name in run.__struct_fields__}
+    return WorkspaceRun(workspace_id=row.id, path=row.path, **fields)

@@ -1,0 +1,57 @@
+"""`covey sessions` to find and put aside, `covey stats` and `covey runs --everywhere`, against a real server."""
+
+from __future__ import annotations
+
+import json
+
+from covey.cli import exits
+from covey.cli.stats import dollars
+from tests.cli.conftest import Home
+
+
+def ask(home: Home, prompt: str) -> str:
+    return str(json.loads(home.covey("run", "--json", "--yolo", prompt).stdout)["session_id"])
+
+
+def test_sessions_are_found_by_what_was_said_here_and_everywhere(home: Home) -> None:
+    session = ask(home, "where do puffins nest")
+    done = home.covey("sessions", "--grep", "puffin")
+    assert done.returncode == exits.OK
+    assert done.stdout.count(session) >= 2, "the title, the prompt and the answer"
+    assert "[puffin]" in done.stdout or "[puffins]" in done.stdout
+    as_json = json.loads(home.covey("sessions", "search", "puffins", "nest", "--json").stdout)
+    assert {hit["session_id"] for hit in as_json["messages"]} == {session}
+    (home.project.parent / "elsewhere").mkdir()
+    elsewhere = ("--cwd", str(home.project.parent / "elsewhere"))
+    nothing = home.covey("sessions", "--grep", "puffin", *elsewhere)
+    assert (nothing.returncode, nothing.stdout) == (exits.FAILED, "")
+    assert str(home.project) in home.covey("sessions", "--grep", "puffin", "--everywhere", *elsewhere).stdout
+    assert home.covey("sessions", "--grep", '"AND (').returncode == exits.FAILED, "no syntax, and nothing found"
+    assert home.covey("sessions", "--grep", "***").returncode == exits.USAGE
+
+
+def test_a_session_is_put_aside_and_taken_back(home: Home) -> None:
+    session = ask(home, "hello")
+    assert "(archived)" in home.covey("sessions", "archive", session).stdout
+    assert home.covey("sessions").stdout == ""
+    assert session in home.covey("sessions", "--archived").stdout
+    assert "(archived)" not in home.covey("sessions", "unarchive", session[:6]).stdout
+    assert session in home.covey("sessions").stdout
+
+
+def test_stats_add_up_runs_and_tokens(home: Home) -> None:
+    ask(home, "hello")
+    (spent,) = json.loads(home.covey("stats", "--json", "--cwd", str(home.project)).stdout)
+    assert (spent["path"], spent["model"], spent["runs"]) == (str(home.project), "scripted/default", 1)
+    assert (spent["prompt_tokens"], spent["completion_tokens"]) == (10, 5)
+    text = home.covey("stats", "--by", "model").stdout
+    assert "scripted/default" in text and text.splitlines()[-1].startswith("total")
+    assert home.covey("stats", "--cwd", "/nowhere", "--json").stdout == "[]\n"
+    listed = home.covey("runs", "--everywhere", "--all").stdout
+    assert f"{home.project}\n  " in listed and "hello" in listed
+    runs = json.loads(home.covey("runs", "--everywhere", "--all", "--json").stdout)
+    assert [run["state"] for run in runs if run["path"] == str(home.project)] == ["completed"]
+
+
+def test_costs_are_shown_as_people_write_them() -> None:
+    assert [dollars(cost) for cost in (0.0, 0.00123, 0.1, 12.345)] == ["-", "$0.0012", "$0.10", "$12.35"]
