@@ -21,9 +21,10 @@ from covey.protocol.effects import Effect
 from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
 from covey.tools.diffs import Diff, unified
 from covey.tools.excerpt import around
-from covey.tools.files import FileReads, exists, name_for, printable, read_for_change, replace, version_of
+from covey.tools.files import FileReads, FileStamp, exists, name_for, printable, read_for_change, replace, version_of
 from covey.tools.patch import AddFile, DeleteFile, FileOperation, UpdateFile, parse_patch
 from covey.tools.patch_hunks import apply_hunks
+from covey.tools.seen_files import seen_fact
 from covey.tools.threads import in_thread
 
 FILES_LIMIT = 50
@@ -51,6 +52,10 @@ class _FileChange:
     diff: Diff
     mode: int | None = None
     """Permission bits of a file that is new because it was moved; None: as usual, or as they are."""
+
+
+_Written = tuple[FileVersion, FileStamp | None]
+"""A file that was changed, and its new version; None: it is gone."""
 
 
 def apply_patch_tool(reads: FileReads) -> Tool[ApplyPatchParams]:
@@ -124,38 +129,40 @@ class _Patching:
     def _apply(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         with self._reads.changing:
             changes = self._plan(params, context)
-            files = self._write(changes, context)
+            written = self._write(changes, context)
         summary = "\n".join(_summary(change) for change in changes)
-        return ToolOutput(f"Applied the patch:\n{summary}", metadata=_shown(changes), files=files)
+        seen = [fact for file, stamp in written if stamp for fact in seen_fact(file.path, stamp).get("seen", ())]
+        files = tuple(file for file, _ in written)
+        return ToolOutput(f"Applied the patch:\n{summary}", metadata={**_shown(changes), "seen": seen}, files=files)
 
-    def _write(self, changes: Sequence[_FileChange], context: ToolContext) -> tuple[FileVersion, ...]:
+    def _write(self, changes: Sequence[_FileChange], context: ToolContext) -> list[_Written]:
         """All of them; if one fails, those before it are put back. What is deleted goes last: nothing can fail then."""
         done: list[_FileChange] = []
-        files: list[FileVersion] = []
+        written: list[_Written] = []
         try:
             for change in sorted(changes, key=lambda change: change.after is None):
-                files.append(self._put(change, context))
+                written.append(self._put(change, context))
                 done.append(change)
         except (ToolFailed, OSError) as error:
             for change in reversed(done):
                 with suppress(ToolFailed, OSError):
                     _put_back(change)
             raise ToolFailed(f"{error} Nothing was changed.") from None
-        return tuple(files)
+        return written
 
-    def _put(self, change: _FileChange, context: ToolContext) -> FileVersion:
+    def _put(self, change: _FileChange, context: ToolContext) -> _Written:
         if change.after is not None:
             stamp = replace(change.path, change.after, change.name)
             if change.mode is not None:
                 os.chmod(change.path, change.mode)
             self._reads.record(context.session_id, change.path, stamp)
-            return version_of(change.path, change.before, change.after)
+            return version_of(change.path, change.before, change.after), stamp
         mode = stat.S_IMODE(os.stat(change.path).st_mode)
         try:
             change.path.unlink()
         except OSError as error:
             raise ToolFailed(f"{change.name} cannot be deleted: {error.strerror}.") from None
-        return FileVersion(change.path, change.before, None, mode)
+        return FileVersion(change.path, change.before, None, mode), None
 
     def _plan(self, params: ApplyPatchParams, context: ToolContext) -> list[_FileChange]:
         """What will be done to each path. Raises ToolFailed if any of it cannot be."""
