@@ -45,7 +45,14 @@ def edit(number: str, old: str, new: str) -> tuple[object, ...]:
     return call("edit", number, file_path="a.py", old_string=old, new_string=new)
 
 
-@pytest.mark.parametrize("first", [view("c1"), edit("c1", "one", "1")], ids=["viewed", "edited"])
+def patch(number: str, old: str, new: str) -> tuple[object, ...]:
+    text = f"*** Begin Patch\n*** Update File: a.py\n-{old}\n+{new}\n*** End Patch"
+    return call("apply_patch", number, patch=text)
+
+
+@pytest.mark.parametrize(
+    "first", [view("c1"), edit("c1", "one", "1"), patch("c1", "one", "1")], ids=["viewed", "edited", "patched"]
+)
 async def test_after_a_restart_a_session_may_edit_what_it_had_seen(
     tmp_path: Path, project: Path, first: tuple[object, ...]
 ) -> None:
