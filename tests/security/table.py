@@ -179,7 +179,9 @@ def s22(here: Place) -> Seen:
 def s23(here: Place) -> Seen:
     spellings = ["git -C . push", "git --no-pager push", "R=rm; $R -rf x", "echo x | tee .env", "cp a .env"]
     steps = [bash(line)[0] for line in spellings]
-    here.start([*steps, [{"text": "Done."}]], rules(deny=["bash:git push*", "bash:rm *", "bash:> .env"]))
+    here.start(
+        [*steps, [{"text": "Done."}]], rules(deny=["bash:git push*", "bash:rm *", "write:**/.env", "write:.env"])
+    )
     here.call("POST", here.of("permissions/skip"), {"skip": True})
     _, said = here.go()
     denied = said.count(" forbids it")
