@@ -24,23 +24,21 @@ from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, TextPrinter
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
+from covey.cli.run_request import request_of, where_debug_is
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.client.prompt import new_run_id, run_prompt
+from covey.client.prompt import run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
-from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, Run, RunComplete, RunOptions
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
 HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
-MODEL_VARIABLE = "COVEY_MODEL"
-"""The model of a run that names none."""
 NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
@@ -66,11 +64,13 @@ class _Command:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._request = _request(args)
+        self._request = request_of(args)
         self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
         self._view = View(loads=False)
         """Of the session of the run, from when on it is known."""
         self._output = _output(args, sys.stdout, self._request.run_id, self._screen, self._view)
+        self._data_dir = ""
+        """Of the server, from when on it is known."""
         self._host = ""
         """The run in whose turn the prompt is answered, if it was folded in."""
         self._asking: Asking | None = None
@@ -130,6 +130,7 @@ class _Command:
                     self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
                 for text in workspace.warnings:
                     self._screen.warn(text)
+                self._data_dir = workspace.data_dir
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
@@ -233,6 +234,8 @@ class _Command:
         terminal = ending.worded(terminal)
         self._output.end(terminal, exit_code)
         self._report_end(terminal, exit_code, ending)
+        if self._args.debug and client.address.is_unix:
+            self._screen.warn(where_debug_is(self._data_dir, terminal.folded_into or run_id))
         if fails:
             self._screen.warn(f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}")
         return exit_code
@@ -330,24 +333,6 @@ class _Command:
                 return
             else:
                 return
-
-
-def _request(args: argparse.Namespace) -> PostPrompt:
-    """What the options say; the prompt itself, and where it goes, come later."""
-    # A prompt that is said to another run has no model of its own.
-    model = args.model or ("" if args.steer else os.environ.get(MODEL_VARIABLE, ""))
-    return PostPrompt(
-        run_id=args.run_id or new_run_id(),
-        mode="fold" if args.steer else "interrupt" if args.interrupt else None,
-        model=model,
-        yolo=args.yolo,
-        plan=args.plan,
-        max_cost=args.max_cost,
-        max_steps=args.max_steps,
-        sandbox=args.sandbox,
-        allow=tuple(dict.fromkeys(args.allow)),
-        accept_edits=args.accept_edits,
-    )
 
 
 def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen, view: View) -> Printer:

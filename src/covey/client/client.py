@@ -41,6 +41,7 @@ from covey.protocol.requests import (
     QuestionResponse,
     Resolved,
     Skip,
+    SummarizeSession,
     UndoReceipt,
     UndoTurns,
     UpdateSession,
@@ -196,9 +197,10 @@ class Client(Caller):
         """Cancel every run of the session that is open now."""
         return await self._post(CancelReceipt, f"{lane_path(workspace_id, session_id)}/cancel")
 
-    async def summarize(self, workspace_id: str, session_id: str) -> PromptReceipt:
-        """Have the session's conversation replaced by a summary: a run like any other."""
-        return await self._post(PromptReceipt, f"{lane_path(workspace_id, session_id)}/summarize")
+    async def summarize(self, workspace_id: str, session_id: str, *, focus: str = "") -> PromptReceipt:
+        """Have the session's conversation replaced by a summary: a run like any other. `focus`: what must be kept."""
+        wanted = SummarizeSession(focus=focus) if focus else None
+        return await self._post(PromptReceipt, f"{lane_path(workspace_id, session_id)}/summarize", wanted)
 
     async def queued_count(self, workspace_id: str, session_id: str) -> int:
         return await self._get(int, f"{lane_path(workspace_id, session_id)}/prompts/queued")
