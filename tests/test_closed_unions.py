@@ -23,8 +23,6 @@ STATE = "the state of a run as a store has it, which may be damaged"
 
 OPEN: dict[str, str] = {
     "cli/common.py _explained: error": ERROR,
-    "cli/output.py event: event.payload": EVENTS,
-    "cli/progress.py event: event.payload": EVENTS,
     "cli/tour.py _watch: event.payload": EVENTS,
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,

@@ -33,8 +33,8 @@ FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
-OWN = re.compile(r"\r\x1b\[K(?:[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\x1b\r\n]*)?|\x1b\[(?:2|0)m")
-"""What Covey draws itself: the spinner, and notes in a dim colour."""
+OWN = re.compile(r"\r\x1b\[K|\x1b\[\d+A\r\x1b\[J|\x1b\[[0-9;]{1,12}m")
+"""What Covey draws itself: it erases rows that it has drawn, and gives colours."""
 SCRIPTED = {
     "replies": [
         {

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import ClassVar, assert_never
 
 from covey.cli.request_text import request_text
+from covey.lines.line import StyledLine
+from covey.lines.permission import ALWAYS, PermissionShown, choices, permission_lines
 from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.requests import PermissionAction, QuestionResponse
@@ -25,8 +27,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "no": "deny",
 }
 SHOW = ("s", "show")
-ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
-"""What an answer for the session covers, by the action that is asked for."""
+END_OF_INPUT = "\x04"
+"""Ctrl-D."""
 
 
 def rules_text(request: PermissionRequest) -> str:
@@ -39,6 +41,11 @@ class Heard(Enum):
     AGAIN = "not understood"
     MORE = "understood, and there is another question"
     WHOLE = "all of it has to be shown first"
+    HELP = "what the keys mean is wanted"
+    WORDS = "the answer will be typed as a line"
+
+
+KEYS_BESIDE_ANSWERS = {"v": Heard.WHOLE, "?": Heard.HELP, "h": Heard.HELP, "e": Heard.WORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,25 @@ class PermissionAsk:
             return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+    def press(self, key: str) -> Answer | Heard:
+        """One key instead of a line."""
+        if key in (END_OF_INPUT, ""):
+            return self.refusal
+        if key in KEYS_BESIDE_ANSWERS:
+            self.shown_whole = self.shown_whole or key == "v"
+            return KEYS_BESIDE_ANSWERS[key]
+        return self.hear(key) if key.isalpha() else Heard.AGAIN
+
+    def menu(self, columns: int) -> list[StyledLine]:
+        """The request, and the keys that answer it."""
+        return permission_lines(self._shown, choices(self._shown), columns)
+
+    @property
+    def _shown(self) -> PermissionShown:
+        return PermissionShown(
+            request_text(self.request, whole=self.shown_whole).split("\n"), self.request, is_cut=self._is_cut
+        )
 
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `aw` is `a`, with the network."""

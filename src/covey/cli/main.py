@@ -175,6 +175,14 @@ def _add_cwd(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="the directory to work on; default: this one")
 
 
+def _add_display(parser: argparse.ArgumentParser) -> None:
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    much.add_argument("-v", "--verbose", action="store_true", help="all that tools give, and the model's thoughts")
+    parser.add_argument("--raw", action="store_true", help="the answer as it is written, also on a terminal")
+    parser.add_argument("--plain", action="store_true", help="one line for each thing that happens: for screen readers")
+
+
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "run", "one prompt, and its answer on stdout", RUN_EXAMPLES)
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; its words are joined by spaces")
@@ -201,7 +209,7 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         "--max-steps", metavar="N", type=_count, default=0, help="at most so many model calls; default: as configured"
     )
     parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="cancel the run after this long (exit 124)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    _add_display(parser)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
     shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
@@ -217,7 +225,7 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
     parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
     _add_sessions_options(parser)
-    parser.set_defaults(quiet=False, deny=False)
+    parser.set_defaults(quiet=False, verbose=False, raw=False, plain=False, deny=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in RUNS_ACTIONS.items():
         action = _add_action(actions, name, help)
@@ -226,7 +234,7 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
         else:
             action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
         if name == "wait":
-            action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+            _add_display(action)
             action.add_argument(
                 "--deny", action="store_true", help="without a terminal: deny what the run asks for, instead of waiting"
             )

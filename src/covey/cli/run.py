@@ -18,7 +18,7 @@ from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
-from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
 from covey.cli.screen import Screen, warning
@@ -31,7 +31,7 @@ from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
-from covey.protocol.requests import PostPrompt
+from covey.protocol.requests import PostPrompt, WorkspaceView
 from covey.protocol.runs import PromptReceipt, RunComplete
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
@@ -69,10 +69,15 @@ class _Command:
             max_steps=args.max_steps,
             sandbox=args.sandbox,
         )
-        self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._screen = Screen(
+            sys.stderr,
+            quiet=args.quiet,
+            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            is_plain=args.plain,
+        )
         self._view = View(loads=False)
         """Of the session of the run, from when on it is known."""
-        self._output = _output(args, sys.stdout, self._request.run_id, self._screen, self._view)
+        self._output = _output(args, sys.stdout, self._screen, self._view)
         self._asking: Asking | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
@@ -125,7 +130,7 @@ class _Command:
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
-                    return await (self._detach if self._args.detach else self._follow)(client, workspace.id)
+                    return await (self._detach if self._args.detach else self._follow)(client, workspace)
                 except CoveyError:
                     await self._tidy(client, workspace.id)
                     raise
@@ -163,15 +168,15 @@ class _Command:
     def _accepted(self, receipt: PromptReceipt) -> None:
         self._unused_session = ""
 
-    async def _detach(self, client: Client, workspace_id: str) -> int:
-        receipt = await client.post_prompt(workspace_id, self._request)
+    async def _detach(self, client: Client, workspace: WorkspaceView) -> int:
+        receipt = await client.post_prompt(workspace.id, self._request)
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
         print(json_text(receipt) if as_json else receipt.run_id, flush=True)
         return exits.OK
 
-    async def _follow(self, client: Client, workspace_id: str) -> int:
-        run_id = self._request.run_id
+    async def _follow(self, client: Client, workspace: WorkspaceView) -> int:
+        run_id, workspace_id = self._request.run_id, workspace.id
         self._view.apply(SessionOpened(self._request.session_id))
         asking = self._asking = Asking(
             client,
@@ -182,13 +187,14 @@ class _Command:
             unattended=Unattended.DENY_IF_ALONE,
             how_to_allow=HOW_TO_ALLOW,
         )
-        progress = Progress(self._screen, run_id)
+        progress = Progress(self._screen, self._view, run_id, root=workspace.path, is_verbose=self._args.verbose)
         ending = Ending(self._view, run_id, self._request.options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            self._output.event(event, change)
-            progress.event(event)
-            asking.event(event)
+            news = progress.news.update(change)
+            self._output.update(event, news)
+            progress.update(news)
+            asking.update()
 
         def on_accepted(receipt: PromptReceipt) -> None:
             self._accepted(receipt)
@@ -214,8 +220,9 @@ class _Command:
         self._screen.wait_for("")
         exit_code = self._exit_code(terminal)
         terminal = ending.worded(terminal)
-        self._output.end(terminal, exit_code)
+        self._output.end(terminal, progress.news.end(terminal), exit_code)
         self._report_end(terminal, exit_code, ending)
+        progress.footer(terminal)
         return exit_code
 
     def _exit_code(self, terminal: RunComplete) -> int:
@@ -244,6 +251,8 @@ class _Command:
 
     def _leave_at_once(self) -> None:
         """The second Ctrl-C: the process ends when this returns."""
+        if self._asking:
+            self._asking.restore_terminal()
         explanation = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
         self.failed(explanation, exits.STOPPED)
         # Past the buffer: the signal may have come in the middle of another line.
@@ -287,12 +296,12 @@ class _Command:
                 return
 
 
-def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen, view: View) -> Printer:
+def _output(args: argparse.Namespace, stdout: TextIO, screen: Screen, view: View) -> Printer:
     if args.json:
         return JsonPrinter(stdout, view)
     if args.stream_json:
-        return StreamJsonPrinter(stdout)
-    return TextPrinter(stdout, run_id, screen)
+        return StreamJsonPrinter(stdout, view)
+    return answer_printer(stdout, screen, is_raw=args.raw)
 
 
 @contextmanager

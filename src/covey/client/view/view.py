@@ -93,6 +93,8 @@ class View:
         self.outbox = Outbox()
         self.clients: dict[str, PresentClient] = {}
         """Who came since this client is connected: the server does not say who was there before."""
+        self.comings = 0
+        """How often somebody came, went, or looked at another session."""
         self.workspace: WorkspaceView | None = None
         self.skips_permissions = False
         self.loads = Loads()
@@ -254,7 +256,7 @@ class View:
 
     def _ended(self, terminal: RunComplete) -> None:
         self.asks.close_where(lambda request: request.run_id == terminal.run_id)
-        self.conversation.run_ended(terminal.run_id)
+        self.conversation.run_ended(terminal)
 
     def _agent_event(self, event: AgentEvent) -> None:
         record = self.sessions.find_run(event.session_id, event.run_id)
@@ -264,6 +266,7 @@ class View:
             record.key_refused = True
 
     def _presence(self, presence: Presence) -> None:
+        self.comings += 1
         if presence.attached:
             self.clients[presence.client_id] = PresentClient(
                 presence.client_id, presence.session_id, presence.name, presence.kind
