@@ -123,7 +123,8 @@ class Screen:
             if self._waiting_for.spans and waited_s > PATIENCE_S and has_room:
                 frame = FRAMES[int(waited_s / FRAME_S) % len(FRAMES)]
                 time_of_it = Span(f" {waited_s:.0f}s", "dim")
-                self._draw([line(Span(f"{frame} ", "marker"), *self._waiting_for.spans, time_of_it), *self.tail()])
+                what = cut_line(self._waiting_for, self.columns - len(time_of_it.text) - 3)
+                self._draw([line(Span(f"{frame} ", "marker"), *what.spans, time_of_it), *self.tail()])
 
     @property
     def began_line(self) -> bool:
