@@ -7,7 +7,7 @@ import base64
 from covey.protocol.events import ToolOutputDelta, updated
 from tests.support.fake_model import Call, Reply
 from tests.vectors.recording import Recording
-from tests.vectors.scripts import ECHO, LOOK, PROMPT, WORDS, attempts, steps, streamed
+from tests.vectors.scripts import LOOK, PROMPT, WORDS, attempts, steps, streamed
 
 
 def plain_answer(r: Recording) -> None:
