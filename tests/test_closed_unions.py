@@ -27,6 +27,7 @@ OPEN: dict[str, str] = {
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,
     "lifecycle/history.py last_answer_end: state": STATE,
+    "lifecycle/output_check.py _canonical: value": JSON,
     "lifecycle/history.py open_call_end: state": STATE,
     "permissions/safe_commands.py is_transparent: texts": "the words of a command line",
     "models/anthropic_answer.py _begin_block: block.type": PROVIDER,

@@ -25,6 +25,7 @@ WAIT_S = 30.0
 
 SCRIPT = {
     "replies": [
+        {"when": "This answer cannot be used", "steps": [[{"text": '{"n": 1}'}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {
             "when": "ask me",

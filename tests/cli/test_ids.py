@@ -83,7 +83,7 @@ def test_an_empty_id_means_nothing(home: Home, action: str) -> None:
     ask(home, "first")
     done = home.covey("sessions", action, "")
     assert done.returncode == exits.USAGE
-    assert "there is no session (an empty id)" in done.stderr
+    assert "the id is empty" in done.stderr
     assert len(home.sessions()) == 1
 
 

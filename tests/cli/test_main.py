@@ -13,7 +13,8 @@ import pytest
 
 from covey import __version__
 from covey.cli import exits
-from covey.cli.main import RUN_ID, build_parser, main
+from covey.cli.main import build_parser, main
+from covey.cli.option_types import RUN_ID
 from covey.cli.texts import SESSION_MODES
 from covey.protocol.messages import SessionMode
 from covey.server.routes import runs as routes

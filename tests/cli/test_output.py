@@ -9,7 +9,8 @@ import re
 import msgspec
 import pytest
 
-from covey.cli.output import JsonPrinter, RowPrinter, StreamJsonPrinter, TextPrinter
+from covey.cli.output import JsonPrinter, StreamJsonPrinter, TextPrinter
+from covey.cli.row_printer import RowPrinter
 from covey.cli.screen import Screen
 from covey.client.view.run_news import AnswerGrew, RunNews
 from covey.client.view.view import View
@@ -149,6 +150,8 @@ def test_json_is_one_object_with_all_fields() -> None:
         "interrupted": False,
         "folded_into": None,
         "usage": None,
+        "denied": [],
+        "output": None,
     }
     assert stdout.getvalue().count("\n") == 1
 

@@ -127,6 +127,23 @@ def test_retries_with_their_delay_and_a_lost_connection_are_reported() -> None:
     ]
 
 
+def test_the_pause_before_another_attempt_and_warnings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    report = Report()
+    report.event(updated(some_run("r1")))
+    for delay in (0.3, 4.2):
+        retry = AgentEvent(type="retry", session_id="s1", run_id="r1", reason="busy", attempt=1, retry_at=1000 + delay)
+        report.event(created(retry))
+    for _ in range(2):
+        report.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
+    report.event(updated(some_run("r1")))
+    assert report.lines == [
+        "busy; trying again (attempt 1).",
+        "busy; trying again in 4 s (attempt 1).",
+        *["covey: too small"] * 2,
+    ]
+
+
 def test_what_failed_is_reported_with_the_line_that_says_why() -> None:
     report = Report()
     report.event(ended("No such file.\nmore", is_error=True))

@@ -56,18 +56,21 @@ def test_open_runs_are_listed_the_newest_first_with_what_they_wait_on(tidy_home:
     until(lambda: listed(tidy_home)[0].get("waiting_on") == "model", "the model is asked")
     session_id = listed(tidy_home)[0]["session_id"]
     second = detach(tidy_home, "-s", session_id, "then this: " + "word " * 50)
-    newest, oldest = tidy_home.covey("runs", "list").stdout.splitlines()
+    newest, waits, oldest = tidy_home.covey("runs", "list").stdout.splitlines()
     assert newest.startswith(f"{second}  queued ")
     assert newest.endswith("word wor…")
+    assert waits == f"    waits for the end of run {first}"
     assert oldest.startswith(f"{first}  active (model) ")
     assert oldest.endswith(" s  hang on, [2J please")
 
 
 def test_a_run_that_needs_an_answer_says_how_to_give_it(tidy_home: Home) -> None:
     run_id = detach_until_it_asks(tidy_home)
-    line, hint = tidy_home.covey("runs").stdout.splitlines()
+    (request,) = listed(tidy_home)[0]["requests"]
+    line, *asked, hint = tidy_home.covey("runs").stdout.splitlines()
     assert line.startswith(f"{run_id}  active (permission) ")
-    assert hint == f"    waits for an answer: `covey runs wait {run_id}`"
+    assert [text.strip() for text in asked] == ["asks: bash:", "touch made"]
+    assert hint.strip() == f"covey runs allow {request['id']} · covey runs deny {request['id']} [WHY]"
 
 
 def test_all_tells_also_how_runs_ended(home: Home) -> None:

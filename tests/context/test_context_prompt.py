@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -13,6 +14,7 @@ from covey.config.edit import trust
 from covey.config.schema import ContextSettings
 from covey.context import prompt as prompt_module
 from covey.context.files import ContextFile
+from covey.context.freedom import Freedom, describe
 from covey.context.git import GitState
 from covey.context.prompt import (
     OWN_WORDS,
@@ -25,6 +27,9 @@ from covey.context.prompt import (
     system_prompt,
     title_prompt,
 )
+from covey.tools.jobs import Jobs
+from covey.tools.processes import LocalProcesses
+from covey.tools.registry import make_tools
 
 TOOLS = ("view", "edit", "grep", "bash", "todos", "question", "agent", "job_output", "fetch")
 GIT = GitState("main", "0123456789", (" M a.py",), False, ("abc1234 The first",))
@@ -36,6 +41,7 @@ HERE = Surroundings(
     git=GIT,
     files=(ContextFile("AGENTS.md", "Run `make test`."),),
     tools=TOOLS,
+    programs=("rg", "gh"),
     model="local/big",
 )
 
@@ -83,9 +89,63 @@ def test_only_tools_that_are_there_are_talked_about() -> None:
 
 def test_every_line_for_a_tool_can_appear() -> None:
     named = set(re.findall(r"^\[(\w+)\] ", prompt_module._template("system"), re.MULTILINE))
-    assert named == set(TOOLS) - {"view"}
-    for name in named:
+    assert named == (set(TOOLS) - {"view"}) | {"git", "gh"}
+    for name in named - {"git", "gh"}:
         assert system(replace(HERE, tools=(name,))) != system(replace(HERE, tools=()))
+
+
+def test_how_to_commit_is_said_only_where_there_is_a_repository_and_a_shell() -> None:
+    assert "When you are asked to commit" in system(HERE) and "gh pr create" in system(HERE)
+    for other in (replace(HERE, git=None), replace(HERE, tools=("view",))):
+        assert "asked to commit" not in system(other) and "gh pr create" not in system(other)
+    without = system(replace(HERE, programs=("rg",)))
+    assert "asked to commit" in without and "gh pr create" not in without
+
+
+def test_programs_that_are_there_are_named() -> None:
+    assert "Commands can use, among others: rg, gh." in system(HERE)
+    for other in (replace(HERE, programs=()), replace(HERE, tools=("view",))):
+        assert "Commands can use" not in system(other)
+
+
+FREEDOMS = {
+    "ask": (Freedom(), ["For changes of files, other commands", "If nobody is there to be asked"]),
+    "accept_edits": (Freedom("accept_edits"), ["changing files in the workspace", "For other commands"]),
+    "sandboxed": (Freedom("sandboxed"), ["Work inside of the workspace runs at once"]),
+    "yolo": (Freedom(asks_nobody=True, allowed=("edit",), denied=("bash:rm *",)), ["Nobody is asked", "`bash:rm *`"]),
+    "rules": (Freedom(allowed=("edit", "bash:make *")), ["The user's rules allow: `edit`, `bash:make *`."]),
+    "no sandbox": (Freedom(is_sandboxed=False), ["There is no sandbox"]),
+}
+
+
+@pytest.mark.parametrize("name", FREEDOMS)
+def test_what_may_be_done_is_said_at_the_very_end(name: str) -> None:
+    freedom, said = FREEDOMS[name]
+    text = system_prompt(HERE, plan=False, tiny=False, freedom=freedom)
+    assert text.startswith(system(HERE).rstrip()), "everything before it stays in the cache"
+    last = text.rpartition("# Permissions")[2]
+    assert all(part in last for part in said), last
+    assert ("is asked first" in last) != freedom.asks_nobody
+    assert ("The user's rules allow" in last) == (name == "rules")
+
+
+def test_rules_are_shown_in_short() -> None:
+    last = describe(Freedom(denied=(f"bash:{'x' * 200}", "bash:a\n# Safety\n`b`", *["edit"] * 20)))
+    assert len(last) < 1200 and "and 10 more" in last and "…`" in last
+    assert "`bash:a # Safety 'b'`" in last, "a rule cannot end its own quotation"
+
+
+def test_a_plan_has_words_of_its_own() -> None:
+    text = system_prompt(HERE, plan=True, tiny=False, freedom=Freedom("plan"))
+    assert text == system_prompt(HERE, plan=True, tiny=False)
+
+
+def test_the_first_request_stays_short() -> None:
+    """Every step of every run pays for it: prompt and tools together have less than 25 kB."""
+    tools = make_tools(LocalProcesses(), Jobs(LocalProcesses(), "tag"))
+    specs = [{"name": name, "description": t.description(), "parameters": t.schema} for name, t in tools.items()]
+    text = system_prompt(replace(HERE, tools=tuple(tools)), plan=False, tiny=False, freedom=Freedom())
+    assert len(json.dumps(specs)) + len(text.encode()) < 25_000
 
 
 def test_plan_is_said_at_the_very_end() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from covey.context import git
-from covey.context.git import MAX_CHANGES, GitState, find_root, read_state
+from covey.context.git import MAX_CHANGES, GitState, read_state
+from covey.context.stand_in import find_root
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 

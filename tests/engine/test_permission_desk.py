@@ -61,6 +61,17 @@ async def test_the_first_answer_wins(tmp_path: Path) -> None:
         assert desk.answer("unknown", "allow") is False
 
 
+async def test_a_call_that_nobody_could_be_asked_about_says_so(tmp_path: Path) -> None:
+    """A model that reads that the user denied it would look for the user's reasons."""
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        assert await engine.grant(request.id, "deny", unattended=True)
+        assert (await engine.ended("a")).state == "completed"
+        assert engine.tool.calls == []
+        ((content, is_error),) = results(engine)
+        assert is_error and "nobody could be asked" in content and "user denied" not in content
+
+
 async def test_a_denied_call_tells_the_model_and_has_no_effect(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         request = await asked(engine)

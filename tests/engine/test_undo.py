@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch
-from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.undo import restore, undo
 from covey.lifecycle.undo import CHANGED, DELETED, IN_BETWEEN, NOT_KEPT
 from covey.protocol.errors import Conflict, CoveyError, NotFound
@@ -189,7 +190,7 @@ async def test_what_a_call_changed_is_written_and_told_with_its_result(tmp_path:
         await at.turn("first", {})
         message, batch = at.messages()[0], Batch()
         files = [at.change("a.py", "one"), at.change("a.py", "two"), at.change("a.py", None)]
-        record_files(batch, files, message, at.engine.shared.world)
+        record_changes(batch, Changes(tuple(files)), cause_of(message), at.engine.shared.world)
         path = str(at.path("a.py"))
         writes = [write for write in batch.writes if isinstance(write, PutFileVersion)]
         assert [(w.path, w.before, w.after) for w in writes] == [

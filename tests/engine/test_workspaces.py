@@ -19,6 +19,9 @@ from covey.engine.world import World
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.requests import PostPrompt
 from covey.protocol.who import Who
+from covey.tools.live_output import LiveOutput, NoSink
+from covey.tools.output import Output
+from covey.tools.processes import Completed
 from tests.sim.loop import run_schedule
 from tests.sim.shell import SimJournal, SimModel
 from tests.support.memory_store import MemoryStore
@@ -160,6 +163,50 @@ def test_an_open_run_keeps_its_workspace_when_everybody_has_left(house: House) -
         receipt = await posting
         run = await workspace.runs.get(receipt.run_id, 60)
         assert run.state == "completed"
+        await later(1)
+        assert everything.all() == []
+
+    play(scenario)
+
+
+def leave_job(workspace: Workspace) -> asyncio.Task[Completed]:
+    """A job of which only its task is real."""
+    jobs = workspace._parts.agent.jobs
+    task = asyncio.ensure_future(_runs_for_ever())
+    output, live = Output(100), LiveOutput(NoSink())
+    jobs.adopt("s", "make watch", task, output, live)
+    return task
+
+
+async def _runs_for_ever() -> Completed:
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError
+
+
+def test_a_job_keeps_its_workspace_when_everybody_has_left_for_at_most_12_hours(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start(idle_exit_s=60)
+        workspace = await house.create(A)
+        task = leave_job(workspace)
+        everything.retire(A)
+        await later(12 * 3600 - 5)
+        assert everything.all() == [workspace] and not everything.is_idle
+        await later(10)
+        assert everything.all() == []
+        assert task.cancelled(), "the job is ended with its workspace"
+
+    play(scenario)
+
+
+def test_a_workspace_is_released_as_soon_as_its_last_job_has_ended(house: House) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        workspace = await house.create(A)
+        leave_job(workspace)
+        everything.retire(A)
+        await later(100)
+        assert everything.all() == [workspace]
+        await workspace.jobs.kill("job-1")
         await later(1)
         assert everything.all() == []
 

@@ -1,4 +1,5 @@
-"""Between server and model: an answer that breaks at any byte fails its run with a clear text, and nothing else."""
+"""Between server and model: an answer that breaks at any byte is asked for again. One that breaks each time fails its
+run with a clear text, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,18 +15,20 @@ from tests.faults.watching import place
 from tests.support.fake_model import FakeModel, Recorded, Reply
 from tests.support.fault_proxy import Fault, FaultProxy, Link, Plan, Way
 from tests.support.server import Server, Workspace, outline, provider_config, running, text_of
+from tests.support.stream import transcript
 
 TEXT = "wörd {n} 😀 "
 CHUNKS = 4
 WHOLE = "".join(TEXT.replace("{n}", str(n)) for n in range(CHUNKS))
 CLOSE = {"connection": "close"}
 """One answer for each connection: what happens to a connection then happens to one run."""
-SETTINGS = "max_attempts = 2\nidle_timeout_s = "
+ATTEMPTS = 2
+SETTINGS = f"max_attempts = {ATTEMPTS}\nidle_timeout_s = "
 HASTY = "hasty/fake"
 """The same model behind a provider that does not wait long for it. Only who tests silence asks it: any answer of a busy
 machine may take as long."""
 CLEAR = re.compile(
-    r"(fake|hasty): the server .*(cut off|closed the connection|silent for|not HTTP|garbage|unknown form|reset)"
+    r"(fake|hasty): the model server .*(cut off|closed the connection|silent for|not HTTP|garbage|unknown form|reset)"
 )
 """The words for people: who failed, and how."""
 
@@ -129,7 +132,7 @@ def test_r8_an_answer_that_breaks_at_any_byte_fails_its_run_alone(
     answer = raw_answer(model)
     finish = answer.index(b'"stop"')
     positions = [*range(1, finish, 67), finish]
-    wire.plans = {f"{fault}-at-{n}": [down(n, fault)] for n in positions}
+    wire.plans = {f"{fault}-at-{n}": [down(n, fault)] * ATTEMPTS for n in positions}
     sessions = {name: post(workspace, name) for name in list(wire.plans)}
     halves = {check_failed(workspace, session, name) for name, session in sessions.items()}
     assert len(halves) == CHUNKS + 1, "text that arrived before the fault is kept"
@@ -145,12 +148,32 @@ def test_r8_an_answer_that_stalls_fails_its_run_alone(
 ) -> None:
     before = proxy.struck
     finish = raw_answer(model).index(b'"stop"')
-    wire.plans = {f"stall-at-{n}": [down(n, "stall")] for n in range(0, finish, 200)}
+    wire.plans = {f"stall-at-{n}": [down(n, "stall")] * ATTEMPTS for n in range(0, finish, 200)}
     sessions = {name: post(workspace, name, HASTY) for name in list(wire.plans)}
     for name, session in sessions.items():
         check_failed(workspace, session, name)
         assert "silent for 1.5 s" in workspace.run(name)["error"]
-    assert proxy.struck == before + len(sessions)
+    at_once = 1  # before the first byte of an answer, silence is not asked again
+    assert proxy.struck == before + ATTEMPTS * len(sessions) - at_once
+
+
+@pytest.mark.parametrize("fault", ["cut", "reset", "half_close"])
+def test_r8_an_answer_that_breaks_once_is_taken_back_and_comes_whole(
+    workspace: Workspace, model: FakeModel, wire: Wire, fault: Fault
+) -> None:
+    stream = workspace.stream()
+    finish = raw_answer(model).index(b'"stop"')
+    wire.plans = {f"{fault}-once-at-{n}": [down(n, fault)] for n in (*range(200, finish, 201), finish)}
+    sessions = {name: post(workspace, name) for name in list(wire.plans)}
+    for name, session in sessions.items():
+        assert stream.terminal(name)["text"] == WHOLE
+        assert text_of(workspace.messages(session)[1]) == WHOLE
+        events = [e.payload for e in stream.of_type("agent_event") if e.payload["run_id"] == name]
+        assert [event["type"] for event in events] == ["retry", "agent_finished"]
+        assert len([e for e in stream.of_type("run_complete") if e.payload["run_id"] == name]) == 1
+    heard = transcript(stream.events)
+    stored = [message for session in sessions.values() for message in workspace.messages(session)[:2]]
+    assert [heard[message["id"]] for message in stored] == stored, "who followed the deltas has the same"
 
 
 @pytest.mark.parametrize("fault", ["cut", "reset", "half_close"])

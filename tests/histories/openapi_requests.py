@@ -116,7 +116,9 @@ class Generator:
             return self.value(self._chance.choice(schema["anyOf"]), name)
         if "enum" in schema:
             return self._chance.choice(schema["enum"])
-        match schema["type"]:
+        match schema.get("type"):
+            case None:
+                return self._chance.choice([None, 1, "x", ["x"], {"x": None}])  # whatever it is, it is right
             case "object":
                 return self._object(schema)
             case "array":
@@ -144,7 +146,7 @@ class Generator:
         return {name: self.value(inner, name) for name, inner in chosen}
 
     def _text(self, schema: Any, name: str) -> str:
-        if (known := self.known.get(name)) and self._chance.random() < 0.75:
+        if (known := self.known.get(name)) and self._chance.random() < 0.85:
             return self._chance.choice(known)
         if schema.get("format") == "uuid":
             return str(uuid.UUID(int=self._chance.getrandbits(128)))
@@ -160,7 +162,7 @@ class Generator:
         if not properties or self._chance.random() < 0.2:
             return self._wrong(schema)
         value = self._object(schema)
-        name = self._chance.choice(list(properties))
+        name = self._chance.choice([name for name, inner in properties.items() if not ANYTHING.issuperset(inner)])
         if name in schema.get("required", ()) and self._chance.random() < 0.4:
             del value[name]
         else:
@@ -171,7 +173,7 @@ class Generator:
         if "$ref" in schema:
             return self._wrong(self._named(schema["$ref"]))
         if "anyOf" in schema:
-            return {"of": [7]}
+            return next(value for value in ({"of": [7]}, 7.5, "none of these") if any(self.faults(schema, value)))
         return WRONG[schema["type"]] if "type" in schema else "none of these"
 
     def _named(self, reference: str) -> Any:
@@ -190,6 +192,8 @@ class Generator:
         elif "enum" in schema:
             if value not in schema["enum"]:
                 yield f"{where}: {value!r} is not one of {schema['enum']}"
+        elif ANYTHING.issuperset(schema):
+            return
         elif not _has_type(schema["type"], value):
             yield f"{where}: {value!r} is not of type {schema['type']}"
         elif schema["type"] == "string":
@@ -209,6 +213,8 @@ class Generator:
                     yield f"{where}.{name} is not described"
 
 
+ANYTHING = {"default", "title", "description"}
+"""A schema with no other words lets everything pass."""
 KNOWN_WORDS = {"$ref", "anyOf", "enum", "type", "items", "properties", "required", "additionalProperties", "maxLength"}
 
 

@@ -25,14 +25,18 @@ ROUNDS = 25
 """Requests for each operation."""
 SILENCE = '[[{"text": "so", "ending": "silence"}]]'
 """The fake model begins to answer this, and never ends: what is posted behind it waits."""
+LOOKS_AROUND = '[[{"tools": [{"name": "ls", "input": {"path": "."}}]}, {"text": "one two "}]]'
+EVENT = {"$ref": "#/components/schemas/Event"}
 NEVER_DONE = {
     "POST /v1/control",
     "POST /v1/workspaces/{id}/sessions/{sid}/undo",
     "PATCH /v1/workspaces/{id}/agent/sessions/{sid}/prompts/{run_id}",
     "GET /v1/workspaces/{id}/files/content",
+    "GET /v1/workspaces/{id}/jobs/{job_id}",
+    "POST /v1/workspaces/{id}/jobs/{job_id}/kill",
 }
 """Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
-place, and chance gives it several; chance does not find a file."""
+place, and chance gives it several; chance does not find a file, and no job is running."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,23 @@ def test_a_method_that_is_not_described_is_refused_with_those_that_are(server: S
             assert response.status == 405, (method, path)
             assert not list(error_complaints(response))
             assert set(response.allow.split(", ")) == described, path
+
+
+def test_every_event_is_as_the_document_says(server: Server, workspace: Workspace, document: Any) -> None:
+    generator = Generator(document, 1, {})
+    session = workspace.session()
+    streams = [workspace.stream(client_id=str(uuid.uuid4()), deltas=deltas) for deltas in (False, True)]
+    run_id = workspace.prompt(session, LOOKS_AROUND)["run_id"]
+    for stream in streams:
+        stream.terminal(run_id)
+    events = [
+        {"type": seen.type, "payload": {"type": seen.change, "payload": seen.payload}}
+        for stream in streams
+        for seen in list(stream.events)
+    ]
+    found = [f"{event}: {fault}" for event in events for fault in generator.faults(EVENT, event)]
+    assert not found, "\n".join(found)
+    assert {"message", "session", "run", "run_complete", "message_delta", "presence"} <= {e["type"] for e in events}
 
 
 def test_the_check_can_fail(document: Any) -> None:

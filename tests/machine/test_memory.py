@@ -44,3 +44,25 @@ def test_nobody_reads_our_environment_and_our_own_children_are_still_found() -> 
     env = {**os.environ, "OPENAI_API_KEY": "sk-canary", "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60, cwd="/")
     assert ran.stdout.split("\n") == ["True", "True", "False", "2 True", "True", ""], ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of the C library on Linux")
+def test_threads_take_memory_from_one_place() -> None:
+    """Else what eight threads have needed at their busiest stays in eight places, each at its own largest."""
+    script = """
+import ctypes, re, threading
+from covey.machine.memory import keep_together
+
+kept = keep_together()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+threads = [threading.Thread(target=lambda: libc.malloc(5000)) for _ in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+if kept:
+    libc.malloc_stats()
+print(kept)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    if done.stdout.strip() == "False":
+        pytest.skip("this C library has no such setting")
+    assert done.stderr.count("Arena ") == 1

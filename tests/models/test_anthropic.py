@@ -65,7 +65,7 @@ async def test_overloaded_before_the_first_word_is_tried_again(server: WireServe
     facts = await answer(asking, request("hello", on_retry=retries.append))
     await asking.aclose()
     assert text(facts).startswith("Hello") and [retry.attempt for retry in retries] == [1, 2]
-    assert retries[0].error == "local: the server reported an error: Overloaded"
+    assert retries[0].error == "local: the model server reported an error: Overloaded"
 
 
 async def test_overloaded_for_good_is_busy_and_midway_is_not(server: WireServer) -> None:

@@ -232,3 +232,12 @@ def test_the_schemas_of_our_own_tools_are_accepted(name: str) -> None:
     cleaned = clean_schema(original)
     assert not keys(cleaned) & set(REFUSED)
     assert set(cleaned.get("properties", {})) == set(original.get("properties", {}))
+
+
+def test_a_schema_for_the_output_is_given_to_the_provider_where_there_are_no_tools() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    generation = body(asked("hi", output_schema=schema))["generationConfig"]
+    assert generation["responseMimeType"] == "application/json"
+    assert generation["responseSchema"] == clean_schema(schema)
+    with_tools = body(asked("hi", output_schema=schema, tools=[ToolSpec("ls", "Lists.", {"type": "object"})]))
+    assert "responseSchema" not in with_tools.get("generationConfig", {})

@@ -15,7 +15,15 @@ from covey.models.base import ModelFailed, ModelRequest, Retry
 from covey.models.http_direct import Direct
 from covey.models.openai_compatible import OpenAIChat
 from covey.models.wire import WireClient
-from covey.protocol.messages import Reasoning, ReasoningPart
+from covey.protocol.messages import (
+    Message,
+    Reasoning,
+    ReasoningPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResult,
+    ToolResultPart,
+)
 from tests.models.asking import KEY, answer, client, message, request
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 
@@ -86,10 +94,11 @@ async def test_what_a_server_does_not_know_is_left_out_from_then_on(model: FakeM
     [
         "The `reasoning_content` in the thinking mode must be passed back to the API.",
         "Missing `reasoning_content` field in the assistant message at message index 1.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
     ],
 )
 async def test_a_model_that_misses_its_thoughts_gets_them_back(model: FakeModel, error: str) -> None:
-    """DeepSeek wants them since 2026, and refused them before."""
+    """DeepSeek wants them since 2026, and refused them before; Kimi says it the other way round."""
     thought = ReasoningPart(data=Reasoning(thinking="hm", signature=""))
     others = structs.replace(message("assistant", thought, "yes"), model="small")
     asked = request("a", message("assistant", thought, "no"), "b", others, "c")
@@ -103,6 +112,43 @@ async def test_a_model_that_misses_its_thoughts_gets_them_back(model: FakeModel,
         for _ in range(2):
             assert (await answer(opened, asked))[-1] == Stopped("end_turn")
     assert [said(sent) for sent in model.requests] == [[None, None], ["hm", ""], ["hm", ""]]
+
+
+def of_run(run_id: str, answered: Message) -> Message:
+    return structs.replace(answered, run_id=run_id)
+
+
+def thinking_step(run_id: str, thought: str) -> list[Message]:
+    """An answer with a thought and a call, and the call's result."""
+    call = ToolCallPart(data=ToolCall(id=f"call-{thought}", name="ls", input="{}", finished=True))
+    result = ToolResult(tool_call_id=f"call-{thought}", name="ls", content="a", metadata="", is_error=False)
+    answered = message("assistant", ReasoningPart(data=Reasoning(thinking=thought, signature="")), call)
+    return [of_run(run_id, answered), of_run(run_id, message("tool", ToolResultPart(data=result)))]
+
+
+def thoughts_sent(sent: Recorded) -> list[Any]:
+    return [entry.get("reasoning_content") for entry in sent.body["messages"] if entry["role"] == "assistant"]
+
+
+async def test_thoughts_go_back_within_a_turn_to_a_server_that_sends_them(model: FakeModel) -> None:
+    """Kimi refuses the second step of a turn without them. Those of earlier turns, and of other models, stay here."""
+    model.on(lambda _: Reply(reasoning="hm"))
+    elsewhere = [structs.replace(entry, model="small") for entry in thinking_step("r2", "not mine")]
+    asked = request("a", *thinking_step("r1", "old"), "b", *thinking_step("r2", "new"), "folded", *elsewhere)
+    async with client(model.url) as opened:
+        for _ in range(2):
+            await answer(opened, asked)
+    assert [thoughts_sent(sent) for sent in model.requests] == [[None, None, None], [None, "new", None]]
+
+
+async def test_thoughts_that_a_server_refuses_are_not_sent_again(model: FakeModel) -> None:
+    refusal = Reply(status=400, body='{"error": "Extra inputs are not permitted: reasoning_content"}')
+    model.on(lambda sent: refusal if any(thoughts_sent(sent)) else Reply(reasoning="hm"))
+    asked = request("a", *thinking_step("r1", "old"))
+    async with client(model.url) as opened:
+        for _ in range(3):
+            assert (await answer(opened, asked))[-1] == Stopped("end_turn")
+    assert [thoughts_sent(sent) for sent in model.requests] == [[None], ["old"], [None], [None]]
 
 
 async def test_a_field_that_is_refused_although_it_is_not_there(model: FakeModel) -> None:

@@ -44,7 +44,7 @@ async def test_trouble_of_the_moment_passes(model: FakeModel, trouble: Reply) ->
         asked = request("hello", on_retry=retries.append, on_connected=lambda: connected.append(True))
         assert text(await answer(opened, asked)) == "fine"
     assert [retry.attempt for retry in retries] == [1, 2]
-    assert all(retry.error.startswith("local: the server ") for retry in retries)
+    assert all(retry.error.startswith("local: the model server ") for retry in retries)
     assert connected == [True]
     assert len({json.dumps(recorded.body) for recorded in model.requests}) == 1
 
@@ -52,7 +52,7 @@ async def test_trouble_of_the_moment_passes(model: FakeModel, trouble: Reply) ->
 async def test_attempts_are_counted_and_end(model: FakeModel) -> None:
     model.on(lambda _: Reply(status=503, body='{"error": "overloaded"}'))
     failed = await failure(model, max_attempts=3)
-    assert str(failed) == "local: the server answered 503: overloaded (tried 3 times)"
+    assert str(failed) == "local: the model server answered 503: overloaded (tried 3 times)"
     assert failed.busy and not failed.auth
     assert len(model.requests) == 3
 
@@ -86,13 +86,23 @@ async def test_nobody_listens_and_then_somebody_does() -> None:
 
         def start(retry: Retry) -> None:
             retries.append(retry)
-            if len(retries) == 2:
-                stack.enter_context(FakeModel(port=port))
+            stack.enter_context(FakeModel(port=port))
 
         async with client(f"http://127.0.0.1:{port}/v1") as opened:
             facts = await answer(opened, request("hello", on_retry=start))
     assert facts[-1] == Stopped("end_turn")
-    assert "refused" in retries[0].error and len(retries) == 2
+    assert "the model server cannot be reached" in retries[0].error and "refused" in retries[0].error
+    assert len(retries) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "nobody-has-this-name.invalid"])
+async def test_where_nobody_is_it_is_tried_only_twice(host: str) -> None:
+    retries: list[Retry] = []
+    with refusing_port() as port:
+        async with client(f"http://{host}:{port}/v1") as opened:
+            with pytest.raises(ModelFailed, match=r"cannot be reached at .*\(tried 2 times\)") as failed:
+                await answer(opened, request("hello", on_retry=retries.append))
+    assert failed.value.busy and len(retries) == 1
 
 
 @pytest.mark.parametrize("ending", ["cut", "end"])
@@ -100,9 +110,10 @@ async def test_nothing_is_repeated_once_the_answer_has_begun(model: FakeModel, e
     model.on(lambda _: Reply(text="half", ending=ending))
     seen: list[ModelFact] = []
     async with client(model.url) as opened:
-        with pytest.raises(ModelFailed, match=r"local: .*the answer was cut off"):
+        with pytest.raises(ModelFailed, match=r"local: .*the answer was cut off") as failed:
             async for fact in opened.stream(request("hello")):
                 seen.append(fact)
+    assert failed.value.broken and not failed.value.busy, "who can take the words back may ask again"
     assert seen == [TextDelta("half")]
     assert len(model.requests) == 1
 
@@ -143,7 +154,7 @@ async def test_a_missing_key(model: FakeModel) -> None:
 async def test_a_refused_request(model: FakeModel, status: int) -> None:
     model.on(lambda _: Reply(status=status, body='{"error": {"message": "no model big"}}'))
     failed = await failure(model)
-    assert str(failed) == f"local: the server answered {status}: no model big"
+    assert str(failed) == f"local: the model server answered {status}: no model big"
     assert not failed.auth
     assert len(model.requests) == 1
 
@@ -156,7 +167,7 @@ async def test_a_server_that_moved(model: FakeModel) -> None:
 async def test_a_web_page_from_a_gateway_says_nothing_about_the_api(model: FakeModel) -> None:
     model.on(lambda _: Reply(status=502, body="<html><h1>Bad Gateway</h1></html>"))
     failed = await failure(model, max_attempts=2)
-    assert str(failed) == "local: the server answered 502: a web page without a reason (tried 2 times)"
+    assert str(failed) == "local: the model server answered 502: a web page without a reason (tried 2 times)"
 
 
 async def test_words_and_an_error_in_one_packet(model: FakeModel) -> None:
@@ -179,13 +190,13 @@ async def test_a_web_page(model: FakeModel, status: int) -> None:
 
 async def test_garbage(model: FakeModel) -> None:
     model.on(lambda _: Reply(raw=(delta(content="x"), "data: %&$!\n\n"), ending="end"))
-    assert str(await failure(model)) == "local: the server sent garbage: %&$!"
+    assert str(await failure(model)) == "local: the model server sent garbage: %&$!"
 
 
 async def test_an_error_within_the_answer(model: FakeModel) -> None:
     error = 'data: {"error": {"message": "out of memory, ' + KEY + '"}}\n\n'
     model.on(lambda _: Reply(raw=(delta(content="x"), error), ending="silence"))
-    assert str(await failure(model)) == "local: the server reported an error: out of memory, ***"
+    assert str(await failure(model)) == "local: the model server reported an error: out of memory, ***"
     await model.until(lambda: model.requests[0].closed_early_at is not None)
 
 
@@ -204,19 +215,22 @@ async def test_the_query_of_the_address_is_hidden_when_a_server_quotes_it(
 ) -> None:
     model.on(lambda request: Reply(status=400, body=quoted))
     failed = await failure(model, base_url=f"{model.url}?{query}")
-    assert str(failed) == f"local: the server answered 400: {shown}"
+    assert str(failed) == f"local: the model server answered 400: {shown}"
 
 
 async def test_secrets_in_headers_are_hidden_too(model: FakeModel) -> None:
     model.on(lambda r: Reply(status=400, body=f"you sent {r.headers['x-key']} and {r.headers['x-mode']}"))
     failed = await failure(model, headers={"X-Key": "Token abcdefgh1234", "X-Mode": "fast"})
-    assert str(failed) == "local: the server answered 400: you sent Token *** and fast"
+    assert str(failed) == "local: the model server answered 400: you sent Token *** and fast"
 
 
 @pytest.mark.parametrize("gates", [{-1: "never"}, {1: "never"}], ids=["at the start", "in the middle"])
 async def test_silence(model: FakeModel, gates: dict[int, str]) -> None:
     model.on(lambda _: Reply(chunks=2, gates=gates))
-    assert str(await failure(model, idle_timeout_s=0.05)) == "local: the server was silent for 0.05 s (idle_timeout_s)"
+    assert (
+        str(await failure(model, idle_timeout_s=0.05))
+        == "local: the model server was silent for 0.05 s (idle_timeout_s)"
+    )
     await model.until(lambda: bool(model.requests))  # who gives up so soon may do so before the request was read
     assert len(model.requests) == 1
 

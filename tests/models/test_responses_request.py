@@ -158,3 +158,12 @@ def test_the_picture_of_a_result_goes_with_it() -> None:
 
 def test_a_message_with_nothing_to_say_is_left_out() -> None:
     assert items("hello", " ", message("assistant", thought("hm", "rs_1"), ENDED)) == items("hello")
+
+
+def test_a_schema_for_the_output_is_given_to_the_provider_if_it_takes_it() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert body(request("hi", output_schema=schema))["text"] == {
+        "format": {"type": "json_schema", "name": "output", "schema": schema, "strict": False}
+    }
+    for other in (None, {"type": "array"}, {"anyOf": [schema]}):
+        assert "text" not in body(request("hi", output_schema=other))

@@ -49,7 +49,7 @@ async def failing(client: WireClient) -> tuple[list[ModelFact], ModelFailed]:
             facts.append(fact)
     await client.aclose()
     assert KEY not in "".join(traceback.format_exception(failed.value))
-    assert str(failed.value).startswith("local: the server ")
+    assert str(failed.value).startswith("local: the model server ")
     return facts, failed.value
 
 

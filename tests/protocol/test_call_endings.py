@@ -22,6 +22,7 @@ ANSWERS: dict[AnswerEnd, tuple[FinishReason, str]] = {
     AnswerEnd.FAILED: ("error", "The run failed"),
     AnswerEnd.INTERRUPTED: ("error", "The run was interrupted"),
     AnswerEnd.RETRIED: ("error", "Too long"),
+    AnswerEnd.REJECTED: ("error", "Does not fit the schema"),
 }
 
 
@@ -65,6 +66,8 @@ def test_unknown_words_count_by_their_reason(reason: FinishReason, words: str | 
     """As answers of older versions, and of a damaged store, always were read."""
     if words == "Too long":
         expected: AnswerEnd | None = AnswerEnd.RETRIED
+    elif words == "Does not fit the schema":
+        expected = AnswerEnd.REJECTED
     elif reason not in ("canceled", "error"):
         expected = None
     elif words == "Stopped by a shutdown":

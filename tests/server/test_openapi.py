@@ -46,6 +46,9 @@ PROTOCOL = f"""
     PATCH DELETE {S}/prompts/{{run_id}}
     POST {S}/summarize
     POST {S}/shell
+    GET {W}/jobs
+    GET {W}/jobs/{{job_id}}
+    POST {W}/jobs/{{job_id}}/kill
     GET {W}/runs
     GET {W}/runs/{{run_id}}
     POST {W}/runs/{{run_id}}/cancel
@@ -154,7 +157,7 @@ def test_what_a_prompt_needs_is_described_as_it_is_checked(document: dict[str, A
         "$ref": "#/components/schemas/PostPrompt"
     }
     properties = document["components"]["schemas"]["PostPrompt"]["properties"]
-    options = {"model", "plan", "yolo", "max_cost", "max_steps", "sandbox"}
+    options = {"model", "plan", "yolo", "max_cost", "max_steps", "sandbox", "allow", "accept_edits", "output_schema"}
     assert {"session_id", "prompt", "run_id", "attachments", "mode"} | options == set(properties)
 
 

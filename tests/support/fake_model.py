@@ -117,6 +117,9 @@ class FakeModel:
     ) -> None:
         self.requests: list[Recorded] = []
         self.connections = 0
+        self.pages: dict[str, str] = {}
+        """What other paths than those of models answer with."""
+        self.pages_asked: list[str] = []
         self.port = port
         self._answer = answer
         self._tls = tls
@@ -218,7 +221,10 @@ class FakeModel:
             pass
 
     def _control(self, method: str, path: str, writer: asyncio.StreamWriter) -> None:
-        if path == "/requests":
+        if path in self.pages:
+            self.pages_asked.append(path)
+            _write_whole(writer, 200, self.pages[path])
+        elif path == "/requests":
             _write_whole(writer, 200, json.dumps([asdict(request) for request in self.requests]))
         elif method == "POST" and path.startswith("/release/"):
             self._gate(path.removeprefix("/release/")).set()

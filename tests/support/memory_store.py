@@ -288,9 +288,10 @@ class MemoryStore:
         for number in self._versions_of(workspace_id, session_id):
             _, v = self._versions[number]
             before, after = (None if c is None else digest_of(c) for c in (v.before, v.after))
+            before, after = before or v.before_mark or None, after or v.after_mark or None
             if run_ids is None or v.run_id in run_ids:
                 kept = before is None or self.content(before) is not None
-                steps.append(FileStep(v.run_id, v.message_id, v.path, before, after, v.mode, kept))
+                steps.append(FileStep(v.run_id, v.message_id, v.path, before, after, v.mode, kept, v.origin))
         return steps
 
     def content(self, digest: str) -> bytes | None:

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch, Recorder
-from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.undo.undo import Undos
 from covey.protocol.messages import Message
 from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns
@@ -32,6 +33,7 @@ class Undoing:
             workspace._parts.lanes,
             workspace._check_open,
             workspace._parts.agent.effects,
+            workspace._parts.changes.touching,
         )
 
     def path(self, name: str) -> Path:
@@ -67,7 +69,7 @@ class Undoing:
         recorder: Recorder = self.engine.workspace._parts.recorder
         for version, message in zip(versions, results, strict=True):
             batch = Batch()
-            record_files(batch, (version,), message, self.engine.shared.world)
+            record_changes(batch, Changes((version,)), cause_of(message), self.engine.shared.world)
             await within(recorder.write(Batch(batch.writes)))  # the run has ended: nothing more is published of it
 
     def change(self, name: str, text: str | None) -> FileVersion:

@@ -57,6 +57,7 @@ async def test_a_command_runs_in_the_root_without_a_terminal(context: ToolContex
     assert fake.asked["env"]["PAGER"] == "cat"
     assert fake.asked["env"]["GIT_TERMINAL_PROMPT"] == "0"
     assert fake.asked["env"]["TERM"] == "dumb"
+    assert "CI" not in fake.asked["env"], "with it, package managers refuse to update lock files"
 
 
 async def test_a_strange_call_id_makes_a_plain_tag(context: ToolContext) -> None:

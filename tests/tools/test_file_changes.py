@@ -189,7 +189,7 @@ async def test_one_place_is_replaced(desk: Desk, root: Path) -> None:
 async def test_every_place_is_replaced_if_asked(desk: Desk, root: Path) -> None:
     assert await edited(desk, root, "aaa b aaa", "aaa", "c", everywhere=True) == "c b c"
     output = await desk.edit("a", "c", "d", everywhere=True)
-    assert output.content == "Edited a in 2 places (line 1, 1)."
+    assert output.content == "Edited a in 2 places (line 1, 1).\nNow there is:\n     1\td b d"
 
 
 async def test_windows_line_ends_stay(desk: Desk, root: Path) -> None:

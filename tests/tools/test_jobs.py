@@ -99,6 +99,59 @@ async def test_waiting_ends_with_the_job_even_if_it_says_nothing(desk: Desk, roo
         assert (await waiting).endswith(": exit code 0")
 
 
+# ── commands that take longer than they are waited for ──
+
+
+@on_both_loops
+async def test_a_command_that_takes_longer_goes_on_as_a_job(desk: Desk, root: Path) -> None:
+    bash = bash_tool(LocalProcesses(), desk.jobs)
+    waits = "until [ -e go ]; do sleep 0.01; done; echo two; exit 3"
+    moved = await bash.run(BashParams(command=waits, timeout_s=0.05), desk.context)
+    assert "Not finished after 0.05 s: it goes on as job-1." in moved.content
+    assert not moved.is_error and moved.metadata["job_id"] == "job-1"
+    assert desk.jobs.get("s1", "job-1").is_running
+    (root / "go").touch()
+    assert "two\n" in await desk.read_until("job-1", "exit code 3")
+
+
+async def test_what_was_shown_of_a_moved_command_is_not_shown_again(desk: Desk, root: Path) -> None:
+    bash = bash_tool(LocalProcesses(), desk.jobs)
+    command = "echo one; touch begun; until [ -e go ]; do sleep 0.01; done; echo two"
+    work = asyncio.ensure_future(bash.run(BashParams(command=command, timeout_s=1.5), desk.context))
+    await until(lambda: (root / "begun").exists())
+    moved = await work
+    assert moved.content.startswith("one\n")
+    (root / "go").touch()
+    assert "one\n" not in await desk.read_until("job-1", "exit code 0")
+
+
+async def test_a_cancelled_call_leaves_nothing_running(desk: Desk, root: Path) -> None:
+    bash = bash_tool(LocalProcesses(), desk.jobs)
+    work = asyncio.ensure_future(bash.run(BashParams(command="touch begun; sleep 60"), desk.context))
+    await until(lambda: (root / "begun").exists())
+    work.cancel()
+    await asyncio.wait({work})
+    assert work.cancelled() and carriers(desk.context.process_tag) == []
+    assert desk.jobs.all() == []
+
+
+async def test_where_no_further_job_may_run_the_command_is_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "RUNNING_LIMIT", 0)
+    bash = bash_tool(LocalProcesses(), desk.jobs)
+    ended = await bash.run(BashParams(command="sleep 60", timeout_s=0.05), desk.context)
+    assert ended.is_error and "were ended" in ended.content
+    assert carriers(desk.context.process_tag) == []
+
+
+async def test_people_who_look_take_nothing_from_the_model(desk: Desk) -> None:
+    job_id = await desk.start("echo one; exit 4")
+    await until(lambda: not desk.jobs.running)
+    job = desk.jobs.find(job_id)
+    assert job and job.tail == "one\n"
+    assert "one\n" in await desk.look(job_id)
+    assert job.tail == "one\n"
+
+
 async def test_waiting_has_a_bound(desk: Desk) -> None:
     job_id = await desk.start("sleep 60")
     assert (await desk.look(job_id, 0.05)).endswith(": running")

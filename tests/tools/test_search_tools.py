@@ -238,7 +238,7 @@ async def test_ignored_files_are_left_out_unless_named(desk: Desk, root: Path, e
     [
         ({"pattern": "f("}, "no valid regular expression: missing ), unterminated subpattern at position 1"),
         ({"pattern": "["}, "no valid regular expression: unterminated character set"),
-        ({"pattern": "(" * 900}, "no valid regular expression"),
+        ({"pattern": "(" * 900}, "For plain text, set `literal`."),
         ({"pattern": ""}, "pattern is empty"),
         ({"pattern": "a\nb"}, "cannot have a line break"),
         ({"pattern": r"a\nb"}, "cannot have a line break"),

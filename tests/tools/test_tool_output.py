@@ -60,7 +60,7 @@ def test_all_is_put_aside_once_it_is_too_long_whenever_it_is_written(
 
 @given(text=st.text(), cuts=st.lists(st.integers(0, 400)))
 def test_looks_at_what_is_new_never_tear_a_character(text: str, cuts: list[int]) -> None:
-    unread, whole, seen = Unread(10_000, lambda: None), text.encode("utf-8", "replace"), ""
+    unread, whole, seen = Unread(10_000, lambda data: None), text.encode("utf-8", "replace"), ""
     at = 0
     for cut in sorted(cuts):
         unread.add(whole[at:cut])
@@ -72,14 +72,22 @@ def test_looks_at_what_is_new_never_tear_a_character(text: str, cuts: list[int])
 
 
 def test_each_look_is_bounded_and_the_next_one_begins_anew() -> None:
-    news: list[None] = []
-    unread = Unread(10, lambda: news.append(None))
+    news: list[bytes] = []
+    unread = Unread(10, news.append)
     unread.add(b"0123456789abcdef")
     assert unread.take(last=False) == "01234\n[... 6 bytes are left out here ...]\nbcdef"
     unread.add(b"new")
     unread.add(b"")
     assert unread.take(last=False) == "new"
-    assert len(news) == 2
+    assert news == [b"0123456789abcdef", b"new"]
+
+
+def test_what_comes_after_a_hand_over_goes_to_the_heir_alone() -> None:
+    output, heir = Output(100), Output(100)
+    output.add(b"before ")
+    output.hand_over(heir)
+    output.add(b"after")
+    assert (output.text(), heir.text()) == ("before ", "after")
 
 
 def test_a_file_is_only_for_its_owner_and_is_made_when_needed(tmp_path: Path) -> None:

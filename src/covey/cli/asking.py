@@ -11,10 +11,9 @@ import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from enum import Enum
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from covey.cli.asks import Answer, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
-from covey.cli.questioner import Ask, Questioner
+from covey.cli.asks import Answer, Ask, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -24,6 +23,9 @@ from covey.client.view.view import View
 from covey.lines.plain_text import visible
 from covey.protocol.errors import CoveyError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+
+if TYPE_CHECKING:
+    from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
     "allowed": "allowed",
@@ -91,8 +93,7 @@ class Asking:
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
-        terminal = find_terminal()
-        self._questioner = None if terminal is None else Questioner(terminal, screen, self._answered, self._lost)
+        self._questioner = self._find_questioner()
         """None: nobody can be asked here."""
         self._begun: dict[str, Ask] = {}
         """What has been shown or left to others, with the answers given so far to a part of it."""
@@ -106,6 +107,14 @@ class Asking:
         self._presence = asyncio.Event()
         """Somebody came or went."""
         self._comings = view.comings
+
+    def _find_questioner(self) -> Questioner | None:
+        terminal = find_terminal()
+        if terminal is None:
+            return None
+        from covey.cli.questioner import Questioner  # late: scripts need none of it
+
+        return Questioner(terminal, self._screen, self._answered, self._lost)
 
     def update(self) -> None:
         """Something happened, and the view has it."""
@@ -206,7 +215,9 @@ class Asking:
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
     def _refuse(self, ask: Ask) -> None:
-        self._answer(ask.id, ask.refusal)
+        self._answer(
+            ask.id, PermissionAnswer("deny", unattended=True) if isinstance(ask, PermissionAsk) else ask.refusal
+        )
         if isinstance(ask, QuestionAsk):
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
@@ -282,11 +293,10 @@ class Asking:
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
-            case PermissionAnswer(action, reason, network, unsandboxed):
-                await self._client.answer_permission(
-                    self._workspace_id, request_id, action, reason, network=network, unsandboxed=unsandboxed
-                )
-                if action == "allow_always":
+            case PermissionAnswer(action, reason, network, unsandboxed, unattended):
+                further = {"network": network, "unsandboxed": unsandboxed, "unattended": unattended}
+                await self._client.answer_permission(self._workspace_id, request_id, action, reason, **further)
+                if action in ("allow_always", "allow_prefix"):
                     self._screen.say("A rule for this is in your config.toml now. It holds in this directory only.")
             case QuestionAnswers(responses):
                 if responses is None:

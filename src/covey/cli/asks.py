@@ -8,8 +8,6 @@ from enum import Enum
 from typing import ClassVar, assert_never
 
 from covey.cli.request_text import request_text
-from covey.lines.line import StyledLine
-from covey.lines.permission import ALWAYS, PermissionShown, choices, permission_lines
 from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.requests import PermissionAction, QuestionResponse
@@ -23,6 +21,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "always": "allow_session",
     "r": "allow_always",
     "rule": "allow_always",
+    "p": "allow_prefix",
+    "prefix": "allow_prefix",
     "n": "deny",
     "no": "deny",
 }
@@ -33,6 +33,11 @@ END_OF_INPUT = "\x04"
 
 def rules_text(request: PermissionRequest) -> str:
     return visible(" ".join(request.rules))
+
+
+def prefix_offer(request: PermissionRequest) -> str:
+    """What is added to the question where a command may be allowed with any further words."""
+    return f", [p]refix: always {visible(request.prefix_rules[-1])}" if request.prefix_rules else ""
 
 
 class Heard(Enum):
@@ -54,6 +59,8 @@ class PermissionAnswer:
     reason: str = ""
     network: bool = False
     unsandboxed: bool = False
+    unattended: bool = False
+    """Denied because nobody could be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +89,26 @@ class PermissionAsk:
         network = "It probably needs the network." if self.request.network else ""
         said = (self.request.reason, network, self.request.sandbox)
         reasons = "".join(f"{visible(text)}\n" for text in said if text)
-        return f"{request_text(self.request, whole=self.shown_whole)}\n{reasons}{self.question}"
+        return f"{self.shown}\n{reasons}{self.question}"
 
     @property
-    def _is_cut(self) -> bool:
+    def shown(self) -> str:
+        """The request itself, as much of it as fits or, if that was wanted, all of it."""
+        return request_text(self.request, whole=self.shown_whole)
+
+    @property
+    def is_cut(self) -> bool:
         return not self.shown_whole and request_text(self.request) != request_text(self.request, whole=True)
 
     @property
     def question(self) -> str:
+        from covey.lines.permission import ALWAYS  # late: seldom needed
+
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
-        show = ", [s]how all of it" if self._is_cut else ""
+        rule += prefix_offer(self.request)
+        show = ", [s]how all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
             further = ", yes [w]ith network, [u]nsandboxed (also after a or r, as in aw)"
@@ -109,14 +124,18 @@ class PermissionAsk:
         said, further = self._split(words)
         action = ANSWERS.get(said)
         allows_unseen = action not in (None, "deny") and "command" in self.request.params
-        if self._is_cut and (words in SHOW or allows_unseen):
+        if self.is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
             return Heard.WHOLE
-        if action and (action != "allow_always" or self.request.rules):
+        if action and self._can_be(action):
             network, unsandboxed = further == WITH_NETWORK, further == WITHOUT_SANDBOX
             return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+    def _can_be(self, action: PermissionAction) -> bool:
+        rules = {"allow_always": self.request.rules, "allow_prefix": self.request.prefix_rules}
+        return action not in rules or bool(rules[action])
 
     def press(self, key: str) -> Answer | Heard:
         """One key instead of a line."""
@@ -127,22 +146,12 @@ class PermissionAsk:
             return KEYS_BESIDE_ANSWERS[key]
         return self.hear(key) if key.isalpha() else Heard.AGAIN
 
-    def menu(self, columns: int) -> list[StyledLine]:
-        """The request, and the keys that answer it."""
-        return permission_lines(self._shown, choices(self._shown), columns)
-
-    @property
-    def _shown(self) -> PermissionShown:
-        return PermissionShown(
-            request_text(self.request, whole=self.shown_whole).split("\n"), self.request, is_cut=self._is_cut
-        )
-
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `aw` is `a`, with the network."""
         if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_SANDBOX):
             return words, ""
         said = words[:-1].strip() or "y"
-        return (said, words[-1]) if said in ("y", "yes", "a", "always", "r", "rule") else (words, "")
+        return (said, words[-1]) if ANSWERS.get(said, "deny") != "deny" else (words, "")
 
 
 @dataclass
@@ -191,6 +200,9 @@ class QuestionAsk:
         if len(self.responses) < len(self.request.questions):
             return Heard.MORE
         return QuestionAnswers(tuple(self.responses))
+
+
+Ask = PermissionAsk | QuestionAsk
 
 
 def _response(item: QuestionItem, words: str) -> QuestionResponse | None:

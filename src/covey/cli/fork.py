@@ -19,7 +19,9 @@ async def _fork(args: argparse.Namespace) -> int:
         workspace_id = (await common.join(client, args.cwd)).id
         session_id = await common.chosen_session(client, workspace_id, args.session)
         try:
-            session = await client.fork(workspace_id, session_id, ForkSession(message_id=args.at, title=args.title))
+            session = await client.fork(
+                workspace_id, session_id, ForkSession(message_id=args.at or "", title=args.title)
+            )
         except NotFound as error:
             if error.code != "message_not_found":
                 raise

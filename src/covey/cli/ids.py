@@ -1,4 +1,7 @@
-"""Which session or run is meant: by its id, or by as much of its beginning as no other has. For all commands."""
+"""Which session or run is meant: by its id, or by as much of its beginning or its end as no other has.
+
+For all commands. Ids of sessions begin with the time: those of one day begin alike, and differ at their ends.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +49,11 @@ async def find_run(client: Client, workspace_id: str, beginning: str, *, session
 
 def _only(what: str, beginning: str, ids: Sequence[str], where: str) -> str:
     found = [one for one in ids if beginning and one.startswith(beginning)]
+    found = found or [one for one in ids if beginning and one.endswith(beginning)]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"there is no {what} {beginning or '(an empty id)'} {where}")
+        raise UsageError(f"there is no {what} {beginning} {where}")
     more = f" and {len(found) - CANDIDATES_SHOWN} more" if len(found) > CANDIDATES_SHOWN else ""
     listed = ", ".join(found[:CANDIDATES_SHOWN]) + more
     raise UsageError(f"{beginning} could be any of {len(found)} {what}s: {listed}. Write more of it.")

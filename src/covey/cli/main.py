@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
-import math
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from covey import __version__
-from covey.cli import exits, login_options, undo_options
+from covey.cli import exits, jobs_options, login_options, option_types, run_options, runs_options, undo_options
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
@@ -24,7 +22,6 @@ from covey.cli.texts import (
     INIT_EXAMPLES,
     MODELS_EXAMPLES,
     RUN_EXAMPLES,
-    RUNS_ACTIONS,
     RUNS_EXAMPLES,
     SERVE_EXAMPLES,
     SESSION_MODES,
@@ -35,9 +32,6 @@ from covey.cli.texts import (
 
 NOT_YET = ("web",)
 """Commands that are planned: an early user gets a clear answer."""
-
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-"""What the server takes; a test compares the two."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,7 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
-    for name, account_command in login_options.COMMANDS.items():
+    for name, account_command in (*login_options.COMMANDS.items(), *jobs_options.COMMANDS.items()):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
     _add_init(commands)
@@ -175,70 +169,16 @@ def _add_cwd(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="the directory to work on; default: this one")
 
 
-def _add_display(parser: argparse.ArgumentParser) -> None:
-    much = parser.add_mutually_exclusive_group()
-    much.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
-    much.add_argument("-v", "--verbose", action="store_true", help="all that tools give, and the model's thoughts")
-    parser.add_argument("--raw", action="store_true", help="the answer as it is written, also on a terminal")
-    parser.add_argument("--plain", action="store_true", help="one line for each thing that happens: for screen readers")
-
-
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "run", "one prompt, and its answer on stdout", RUN_EXAMPLES)
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; its words are joined by spaces")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("-s", "--session", metavar="ID", help="go on in this session; default: a new one")
-    where.add_argument("-C", "--continue", dest="resume", action="store_true", help="go on in the latest session")
-    parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="the model for this run only")
-    parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
-    parser.add_argument(
-        "--yolo",
-        action="store_true",
-        help="allow this run whatever it asks for, except what a rule denies",
-    )
-    parser.add_argument("--plan", action="store_true", help="only look and make a plan: nothing is changed")
-    parser.add_argument(
-        "--sandbox",
-        choices=("auto", "required", "off"),
-        help="what commands of this run run in: as much as the system can, all that matters or nothing, no sandbox",
-    )
-    parser.add_argument(
-        "--max-cost", metavar="DOLLARS", type=_dollars, default=0.0, help="begin no further step once it has cost this"
-    )
-    parser.add_argument(
-        "--max-steps", metavar="N", type=_count, default=0, help="at most so many model calls; default: as configured"
-    )
-    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="cancel the run after this long (exit 124)")
-    _add_display(parser)
-    shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="one JSON object at the end instead of text")
-    shape.add_argument("--stream-json", action="store_true", help="one JSON object per line for each event")
-    parser.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
-    parser.add_argument(
-        "--run-id", metavar="ID", type=_run_id, help="an id of your own: the same id twice is the same run"
-    )
+    run_options.add_options(parser)
     _add_cwd(parser)
     _add_connection(parser)
 
 
 def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "runs", "list, follow or cancel the runs of this directory", RUNS_EXAMPLES)
-    parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
-    _add_sessions_options(parser)
-    parser.set_defaults(quiet=False, verbose=False, raw=False, plain=False, deny=False)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
-    for name, help in RUNS_ACTIONS.items():
-        action = _add_action(actions, name, help)
-        if name == "list":
-            action.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
-        else:
-            action.add_argument("run_id", metavar="ID", type=_run_id, help="its id, or the beginning of it")
-        if name == "wait":
-            _add_display(action)
-            action.add_argument(
-                "--deny", action="store_true", help="without a terminal: deny what the run asks for, instead of waiting"
-            )
-        _add_sessions_options(action)
+    parser = _add(commands, "runs", "list, follow, answer, steer or cancel the runs of this directory", RUNS_EXAMPLES)
+    runs_options.add_options(parser, _add_sessions_options, _add_action)
 
 
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -251,7 +191,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
         if name == "list":
             _add_limit(action)
         else:
-            action.add_argument("session", metavar="ID", help="its id, or the beginning of it")
+            action.add_argument("session", metavar="ID", type=option_types.some_id, help=runs_options.ID_HELP)
         if name == "model":
             action.add_argument("model", metavar="[PROVIDER/]MODEL", nargs="?", default="")
         if name == "mode":
@@ -262,7 +202,9 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", metavar="N", type=_count, help="only the latest N, and how many more there are")
+    parser.add_argument(
+        "--limit", metavar="N", type=option_types.count, help="only the latest N, and how many more there are"
+    )
 
 
 def _add_sessions_options(parser: argparse.ArgumentParser) -> None:
@@ -287,7 +229,9 @@ def _add_init(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--force", action="store_true", help="bring an AGENTS.md that is there up to date")
     parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="as for `covey run`")
     parser.add_argument("--yolo", action="store_true", help="allow whatever it asks for")
-    parser.add_argument("--timeout", metavar="SECONDS", type=_timeout, help="give up after this long (exit 124)")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=option_types.timeout, help="give up after this long (exit 124)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
     _add_cwd(parser)
     _add_connection(parser)
@@ -334,41 +278,7 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--idle-exit",
         metavar="SECONDS",
-        type=_seconds,
+        type=option_types.seconds,
         default=0.0,
         help="leave when nobody needs it for so long; 0: stay",
     )
-
-
-def _seconds(text: str) -> float:
-    return _number(text, "a number of seconds", lambda seconds: 0 <= seconds < 1e9)
-
-
-def _timeout(text: str) -> float:
-    return _number(text, "a number of seconds above 0", lambda seconds: 0 < seconds < 1e9)
-
-
-def _dollars(text: str) -> float:
-    return _number(text, "a number of dollars above 0", lambda dollars: 0 < dollars < 1e6)
-
-
-def _count(text: str) -> int:
-    return int(_number(text, "a whole number above 0", lambda count: 0 < count < 1e6 and count.is_integer()))
-
-
-def _number(text: str, what: str, is_right: Callable[[float], bool]) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not is_right(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-    return number
-
-
-def _run_id(text: str) -> str:
-    if not RUN_ID.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a run id: a letter or digit, then also . _ : and -, at most 128 in all"
-        )
-    return text

@@ -1,21 +1,18 @@
-"""The shapes of what `covey run` writes to stdout: the answer as it grows, one object, or a line for each event."""
+"""What `covey run` writes to stdout: text as it grows, JSON that fits a schema, one object, or a line per event."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from covey.cli.screen import Screen, columns_of
-from covey.cli.terminal_text import escaped_json, json_text, undisguised
+from covey.cli.denials import Denied, denied_calls
+from covey.cli.screen import Screen
+from covey.cli.terminal_text import escaped_json, json_text
 from covey.client.view.run_news import AnswerGrew, RunNewsItem
 from covey.client.view.view import View
-from covey.lines.line import StyledLine
-from covey.lines.markdown import MarkdownRows
 from covey.lines.plain_text import plain
-from covey.lines.theme import choose_theme, paint
 from covey.protocol.events import Event, created, encode_event
 from covey.protocol.runs import RunComplete, Usage
 
@@ -72,64 +69,28 @@ class TextPrinter:
             self._screen.at_line_start = self._last == "\n"
 
 
-class RowPrinter:
-    """The answer as rows of a terminal, rendered from Markdown as it grows.
+def answer_printer(stdout: TextIO, screen: Screen, *, is_raw: bool) -> Printer:
+    """Rendered on a terminal, and as it was written in a pipe and for whoever wants it so."""
+    if is_raw or not stdout.isatty():
+        return TextPrinter(stdout, screen)
+    from covey.cli.row_printer import RowPrinter  # late: scripts need none of it
 
-    Only the row that is being written is ever drawn over and, where the cursor must not move, not even that one: it is
-    written when it is full.
-    """
+    return RowPrinter(stdout, screen)
 
-    def __init__(self, stdout: TextIO, screen: Screen) -> None:
-        self._stdout = undisguised(stdout)
-        self._screen = screen
-        self._theme = choose_theme(os.environ, is_terminal=True)
-        self._rows: MarkdownRows | None = None
-        self._current = ""
-        self._drawn = ""
-        """The row that is being written, as it is on the screen."""
-        screen.before_note = self.settle
+
+class OutputPrinter:
+    """With a schema: nothing but the JSON that fits it, on one line, for whatever program reads it."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout = stdout
 
     def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
-        for item in news:
-            if isinstance(item, AnswerGrew):
-                self._answer(item)
-            else:
-                self.settle()
+        """An answer that is still growing may turn out not to fit."""
 
     def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
-        for item in news:
-            if isinstance(item, AnswerGrew):
-                self._answer(item)
-        self.settle()
-
-    def settle(self) -> None:
-        """Something else comes below: finish the row that is being written."""
-        if self._rows:
-            self._put(self._rows.end(), StyledLine())
-
-    def _answer(self, item: AnswerGrew) -> None:
-        if item.message_id != self._current or item.is_anew or self._rows is None:
-            self.settle()
-            self._current, self._rows = item.message_id, MarkdownRows(columns_of(self._stdout))
-        finished = self._rows.add(item.text)
-        self._put(finished, self._rows.open_row if self._screen.moves_cursor else StyledLine())
-
-    def _put(self, rows: list[StyledLine], open_row: StyledLine) -> None:
-        drawn = paint(open_row, self._theme)
-        if not rows and drawn == self._drawn:
-            return
-        self._screen.clear()
-        erased = "\r\x1b[K" if self._drawn else ""
-        finished = "".join(f"{paint(row, self._theme)}\n" for row in rows)
-        self._stdout.write(f"{erased}{finished}{drawn}")
-        self._stdout.flush()
-        self._drawn = drawn
-        self._screen.at_line_start = not drawn
-
-
-def answer_printer(stdout: TextIO, screen: Screen, *, is_raw: bool) -> TextPrinter | RowPrinter:
-    """Rendered on a terminal, and as it was written in a pipe and for whoever wants it so."""
-    return TextPrinter(stdout, screen) if is_raw or not stdout.isatty() else RowPrinter(stdout, screen)
+        if terminal.outcome == "completed":
+            self._stdout.write(json_text(terminal.output) + "\n")
+            self._stdout.flush()
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +107,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool
     folded_into: str | None
     usage: Usage | None
+    denied: list[Denied]
+    """What the run was not allowed to do."""
+    output: Any
+    """With `--schema`: the JSON that fits it; null if there is none."""
 
 
 class JsonPrinter:
@@ -166,6 +131,7 @@ class JsonPrinter:
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
+        fields["denied"] = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
         self._stdout.write(json_text(Result(exit_code=exit_code, **fields)) + "\n")
         self._stdout.flush()
 

@@ -16,6 +16,7 @@ from covey.client.view.run_news import (
     RunMoved,
     RunNews,
     RunNewsItem,
+    RunWarned,
     SummaryWritten,
     ThoughtGrew,
 )
@@ -123,9 +124,10 @@ class Progress:
                 if self._is_verbose:
                     self._screen.show(self._quoted(message.text))
             case RetryAnnounced(retry):
-                delay = f" in {max(retry.retry_at - time.time(), 0):.0f} s" if retry.retry_at else ""
                 why = (retry.reason or retry.error or "The model failed").rstrip(".")
-                self._screen.say(f"{why}; trying again{delay} (attempt {retry.attempt}).")
+                self._screen.say(f"{why}; trying again{_in(retry.retry_at)} (attempt {retry.attempt}).")
+            case RunWarned(warning):
+                self._screen.warn(warning.reason or "")
             case _:
                 assert_never(item)
 
@@ -175,3 +177,9 @@ class Progress:
         output = self._view.conversation.outputs.get(call.id)
         lines = output.last_lines(TAIL_ROWS) if output else []
         return [line(Span("  │ ", "dim"), Span(expanded(plain(text)), "dim")) for text in lines]
+
+
+def _in(retry_at: float | None) -> str:
+    """How long it is until then, where that is worth mentioning."""
+    seconds = round(retry_at - time.time()) if retry_at else 0
+    return f" in {seconds} s" if seconds > 0 else ""

@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from mimetypes import guess_type
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 from covey.cli.exits import UsageError
 from covey.protocol.messages import Attachment
@@ -14,6 +16,8 @@ from covey.protocol.requests import MAX_BODY_BYTES
 
 MAX_ATTACHED_BYTES = MAX_BODY_BYTES * 3 // 4 - 1024 * 1024
 """Base64 makes three bytes four; the rest of the body has a megabyte."""
+MAX_SCHEMA_BYTES = 1024 * 1024
+"""Far more than a server takes, which says so in its own words."""
 
 
 def read_prompt(words: Sequence[str], stdin: BinaryIO | None) -> str:
@@ -31,6 +35,20 @@ def read_attachments(paths: Sequence[str]) -> tuple[Attachment, ...]:
     if sum(len(attachment.content) for attachment in attachments) > MAX_ATTACHED_BYTES:
         raise UsageError(f"the attached files are larger than {MAX_ATTACHED_BYTES // 1024 // 1024} MB together")
     return attachments
+
+
+def read_schema(text: str) -> dict[str, Any]:
+    """A JSON Schema: the text itself if it begins as one, else what is in the file of that name."""
+    if not (is_inline := text.lstrip().startswith("{")):
+        try:
+            with open(text, "rb") as file:
+                data = file.read(MAX_SCHEMA_BYTES)
+        except OSError as error:
+            raise UsageError(f"the schema {text} cannot be read: {error.strerror}") from None
+    try:
+        return msgspec.json.decode(text if is_inline else data, type=dict[str, Any])
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--schema needs a JSON Schema, as a file or as JSON: {error}") from None
 
 
 def _read(path: str) -> Attachment:

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import assert_never
 
-from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
+from covey.cli.asks import Answer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
 from covey.cli.screen import Screen
-from covey.lines.permission import help_lines
+from covey.lines.line import StyledLine
+from covey.lines.permission import PermissionShown, choices, help_lines, permission_lines
 from covey.lines.plain_text import one_line
-
-Ask = PermissionAsk | QuestionAsk
 
 QUIET_S = 0.4
 """So long nothing must be typed before a key counts: what was meant for something else is no answer."""
@@ -66,7 +65,7 @@ class Questioner:
     def _show(self, ask: Ask) -> None:
         self._takes_keys = isinstance(ask, PermissionAsk) and self._screen.moves_cursor and self._modes.take_keys()
         if isinstance(ask, PermissionAsk) and self._takes_keys:
-            self._screen.ask("", ask.menu(self._screen.columns))
+            self._screen.ask("", _menu(ask, self._screen.columns))
             self._open_later()
         else:
             self._modes.restore()
@@ -141,6 +140,12 @@ class Questioner:
                 self._on_answer(ask, heard)
             case _:
                 assert_never(heard)
+
+
+def _menu(ask: PermissionAsk, columns: int) -> list[StyledLine]:
+    """The request, and the keys that answer it."""
+    shown = PermissionShown(ask.shown.split("\n"), ask.request, is_cut=ask.is_cut)
+    return permission_lines(shown, choices(shown), columns)
 
 
 class _Modes:

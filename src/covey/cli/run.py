@@ -7,20 +7,22 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import msgspec
 
 from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended
+from covey.cli.denials import denied_calls
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
-from covey.cli.output import JsonPrinter, Printer, StreamJsonPrinter, answer_printer
+from covey.cli.open_runs import only_open_run, waits_for
+from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt
+from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -32,10 +34,13 @@ from covey.client.view.view import View
 from covey.protocol.errors import CoveyError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt, WorkspaceView
-from covey.protocol.runs import PromptReceipt, RunComplete
+from covey.protocol.runs import PromptReceipt, RunComplete, RunOptions
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
-HOW_TO_ALLOW = "with --yolo"
+HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
+MODEL_VARIABLE = "COVEY_MODEL"
+"""The model of a run that names none."""
+NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
 AFTER_TIMEOUT_S = 10.0
@@ -60,15 +65,7 @@ class _Command:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._request = PostPrompt(
-            run_id=args.run_id or new_run_id(),
-            model=args.model or "",
-            yolo=args.yolo,
-            plan=args.plan,
-            max_cost=args.max_cost,
-            max_steps=args.max_steps,
-            sandbox=args.sandbox,
-        )
+        self._request = _request(args)
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
@@ -92,11 +89,16 @@ class _Command:
         args = self._args
         if args.detach and args.timeout is not None:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
+        if args.steer and self._request.options != RunOptions():
+            raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
         prompt = read_prompt(args.prompt, piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
-        self._request = msgspec.structs.replace(self._request, prompt=prompt, attachments=attachments)
+        schema = read_schema(args.schema) if args.schema else None
+        self._request = msgspec.structs.replace(
+            self._request, prompt=prompt, attachments=attachments, output_schema=schema
+        )
 
     def failed(self, sentence: str, exit_code: int) -> None:
         """It ends without a terminal event. With `--json` there is one object all the same."""
@@ -142,6 +144,8 @@ class _Command:
             return (await find_session(client, workspace_id, self._args.session)).id
         if self._args.run_id and (known := await self._known_session(client, workspace_id)):
             return known
+        if (self._args.steer or self._args.interrupt) and not self._args.resume:
+            return (await only_open_run(client, workspace_id, "active")).session_id
         if self._args.resume:
             if latest := await common.find_latest_session(client, workspace_id):
                 return latest
@@ -199,6 +203,8 @@ class _Command:
         def on_accepted(receipt: PromptReceipt) -> None:
             self._accepted(receipt)
             progress.accepted(receipt)
+            if receipt.state == "queued":
+                self._in_background(self._say_what_it_waits_for(client, workspace_id))
 
         def on_connection(connected: bool, why: str) -> None:
             progress.connection(connected, why)
@@ -218,12 +224,34 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
+        return self._end(ending.worded(self._with_output(terminal)), ending, progress)
+
+    def _end(self, terminal: RunComplete, ending: Ending, progress: Progress) -> int:
+        """Say how it ended, and give the exit code."""
         exit_code = self._exit_code(terminal)
-        terminal = ending.worded(terminal)
+        denied = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
+        fails = self._args.fail_on_denied and denied and exit_code == exits.OK
+        exit_code = exits.FAILED if fails else exit_code
         self._output.end(terminal, progress.news.end(terminal), exit_code)
         self._report_end(terminal, exit_code, ending)
+        if fails:
+            self._screen.warn(f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}")
         progress.footer(terminal)
         return exit_code
+
+    async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:
+        with suppress(ServerUnreachable, CoveyError):
+            runs = await client.runs(workspace_id, session_id=self._request.session_id)
+            mine = next((run for run in runs if run.run_id == self._request.run_id), None)
+            if mine and (text := waits_for(mine, runs)):
+                self._screen.say(f"Queued: {text}.")
+
+    def _with_output(self, terminal: RunComplete) -> RunComplete:
+        """An older server takes a prompt with a schema, and does not know what that is."""
+        is_missing = terminal.output is None and (terminal.text or "").strip() != "null"
+        if self._request.output_schema is None or terminal.outcome != "completed" or not is_missing:
+            return terminal
+        return msgspec.structs.replace(terminal, error=NO_SCHEMAS)
 
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
@@ -278,7 +306,10 @@ class _Command:
         else:
             asyncio.get_running_loop().call_later(AFTER_TIMEOUT_S, work.cancel)
         self._screen.wait_for("cancelling")
-        task = asyncio.create_task(self._cancel(*self._posting))
+        self._in_background(self._cancel(*self._posting))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -296,11 +327,31 @@ class _Command:
                 return
 
 
+def _request(args: argparse.Namespace) -> PostPrompt:
+    """What the options say; the prompt itself, and where it goes, come later."""
+    # A prompt that is said to another run has no model of its own.
+    model = args.model or ("" if args.steer else os.environ.get(MODEL_VARIABLE, ""))
+    return PostPrompt(
+        run_id=args.run_id or new_run_id(),
+        mode="fold" if args.steer else "interrupt" if args.interrupt else None,
+        model=model,
+        yolo=args.yolo,
+        plan=args.plan,
+        max_cost=args.max_cost,
+        max_steps=args.max_steps,
+        sandbox=args.sandbox,
+        allow=tuple(dict.fromkeys(args.allow)),
+        accept_edits=args.accept_edits,
+    )
+
+
 def _output(args: argparse.Namespace, stdout: TextIO, screen: Screen, view: View) -> Printer:
     if args.json:
         return JsonPrinter(stdout, view)
     if args.stream_json:
         return StreamJsonPrinter(stdout, view)
+    if args.schema:
+        return OutputPrinter(stdout)
     return answer_printer(stdout, screen, is_raw=args.raw)
 
 

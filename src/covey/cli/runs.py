@@ -7,15 +7,17 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
-from covey.cli import common, exits
+from covey.cli import common, exits, runs_answer
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending, in_flags
 from covey.cli.ids import find_run
+from covey.cli.open_runs import LOOKED_AT, Request, only_open_run, open_requests, open_runs, waits_for
 from covey.cli.output import JsonPrinter, Printer, answer_printer
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
@@ -25,15 +27,11 @@ from covey.client.prompt import follow_run
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
-from covey.protocol.events import Event, updated
+from covey.protocol.events import Event, PermissionRequest, updated
 from covey.protocol.requests import WorkspaceView
-from covey.protocol.runs import CancelReceipt, Run, RunState
+from covey.protocol.runs import CancelReceipt, Run
 
-OPEN: tuple[RunState, ...] = ("accepted", "queued", "active", "folded")
-"""In the order in which a run goes through them: asked for one after the other, none can slip through."""
 ENDED_SHOWN = 20
-LOOKED_AT = 200
-"""To find the latest that have ended, and those that are folded into an open one: they are among the newest."""
 HOW_TO_ALLOW = "by waiting for such a run at a terminal, where you are asked"
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
@@ -49,39 +47,32 @@ def main(args: argparse.Namespace) -> int:
 async def _runs(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace_id = (await common.join(client, args.cwd)).id
-        if args.action == "cancel":
-            return await _cancel(client, workspace_id, args)
-        return await _list(client, workspace_id, args)
+        return await ACTIONS.get(args.action, _list)(client, workspace_id, args)
 
 
 # ── list ──
 
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
-    runs = await _open_runs(client, workspace_id)
+    runs = await open_runs(client, workspace_id)
     if args.all:
         runs += await _ended_runs(client, workspace_id)
-    asks = await _asks(client, workspace_id)
+    asks: dict[str, list[Request]] = {}
+    for request in await open_requests(client, workspace_id):
+        asks.setdefault(request.run_id or "", []).append(request)
     if args.json:
-        print(json_text([{**msgspec.to_builtins(run), "asks": asks.get(run.run_id)} for run in runs]))
+        print(json_text([_as_json(run, asks.get(run.run_id, [])) for run in runs]))
         return exits.OK
     # What an agent does for another belongs to that one's run, unless somebody has to answer it.
     shown = [run for run in runs if not run.effective_options.delegate or run.run_id in asks]
     now = time.time()
     for run in shown:
-        print(_line(run, now, asks=run.run_id in asks))
+        print(_line(run, now, runs))
+        for request in asks.get(run.run_id, []):
+            print(_asked(request))
     if not shown:
         print(f"There are no {'' if args.all else 'open '}runs in this directory.", file=sys.stderr)
     return exits.OK
-
-
-async def _open_runs(client: Client, workspace_id: str) -> list[Run]:
-    found: dict[str, Run] = {}
-    for state in OPEN:
-        limit = LOOKED_AT if state == "folded" else None
-        found |= {run.run_id: run for run in await client.runs(workspace_id, state=state, limit=limit)}
-    runs = [run for run in found.values() if not run.ended]
-    return sorted(runs, key=lambda run: (run.accepted_at, run.seq), reverse=True)
 
 
 async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
@@ -89,22 +80,32 @@ async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
     return [run for run in newest if run.ended and not run.effective_options.delegate][:ENDED_SHOWN]
 
 
-async def _asks(client: Client, workspace_id: str) -> dict[str, str]:
-    """Which runs wait for a person, and with what."""
-    questions = {batch.run_id: "question" for batch in await client.questions(workspace_id) if batch.run_id}
-    permissions = {request.run_id: "permission" for request in await client.permissions(workspace_id) if request.run_id}
-    return questions | permissions
+def _as_json(run: Run, asked: list[Request]) -> dict[str, Any]:
+    """`asks`: what kind of answer the run waits for; `requests`: all that it asks."""
+    kinds = ["permission" if isinstance(request, PermissionRequest) else "question" for request in asked]
+    return {**msgspec.to_builtins(run), "asks": kinds[0] if kinds else None, "requests": msgspec.to_builtins(asked)}
 
 
-def _line(run: Run, now: float, *, asks: bool) -> str:
+def _asked(request: Request) -> str:
+    """What a run asks, and how it is answered from here: by the id of the request, which means nothing else."""
+    text = runs_answer.described(request).replace("\n", "\n    ")
+    how = (
+        f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"
+        if isinstance(request, PermissionRequest)
+        else f"covey runs answer {request.id} TEXT"
+    )
+    return plain(f"    asks: {text}\n      {how}")
+
+
+def _line(run: Run, now: float, runs: Sequence[Run]) -> str:
     state = one_line(f"{run.state} ({run.waiting_on})") if run.waiting_on else run.state
     words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
     line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
     if run.error:
         line += f"\n    {' '.join(in_flags(run.error, run.effective_options).split())}"
-    if asks:
-        line += f"\n    waits for an answer: `covey runs wait {run.run_id}`"
+    if waits := waits_for(run, runs):
+        line += f"\n    {waits}"
     return plain(line)
 
 
@@ -136,6 +137,17 @@ def _cancelled(receipt: CancelReceipt, run: Run) -> str:
     return f"There was nothing to cancel: run {run.run_id} is {run.state}."
 
 
+ACTIONS: dict[str | None, Callable[[Client, str, argparse.Namespace], Coroutine[Any, Any, int]]] = {
+    "allow": runs_answer.answer,
+    "deny": runs_answer.answer,
+    "answer": runs_answer.answer,
+    "say": runs_answer.say,
+    "interrupt": runs_answer.say,
+    "cancel": _cancel,
+}
+"""All but `wait`, and `list`, which is the default."""
+
+
 # ── wait ──
 
 
@@ -153,7 +165,7 @@ class _Wait:
         self._view = View(loads=False)
         """Of the session of the run, from when on it is found."""
         self._json = JsonPrinter(sys.stdout, self._view) if args.json else None
-        self._run_id: str = args.run_id
+        self._run_id: str = args.run_id or ""
         """As much of it as is known: from when on the run is found, all."""
         self._session_id = ""
         self._left = False
@@ -190,7 +202,11 @@ class _Wait:
                 workspace = await common.join(client, self._args.cwd)
                 for text in workspace.warnings:
                     self._screen.warn(text)
-                run = await find_run(client, workspace.id, self._args.run_id)
+                run = await (
+                    find_run(client, workspace.id, self._args.run_id)
+                    if self._args.run_id
+                    else only_open_run(client, workspace.id)
+                )
                 self._run_id, self._session_id = run.run_id, run.session_id
                 return await self._follow(client, workspace, run)
         finally:

@@ -14,6 +14,9 @@ from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_d
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
+    from covey.server.lean_imports import leave_out_command_line
+
+    leave_out_command_line()
     from covey.server.daemon import ServeOptions, serve
     from covey.server.listener import CannotServe
 

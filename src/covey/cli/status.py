@@ -31,6 +31,8 @@ class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions in which a run is active."""
     queued: int
     """Prompts that wait behind it."""
+    jobs: int = 0
+    """Commands that were left running."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +78,10 @@ async def _report(args: argparse.Namespace) -> int:
 
 
 async def _workspace_status(client: Client, workspace: WorkspaceView) -> WorkspaceStatus:
-    sessions, queued = await asyncio.gather(
-        client.sessions(workspace.id, children=True), client.runs(workspace.id, state="queued")
+    sessions, queued, jobs = await asyncio.gather(
+        client.sessions(workspace.id, children=True),
+        client.runs(workspace.id, state="queued"),
+        client.jobs(workspace.id),
     )
     large = workspace.config.models.get("large")
     return WorkspaceStatus(
@@ -87,6 +91,7 @@ async def _workspace_status(client: Client, workspace: WorkspaceView) -> Workspa
         sessions=len(sessions),
         busy=sum(session.is_busy for session in sessions),
         queued=len(queued),
+        jobs=sum(job.is_running for job in jobs),
     )
 
 
@@ -95,6 +100,8 @@ def _text(status: Status) -> str:
     lines = [f"Covey {status.version} (build {status.build_id}) at {status.address}{pid}"]
     for workspace in status.workspaces:
         counts = f"{workspace.sessions} sessions, {workspace.busy} busy, {workspace.queued} queued"
+        if workspace.jobs:
+            counts += f", {workspace.jobs} in the background (covey jobs)"
         lines.append(f"  {visible(workspace.path)}  {workspace.model or 'no model'}  {counts}")
     if not status.workspaces:
         lines.append("  no open workspace")

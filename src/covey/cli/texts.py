@@ -29,6 +29,10 @@ examples:
   git diff | covey run "Review this change"
   covey run -a screenshot.png "Why does this look wrong?"
   covey run -s 1x2y3z "Go on, but without the cache"
+  covey run --accept-edits --allow 'bash:make test' "Fix the failing test"
+  covey run --steer "Use the other parser"      # say it to the run that is active here
+  covey run --schema '{"type": "object", "required": ["files"], "properties": {"files": {"type": "array"}}}' \\
+    "Which files have no tests?" | jq .files
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
   covey runs wait $id                                            # and this follows it to its end
 
@@ -39,7 +43,10 @@ none; NO_COLOR and FORCE_COLOR count.
 
 With --json exactly one object is written at the end, also if the prompt is refused or no server is reached: `error`
 says why, `exit_code` is that of the command. Only a command line that cannot be understood has none.
-The ID of a session may be cut short, as long as no other begins so.
+The ID of a session may be cut short, to its beginning or its end, as long as no other has the same.
+
+--allow and --accept-edits are for this run only, and `deny` and `ask` rules win over them. `covey sessions mode`
+is for a whole session, rules in your config.toml for all of them. What was denied is in `denied` of --json.
 
 Ctrl-C and SIGTERM cancel this run, not its neighbours, and wait for its end; a second one leaves at once.
 If the server goes away in the middle, covey reconnects and goes on. If nobody reads stdout any more,
@@ -49,7 +56,8 @@ Where a tool needs a permission you are asked on the terminal. Without one it is
 the session and could answer: then it waits for them, for as long as they do. Questions of the agent are the same.
 
 exit codes:
-  0 completed              1 the run failed          2 wrong usage
+  0 completed              2 wrong usage
+  1 the run failed, or was denied something and there is --fail-on-denied
   3 no server              4 cancelled by others     5 interrupted: the server was killed
   124 timeout              130 Ctrl-C or SIGTERM     141 nobody reads stdout
 """
@@ -60,13 +68,19 @@ examples:
   covey runs --all                 also those that have ended
   covey runs wait ID               follow one to its end, and answer what it asks for
   covey runs wait --deny ID        for scripts: deny what it asks for if nobody can be asked here
+  covey runs wait                  the same, if only one is open
+  covey runs allow ID              allow what is asked, by the id that is shown with it; also --session, --always
+  covey runs deny ID use pytest    deny it, and say why
+  covey runs answer ID yes         answer a question
+  covey runs say ID mind the API   the run reads it before its next step
+  covey runs interrupt ID stop, look at the log first
   covey runs cancel ID             cancel one, and not its neighbours
 
 `covey run --detach` prints the ID of a run. Such a run waits where it needs a permission, until somebody answers.
 `wait` asks you on the terminal. Without one it only watches: it answers nothing, says that an answer is needed, and
 waits until somebody gives it elsewhere. With --deny it denies then. What the run had finished saying before is not
-repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on. An ID may be cut short, as long as no other
-begins so.
+repeated: `covey sessions show` has it. Ctrl-C leaves, and the run goes on. An ID may be cut short, to its
+beginning or its end, as long as no other has the same; not that of what is asked.
 
 exit codes:
   those of `covey run`; also 2 if there is no such run
@@ -92,7 +106,7 @@ examples:
   covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
   covey sessions export ID > talk.md     as Markdown; with --json all that there is
 
-An ID may be cut short, as long as no other begins so.
+An ID may be cut short, to its beginning or its end, as long as no other has the same.
 """
 
 DOCTOR_EXAMPLES = """\
@@ -140,12 +154,6 @@ examples:
                                   and where the key of each provider comes from, without showing it
   covey models get                the embedded model: says its size, source and licence, and asks before it downloads
 """
-
-RUNS_ACTIONS = {
-    "list": "the runs of this directory, the newest first (this is the default)",
-    "wait": "follow a run to its end: its text on stdout, its requests on the terminal",
-    "cancel": "cancel a run",
-}
 
 SESSION_MODES = ("ask", "plan", "accept_edits", "sandboxed")
 """As `protocol.messages.SessionMode` has them, which would be a heavy import."""

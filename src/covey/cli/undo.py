@@ -20,7 +20,7 @@ from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, Worksp
 PROMPT_CHARS = 100
 """What is shown of a prompt: enough to know it again. --json has all of it."""
 
-UNTRACKED = "commands were run too, or a call was cut off: whatever else those changed stays as it is"
+UNTRACKED = "a call was cut off, or not all that commands changed is known: whatever else they changed stays as it is"
 
 
 def main(args: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ async def _undo(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
         workspace = await common.join(client, args.cwd)
         session_id = await common.chosen_session(client, workspace.id, args.session)
-        first = args.to and (await find_run(client, workspace.id, args.to, session_id=session_id)).run_id
+        first = (await find_run(client, workspace.id, args.to, session_id=session_id)).run_id if args.to else ""
         request = UndoTurns(
             run_id=first,
             keep_files=args.keep_files,

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
+from covey.cli.option_types import some_id
+
 UNDO_EXAMPLES = """\
 examples:
   covey undo --dry-run               what would be taken back, and what stands in the way
@@ -15,9 +17,9 @@ examples:
   covey undo --force-file notes.md   restore this file although you have changed it since
 
 A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you see why.
-What commands have changed is not recorded: it stays, and that is shown too. The prompts that are taken
-back are printed, so that you can give them again. `covey runs --all` lists runs with their ids; the beginning
-of an id will do if no other begins so.
+What commands have changed is taken back too, as far as it is known; if not all of it is, that is shown. The
+prompts that are taken back are printed, so that you can give them again. `covey runs --all` lists runs with
+their ids; the beginning of an id will do if no other begins so.
 
 exit codes:
   0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored
@@ -42,7 +44,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         "-s",
         "--session",
         metavar="ID",
-        default="",
+        type=some_id,
         help="the session, or the beginning of its id; default: the latest one here",
     )
 
@@ -52,7 +54,7 @@ def _add_undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         metavar="RUN",
-        default="",
+        type=some_id,
         help="take back the turn of this run, or of the one whose id begins so, and all after it",
     )
     files = parser.add_mutually_exclusive_group()
@@ -69,7 +71,7 @@ def _add_undo(parser: argparse.ArgumentParser) -> None:
 
 def _add_fork(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
-    parser.add_argument("--at", metavar="MESSAGE", default="", help="the last message to take along; default: all")
+    parser.add_argument("--at", metavar="MESSAGE", type=some_id, help="the last message to take along; default: all")
     parser.add_argument("--title", metavar="TITLE", default="", help="a title for the new session")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from covey.client.caller import Caller, decode, readable
 from covey.client.targets import lane_path, quoted, session_path, workspace_path
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
 from covey.protocol.paths import Address
 from covey.protocol.requests import (
@@ -259,3 +260,17 @@ class Client(Caller):
         """Answer none of a batch: the agent goes on without. False: somebody else was faster."""
         refusal = CancelQuestions(batch_request_id=batch_id)
         return (await self._post(Resolved, f"{workspace_path(workspace_id)}/questions/cancel", refusal)).resolved
+
+    # ── jobs ──
+
+    async def jobs(self, workspace_id: str) -> tuple[JobView, ...]:
+        """Commands that sessions left running, and those that ended lately."""
+        return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
+
+    async def job(self, workspace_id: str, job_id: str) -> JobView:
+        """One job, with the end of its output."""
+        return await self._get(JobView, f"{workspace_path(workspace_id)}/jobs/{quoted(job_id)}")
+
+    async def kill_job(self, workspace_id: str, job_id: str) -> JobView:
+        """End a job with all its processes."""
+        return await self._post(JobView, f"{workspace_path(workspace_id)}/jobs/{quoted(job_id)}/kill")

@@ -11,6 +11,9 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+from msgspec import structs
 
 from covey.client.client import LONG_POLL_S, Client
 from covey.client.errors import ServerUnreachable
@@ -42,6 +45,7 @@ async def run_prompt(
     workspace_id: str,
     prompt: PostPrompt,
     *,
+    output_schema: dict[str, Any] | None = None,
     view: View | None = None,
     on_event: OnEvent = lambda event, change: None,
     on_accepted: OnAccepted = lambda receipt: None,
@@ -49,11 +53,14 @@ async def run_prompt(
 ) -> RunComplete:
     """Post the prompt, which must have a run id, and return its terminal event.
 
+    With an `output_schema` (of its own, or given here) a run that completes has the JSON that fits it as `output`.
     `on_event` sees everything that happens in the session from just before the prompt was posted, and what each event
     changed in its messages; a `view` that shows the session has taken the event in by then.
     Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run` and go on waiting here.
     """
     assert prompt.run_id, "a prompt without a run id cannot be posted again safely"
+    if output_schema is not None:
+        prompt = structs.replace(prompt, output_schema=output_schema)
     trouble = asyncio.Event()
     async with _stream(client, workspace_id, prompt.session_id, trouble, on_connection) as stream:
         receipt = await _post(client, stream, prompt)
@@ -195,4 +202,5 @@ def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
         cancelled=state == "cancelled",
         interrupted=state == "interrupted",
         folded_into=run.folded_into,
+        output=run.output,
     )

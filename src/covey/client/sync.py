@@ -25,10 +25,13 @@ from covey.protocol.runs import RunComplete
 T = TypeVar("T")
 
 
-def ask(prompt: str, cwd: str = ".", **connection: Any) -> RunComplete:
-    """One prompt in a new session of the workspace at `cwd`. `connection` is what `connect` takes, such as `host`."""
+def ask(prompt: str, cwd: str = ".", *, output_schema: dict[str, Any] | None = None, **connection: Any) -> RunComplete:
+    """One prompt in a new session of the workspace at `cwd`. `connection` is what `connect` takes, such as `host`.
+
+    With an `output_schema`, a JSON Schema, a run that completes has the JSON that fits it as `output`.
+    """
     with SyncClient(cwd, **connection) as client:
-        return client.ask(prompt)
+        return client.ask(prompt, output_schema=output_schema)
 
 
 class SyncClient:
@@ -73,10 +76,10 @@ class SyncClient:
 
         return self._runner.run(await_it())
 
-    def ask(self, prompt: str) -> RunComplete:
+    def ask(self, prompt: str, *, output_schema: dict[str, Any] | None = None) -> RunComplete:
         """The terminal event of this prompt. A failed run is an answer too: look at `error`."""
         request = PostPrompt(session_id=self.session_id, prompt=prompt, run_id=new_run_id())
-        return self.wait(run_prompt(self.client, self.workspace_id, request))
+        return self.wait(run_prompt(self.client, self.workspace_id, request, output_schema=output_schema))
 
     def messages(self) -> tuple[Message, ...]:
         return self.wait(self.client.messages(self.workspace_id, self.session_id))

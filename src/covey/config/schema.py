@@ -92,7 +92,7 @@ class ProviderSettings(Settings, frozen=True):
     """How long the model may be silent in the middle of an answer, or before it."""
     connect_timeout_s: Seconds = 10.0
     max_attempts: Positive = 5
-    """How often a request is tried while nothing of its answer has arrived."""
+    """How often a request is tried, also if its answer breaks off."""
 
     def __repr__(self) -> str:
         # Neither the key nor the URL, which may carry a password: a repr ends up in logs and tracebacks.

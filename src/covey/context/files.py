@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.config.load import config_dir
-from covey.context.git import MAX_DEPTH, find_root
 from covey.context.inside import inside, resolved_inside
+from covey.context.stand_in import MAX_DEPTH, find_root
 from covey.machine.regular import read_regular
 
 MAX_FILE_BYTES = 32 * 1024

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import platform
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +20,13 @@ from string import Template
 from covey.config.load import is_trusted
 from covey.config.schema import ConfigError, ContextSettings
 from covey.context.files import ContextFile, read_context_files
+from covey.context.freedom import Freedom, describe
 from covey.context.git import GitState, read_state
 
 _FOR_TOOL = re.compile(r"^\[([a-z_]+)\] ")
-"""A line of a template that begins so is only for those who have that tool."""
+"""A line of a template that begins so is only for those who have that tool, or a program that bash can run."""
+PROGRAMS = ("rg", "fd", "jq", "gh", "make", "docker", "python3", "uv", "node", "npm", "pnpm", "cargo", "go")
+"""Programs that are worth knowing about before they are tried. git is mentioned where there is a repository."""
 _CLOSING = re.compile(r"</(?=context_file)")
 
 OWN_WORDS = "The person you work for wants this, in every project:"
@@ -47,7 +51,15 @@ class Surroundings:
     files: tuple[ContextFile, ...] = ()
     tools: tuple[str, ...] = ()
     """The names of the tools that the model has."""
+    programs: tuple[str, ...] = ()
+    """Those of PROGRAMS that are there."""
     model: str = ""
+
+    @property
+    def means(self) -> tuple[str, ...]:
+        """By which lines of a template are chosen: the tools, and what bash can do here for git."""
+        in_git = self.git is not None and "bash" in self.tools
+        return (*self.tools, *(["git"] if in_git else []), *(["gh"] if in_git and "gh" in self.programs else []))
 
 
 def read_surroundings(
@@ -77,20 +89,21 @@ def read_surroundings(
         git=previous.git if previous else read_state(root, env),
         files=read_context_files(root, settings.files, env, trusted=trusted),
         tools=tuple(tools),
+        programs=tuple(name for name in PROGRAMS if shutil.which(name, path=env.get("PATH", ""))),
         model=model,
     )
 
 
-def system_prompt(surroundings: Surroundings, *, plan: bool, tiny: bool) -> str:
+def system_prompt(surroundings: Surroundings, *, plan: bool, tiny: bool, freedom: Freedom | None = None) -> str:
     """For the agent itself. `tiny`: for a model whose window or wits are too small for more than two sentences."""
     if tiny:
         return _template("tiny")
-    return _fill("system", surroundings, plan=plan)
+    return _fill("system", surroundings, _template("plan") if plan else describe(freedom) if freedom else "")
 
 
 def agent_prompt(surroundings: Surroundings) -> str:
     """For a read-only agent that looks into something on behalf of another one."""
-    return _fill("agent", surroundings, plan=False)
+    return _fill("agent", surroundings, "")
 
 
 def summary_prompt() -> str:
@@ -121,15 +134,22 @@ def _template_for(name: str, tools: tuple[str, ...]) -> Template:
     return Template("\n".join(_FOR_TOOL.sub("", line) for line in kept))
 
 
-def _fill(name: str, surroundings: Surroundings, *, plan: bool) -> str:
-    text = _template_for(name, surroundings.tools).substitute(
+def _fill(name: str, surroundings: Surroundings, last: str) -> str:
+    text = _template_for(name, surroundings.means).substitute(
         root=surroundings.root,
         platform=surroundings.platform,
+        programs=_programs(surroundings),
         files=_files(surroundings),
         now=_now(surroundings),
-        plan=_template("plan") if plan else "",
+        last=last,
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _programs(surroundings: Surroundings) -> str:
+    if not surroundings.programs or "bash" not in surroundings.tools:
+        return ""
+    return f" Commands can use, among others: {', '.join(surroundings.programs)}."
 
 
 def _files(surroundings: Surroundings) -> str:

@@ -14,8 +14,6 @@ import msgspec
 from covey.config.defaults import environment_key
 from covey.config.schema import Config, KeyState, ProviderSettings
 from covey.credentials.accounts import Account, Accounts, CredentialsError
-from covey.credentials.command import key_of_command, words_of
-from covey.credentials.keyring import find_keyring
 from covey.credentials.sources import (
     FromCommand,
     FromConfig,
@@ -90,6 +88,8 @@ class Keys:
                 assert_never(source)
 
     def _of_command(self, provider: ProviderSettings, around: Surrounding) -> str:
+        from covey.credentials.command import key_of_command, words_of
+
         try:
             words = words_of(provider.api_key_command)
             return self._once(words, lambda: key_of_command(words, around.own, around.project))
@@ -110,6 +110,8 @@ class Keys:
 
 def look_up(account: Account, own: Mapping[str, str], project: Path) -> str:
     """The key of an account that the keyring keeps. Blocks."""
+    from covey.credentials.keyring import find_keyring
+
     keyring = find_keyring(own, project)
     if keyring is None:
         raise CredentialsError(

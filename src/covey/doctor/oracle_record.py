@@ -60,6 +60,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "mode": int,
         "size": int,
     },
+    "version_origins": {"position": int, "workspace_id": str, "value": bytes},
     "undos": {"workspace_id": str, "id": str, "session_id": str, "done": int, "value": bytes},
     "dropped_sessions": {"workspace_id": str, "session_id": str},
 }
@@ -74,6 +75,7 @@ KEYS: dict[str, str] = {
     "early_cancels": "workspace_id, run_id",
     "blobs": "digest",
     "file_versions": "position",
+    "version_origins": "position",
     "undos": "workspace_id, id",
     "dropped_sessions": "workspace_id, session_id",
 }

@@ -257,6 +257,7 @@ class _Correction:
             cancelled=host["state"] == "cancelled",
             interrupted=host["state"] == "interrupted",
             folded_into=run.get("folded_into"),
+            output=run.get("output"),
         )
         logged = LogEvent(0, "run_complete", "created", plain(terminal))
         if terminal_against_run(logged.payload, run, host):

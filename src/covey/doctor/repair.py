@@ -87,7 +87,7 @@ def _give_directory(connection: apsw.Connection, record: Record, data_dir: Path,
     """A place from which clients can open sessions whose own directory nobody knows any more; False: there are none."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (record.workspace_id,))
     if not record.sessions and not record.messages:
-        for table in ("runs", "events", "sessions", "messages", "file_versions", "undos"):
+        for table in ("runs", "events", "sessions", "messages", "file_versions", "version_origins", "undos"):
             if connection.table_exists("main", table):
                 connection.execute(f"DELETE FROM {table} WHERE workspace_id = ?", (record.workspace_id,))  # noqa: S608
         return False

@@ -14,11 +14,12 @@ import msgspec
 from covey.config.defaults import ResolvedModel, Role, find, resolve
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings
+from covey.context.freedom import Freedom
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
-from covey.models.base import ModelClient, ModelFailed, ToolSpec
+from covey.models.base import KnowsWindows, ModelClient, ModelFailed, ToolSpec
 from covey.models.connect import open_client
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
@@ -52,12 +53,20 @@ class ReadyModel:
     model_id: str
     max_tokens: int | None
     price: Price
-    context_window: int = 0
-    """Tokens; 0: not known."""
+    usual_window: int = 0
+    """Tokens, as configured or as the catalogue says; 0: not known."""
     sees_images: bool = False
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    max_attempts: int = 1
+    """How often a step is asked for, if its answer breaks off."""
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that fit into it; 0: not known. A server may say that it is less than usual."""
+        found = self.client.window_of(self.model_id) if isinstance(self.client, KnowsWindows) else 0
+        return min(filter(None, (self.usual_window, found)), default=0)
 
     @property
     def reference(self) -> str:
@@ -193,10 +202,11 @@ class Agent:
             settings.id,
             settings.max_tokens or None,
             price,
-            context_window=settings.context_window,
+            usual_window=settings.context_window,
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            max_attempts=choice.provider.max_attempts,
         )
 
     def effects(self) -> dict[str, Effect]:
@@ -220,8 +230,9 @@ class Agent:
         tools = self.tools_for(plan=plan, delegate=delegate)
         return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
-    async def system_prompt(self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool) -> str:
+    async def system_prompt(self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool) -> str:
         """What the model reads about itself and where it is: the same for all steps of a run."""
+        plan = freedom.mode == "plan"
         tools = list(self.tools_for(plan=plan, delegate=delegate))
         known = self._known.pop(session_id, None)
         surroundings = await self.look_around(
@@ -232,7 +243,7 @@ class Agent:
             del self._known[next(iter(self._known))]
         if delegate:
             return agent_prompt(surroundings)
-        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny)
+        return system_prompt(surroundings, plan=plan, tiny=model.is_tiny, freedom=freedom)
 
     def info(self, *, is_busy: bool) -> AgentInfo:
         choice = self.known_choice()  # what is wrong with it whoever prompts gets to read

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from covey.permissions.judge import Judgement
 from covey.permissions.reach import Reach
@@ -44,6 +45,16 @@ class Permit:
     @classmethod
     def of(cls, judgement: Judgement) -> Permit:
         return cls(judgement.is_approved, judgement.reach, judgement.required)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That a call may not run."""
+
+    text: str
+    """Why, in words for the model."""
+    by: Literal["rule", "person", "nobody", "sandbox"]
+    """What or who refused it: a rule or a mode; whoever was asked; that nobody could be; that no sandbox holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,10 @@ class Confining:
     def mode(self, option: SandboxMode | None) -> Mode:
         """What holds for a run: what was said for it, else the configuration."""
         return Mode(option or self._setting())
+
+    def is_on(self, option: SandboxMode | None) -> bool:
+        """Whether commands of a run are confined, as far as the system can."""
+        return self.mode(option) is not Mode.OFF
 
     async def prospect(self, option: SandboxMode | None) -> Prospect:
         """What an approved command would run in."""

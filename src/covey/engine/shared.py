@@ -20,13 +20,23 @@ from covey.engine.preferences import Preferences
 from covey.engine.world import World
 from covey.store.base import Store
 from covey.store.journal import Journal
-from covey.tools.jobs import kill_left_jobs
-from covey.tools.processes import kill_tagged
 
 log = logging.getLogger(__name__)
 
 LARGE_REPLAYS = 2
 """So many clients at once are replayed an event of megabytes: one may have 30 MB, and a hundred may ask for it."""
+
+
+def _end_processes(tag: str) -> int:
+    from covey.tools.processes import kill_tagged
+
+    return kill_tagged(tag)
+
+
+def _end_jobs(workspace_ids: Collection[str]) -> int:
+    from covey.tools.jobs import kill_left_jobs
+
+    return kill_left_jobs(workspace_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +57,9 @@ class Shared:
     preferences: Preferences = field(default_factory=Preferences)
     sockets: tuple[Path, ...] = ()
     """Where the server listens, if that is a file: no command may reach it."""
-    end_processes: Callable[[str], int] = kill_tagged
+    end_processes: Callable[[str], int] = _end_processes
     """Ends what the tools of a run left behind when the server was killed."""
-    end_jobs: Callable[[Collection[str]], int] = kill_left_jobs
+    end_jobs: Callable[[Collection[str]], int] = _end_jobs
     """The same for the jobs of workspaces."""
 
 

@@ -1,8 +1,8 @@
 """What one directory needs, opened and closed as one. The door to it: whoever is outside uses its commands alone.
 
-The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, shell, the event
-stream, the clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody else's
-business.
+The commands stand together by what they are about, in `engine/commands`: sessions, runs, asks, jobs, shell, the
+event stream, the clients and the settings. What is behind them (the feed, the lanes, the agent, the journal) is nobody
+else's business.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import msgspec
 
 from covey import __version__
 from covey.config.schema import Config
+from covey.context.snapshots import Snapshots
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
+from covey.engine.command_changes import CommandChanges
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
 from covey.engine.commands.files import WorkspaceFiles
+from covey.engine.commands.jobs import WorkspaceJobs
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.retention import Retention
 from covey.engine.commands.runs import Runs
@@ -36,6 +39,7 @@ from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.tool_calls import ToolCalls
+from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.protocol.errors import Conflict
@@ -43,6 +47,7 @@ from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
+from covey.tools.walk import ALWAYS_IGNORED
 
 
 class Workspace:
@@ -72,20 +77,24 @@ class Workspace:
             book,
             recorder,
             skip=yolo,
-            always=lambda intent, reach: self.settings.allow_always(intent, reach),
+            always=lambda intent, reach, by_prefix: self.settings.allow_always(intent, reach, by_prefix=by_prefix),
         )
         host = EngineHost(self, book, recorder, questions, shared.world)
         self._confining = _confining(row, shared, agent)
+        changes = _command_changes(row, shared)
+        watching = Watching(changes, agent.jobs, recorder, shared.world)
+        spill_dir = shared.data_dir / "spill" / row.id
         tool_calls = ToolCalls(
-            agent, permissions, shared.world, row.id, host, shared.data_dir / "spill" / row.id, self._confining, book
+            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching
         )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
-            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, self._check_open
+            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, self._check_open
         )
+        touching = changes.touching
         self._undos = Undos(
-            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects
+            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects, touching
         )
         self.clients = Clients(feed, book)
         self.settings: WorkspaceSettings = WorkspaceSettings(
@@ -95,6 +104,7 @@ class Workspace:
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
         self.asks = Asks(permissions, questions)
         self.shell = Shell(self._parts)
+        self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
         self.stream = Streams(self._parts, self.asks)
         self.files = WorkspaceFiles(row.id, agent)
         self._retention = Retention(self._parts, self.sessions)
@@ -140,6 +150,7 @@ class Workspace:
         await self.files.aclose()
         await parts.agent.aclose()
         await self._confining.close()
+        await parts.changes.aclose()
 
     def start_upkeep(self) -> None:
         """Begin to throw away what the settings say is outdated."""
@@ -152,7 +163,7 @@ class Workspace:
 
     def next_deadline(self) -> float | None:
         """When `expire` next has something to do."""
-        deadlines = (self.clients.next_deadline(), self.runs.next_deadline())
+        deadlines = (self.clients.next_deadline(), self.runs.next_deadline(), self.jobs.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _view(self, session: Session) -> Session:
@@ -174,6 +185,11 @@ def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
         lambda: agent.env,
         lambda: agent.config.permissions.sandbox,
     )
+
+
+def _command_changes(row: WorkspaceRow, shared: Shared) -> CommandChanges:
+    directory = shared.data_dir / "snapshots" / row.id
+    return CommandChanges(Path(row.path), Snapshots(directory, shared.environ, ALWAYS_IGNORED))
 
 
 def _turn_parts(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
 from covey.engine.shared import Shared, load_config
-from covey.engine.workspace import Workspace, open_workspace
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Change, PutWorkspace, WorkspaceRow
+
+if TYPE_CHECKING:
+    from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +124,7 @@ class Workspaces:
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._add_row(resolved)
-                self._open[row.id] = await open_workspace(
-                    row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set
-                )
+                self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
             self._remember(who)
@@ -151,10 +153,23 @@ class Workspaces:
         except ConfigError as error:
             log.warning("%s: %s", row.path, error)
             config, warnings = Config(), (str(error),)
-        workspace = await open_workspace(row, self._shared, config, warnings, on_quiet=self._look.set)
-        self._open[row.id] = workspace
+        workspace = self._open[row.id] = await self._opened(row, config, warnings)
         self._released.discard(row.id)
         return workspace
+
+    async def _opened(
+        self,
+        row: WorkspaceRow,
+        config: Config,
+        warnings: Sequence[str],
+        *,
+        yolo: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Workspace:
+        await load_engine()
+        from covey.engine.workspace import open_workspace
+
+        return await open_workspace(row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set)
 
     # ── claims ──
 
@@ -189,7 +204,7 @@ class Workspaces:
             now = self._loop.time()
             for workspace in self.all():
                 workspace.expire(now)
-                if _is_idle(workspace):
+                if self._is_idle(workspace):
                     await self._release(workspace)
             if self._open or self._is_opening:
                 self._idle_since = self._loop.time()
@@ -208,7 +223,7 @@ class Workspaces:
 
     async def _release(self, workspace: Workspace) -> None:
         async with self._lock(workspace.path):
-            if _is_idle(workspace) and workspace.id in self._open:
+            if self._is_idle(workspace) and workspace.id in self._open:
                 del self._open[workspace.id]
                 self._released.add(workspace.id)
                 await _close(workspace)
@@ -218,7 +233,10 @@ class Workspaces:
 
     @property
     def is_idle(self) -> bool:
-        return not self._is_opening and all(_is_idle(workspace) for workspace in self._open.values())
+        return not self._is_opening and all(self._is_idle(workspace) for workspace in self._open.values())
+
+    def _is_idle(self, workspace: Workspace) -> bool:
+        return not (workspace.clients.have_claims or workspace.is_busy or workspace.jobs.hold(self._loop.time()))
 
     @property
     def _is_opening(self) -> bool:
@@ -249,15 +267,19 @@ class Workspaces:
             raise Unavailable("the server is shutting down")
 
 
+async def load_engine() -> None:
+    """Import what an open workspace needs, which is most of our modules: in a thread, so that nobody else waits.
+
+    A server does so once it listens. Whoever opens a workspace before that is done waits for the rest of it.
+    """
+    await asyncio.to_thread(importlib.import_module, "covey.engine.workspace")
+
+
 async def _close(workspace: Workspace) -> None:
     try:
         await workspace.close(DRAIN_S)
     except Exception:  # the others, and the journal behind all of them, must be closed too
         log.exception("%s was not closed in order", workspace.path)
-
-
-def _is_idle(workspace: Workspace) -> bool:
-    return not workspace.clients.have_claims and not workspace.is_busy
 
 
 def _resolve(path: str) -> str:

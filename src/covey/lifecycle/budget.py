@@ -39,7 +39,7 @@ class Price:
             prompt_tokens=report.prompt_tokens,
             completion_tokens=report.completion_tokens,
             cached_tokens=cached,
-            cost=(cost + report.completion_tokens * self.completion) / 1e6,
+            cost=(cost + report.completion_tokens * self.completion) / 1e6 if report.cost is None else report.cost,
         )
 
 

@@ -1,17 +1,25 @@
 """Who keeps a workspace open, and until when. Deadlines are values here, not timers: the shell sleeps, this decides.
 
 A client holds a workspace by creating it (for a while), by its open event streams, and for a moment after its last
-stream dropped without a goodbye (R17).
+stream dropped without a goodbye (R17). So does a job that a session left running, for a bounded time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 CREATE_GRACE_S = 30.0
 """From create to the first stream: long enough for a slow terminal to come up."""
 DETACH_GRACE_S = 10.0
 """After the last stream dropped: long enough for a laptop to change networks."""
+JOB_HOLD_S = 12 * 3600.0
+"""From the start of a job: a night's work. What runs longer without anybody looking was forgotten."""
+
+
+def held_by_jobs_until(started: Iterable[float]) -> float | None:
+    """Until when jobs that run since these moments keep their workspace open; None: there are none."""
+    return max((moment + JOB_HOLD_S for moment in started), default=None)
 
 
 @dataclass(frozen=True, slots=True)

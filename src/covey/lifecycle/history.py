@@ -54,6 +54,11 @@ What went wrong is not quoted: an error can hold words of a provider, or of the 
 """
 
 
+def correction(problem: str) -> str:
+    """What the model reads after an answer that does not fit the schema of its prompt."""
+    return f"[This answer cannot be used: {problem}. Answer again: the corrected JSON, and nothing else.]"
+
+
 def dropped_calls(count: int) -> str:
     """What the model reads when it made more calls in one answer than are run."""
     return (
@@ -91,6 +96,7 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
             seen.append(_results_message(message, results))
             seen.append(_with_valid_input(message))
         elif _has_words(message):
+            seen += _correction(message)
             seen.append(message)
     seen.reverse()
     return seen
@@ -226,14 +232,15 @@ def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Me
 
 def _goes_on(finish: Finish | None) -> bool:
     """Whether the turn goes on after the answer that is finished like this."""
-    return finish is not None and (finish.reason == "tool_use" or answer_end(finish) is AnswerEnd.RETRIED)
+    asked_again = (AnswerEnd.RETRIED, AnswerEnd.REJECTED)
+    return finish is not None and (finish.reason == "tool_use" or answer_end(finish) in asked_again)
 
 
 def _note(finish: Finish | None) -> str:
     """What the model reads after the last answer of a turn; nothing if it is a whole one, or not the last."""
     end = answer_end(finish)
     match end:
-        case None | AnswerEnd.RETRIED:
+        case None | AnswerEnd.RETRIED | AnswerEnd.REJECTED:
             return ""
         case AnswerEnd.SHUT_DOWN | AnswerEnd.INTERRUPTED:
             return CUT_OFF_NOTE
@@ -274,6 +281,14 @@ def _results_message(message: Message, results: dict[str, ToolResult]) -> Messag
     missing = {call.id: closing_result(call, CallEnd.INTERRUPTED) for call in message.tool_calls}
     parts = tuple(ToolResultPart(data=results.pop(call.id, missing[call.id])) for call in message.tool_calls)
     return msgspec.structs.replace(message, id=f"{message.id}.results", role="tool", parts=parts)
+
+
+def _correction(answer: Message) -> list[Message]:
+    """What follows an answer that was rejected: a message of ours, for the model alone."""
+    if answer.finish is None or answer_end(answer.finish) is not AnswerEnd.REJECTED:
+        return []
+    part = TextPart(data=Text(text=correction(answer.finish.details or "")))
+    return [msgspec.structs.replace(answer, id=f"{answer.id}.correction", role="user", parts=(part,))]
 
 
 def _with_valid_input(message: Message) -> Message:

@@ -72,6 +72,8 @@ class UsageReported(Struct, frozen=True):
     """Of the prompt: read from a cache, which is cheaper."""
     cache_write_tokens: int = 0
     """Of the prompt: put into a cache, which some providers charge for."""
+    cost: float | None = None
+    """Dollars, where the provider says what it charged."""
 
 
 class Stopped(Struct, frozen=True):
@@ -136,6 +138,15 @@ class Reply:
         self.session_id = session_id
         self.run_id = run_id
         self._is_summary = is_summary
+        self._model = model
+        self._provider = provider
+        self._created_at = now
+        self._finish: Finish | None = None
+        self._now: int | None = None
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Nothing has been said: what was, is no part of the answer. It begins anew."""
         self.stopped: FinishReason | None = None
         self.size = 0
         """How much has come, in characters. What was dropped counts too: a stream of it must have an end."""
@@ -145,15 +156,10 @@ class Reply:
         self.cut_off = ""
         """Why nothing more is taken, for people; empty while the answer is within its bounds."""
         self.usage = UsageReported(0, 0)
-        self._model = model
-        self._provider = provider
-        self._created_at = now
         self._parts: list[_PartInProgress] = []
         self._calls: dict[int, int] = {}
         """For the index of each call, its part."""
         self._call_count = 0
-        self._finish: Finish | None = None
-        self._now: int | None = None
 
     @property
     def has_calls(self) -> bool:

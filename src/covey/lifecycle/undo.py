@@ -8,17 +8,24 @@ turns has changed it; else that is a conflict, and then nothing at all is change
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from covey.lifecycle import history
+from covey.protocol.changes import Origin, was_watched
 from covey.protocol.effects import Effect
 from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.messages import Message, ToolResult
 
-CHANGED = "it was changed since, by hand or by a command"
-DELETED = "it was deleted since, by hand or by a command"
-IN_BETWEEN = "between two of the recorded changes somebody else, or a command, changed it too"
+CHANGED = "it was changed since, by hand or by a command of somebody else"
+DELETED = "it was deleted since, by hand or by a command of somebody else"
+IN_BETWEEN = "between two of the recorded changes somebody else changed it too"
 NOT_KEPT = "its old content is not kept: it is too large, or too long ago"
+NOT_RESTORABLE = "what a command found there is not kept: it was too large, or no regular file"
+NOT_COMPARABLE = "what a command left there cannot be compared with what is there now: it was too large"
+UNSURE = "a command and somebody else were at work at the same time: it is not known who changed it"
+
+_MARK = ":"
+"""In what a content is known by that nobody has read; a digest has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,12 @@ class FileStep:
     """Of the file before, if it is known; 0: it is not."""
     before_kept: bool
     """The content before can still be had."""
+    origin: Origin = field(default_factory=Origin)
+
+    @property
+    def is_by_tool(self) -> bool:
+        """A tool made it that knows what it does; else a command was at work, and the change was found afterwards."""
+        return self.origin.made_by == "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,8 @@ class Restore:
     found: str | None
     target: str | None
     mode: int
+    executable: bool | None = None
+    """Whether it may be executed then; None: that stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,8 @@ class Obstacle:
 class Plan:
     restore: tuple[Restore, ...]
     conflicts: tuple[Obstacle, ...]
+    left: tuple[Obstacle, ...] = ()
+    """Files that only commands changed and that cannot be restored: that is no reason to undo nothing."""
 
 
 # ── turns ──
@@ -99,10 +116,13 @@ def last_summary(messages: Sequence[Message]) -> str:
 def may_have_more_effects(
     messages: Iterable[Message], steps: Iterable[FileStep], effects: Mapping[str, Effect]
 ) -> bool:
-    """Something was run whose effects nobody has recorded: a command, or a call that was cut off.
+    """Something was run whose effects are not all recorded: a command that was not watched, or a call cut off.
 
     `effects`: of the tools, by name. One that is not among them may have done anything.
     """
+    steps = list(steps)
+    if any(step.origin.missed for step in steps):
+        return True
     recorded = {step.message_id for step in steps}
     return any(
         _has_unknown_effects(result, effects.get(result.name, Effect.RUNS_COMMANDS))
@@ -113,7 +133,7 @@ def may_have_more_effects(
 
 
 def _has_unknown_effects(result: ToolResult, effect: Effect) -> bool:
-    if effect.leaves_nothing_to_undo:
+    if effect.leaves_nothing_to_undo or was_watched(result):
         return False
     return not (effect is Effect.CHANGES_FILES and call_end(result) is CallEnd.FAILED)
 
@@ -123,21 +143,52 @@ def _has_unknown_effects(result: ToolResult, effect: Effect) -> bool:
 
 def plan(steps: Iterable[FileStep], found: Mapping[str, Found], forced: Collection[str] = ()) -> Plan:
     """What to restore. `forced`: files that are restored whatever was done to them since."""
-    by_path: dict[str, list[FileStep]] = {}
-    for step in steps:
-        by_path.setdefault(step.path, []).append(step)
-    restore, conflicts = [], []
-    for path, chain in by_path.items():
-        now, first = found[path], chain[0]
-        if isinstance(now, Odd):
-            conflicts.append(Obstacle(path, now.why))
-        elif now == first.before:
+    restore, conflicts, left = [], [], []
+    for path, chain in chains(steps).items():
+        now, first, executable = found[path], chain[0], restored_bit(chain)
+        if now == first.before and executable is None:
             continue  # it is as it was before already
-        elif why := _obstacle(chain, now, forced=path in forced):
+        if why := stays(chain, now, forced=path in forced):
+            left.append(Obstacle(path, why))
+        elif isinstance(now, Odd):
+            conflicts.append(Obstacle(path, now.why))
+        elif now != first.before and (why := _obstacle(chain, now, forced=path in forced)):
             conflicts.append(Obstacle(path, why))
         else:
-            restore.append(Restore(path, now, first.before, first.mode))
-    return Plan(tuple(restore), tuple(conflicts))
+            restore.append(Restore(path, now, first.before, first.mode, executable))
+    return Plan(tuple(restore), tuple(conflicts), tuple(left))
+
+
+def chains(steps: Iterable[FileStep]) -> dict[str, list[FileStep]]:
+    """The changes of each file, in order."""
+    by_path: dict[str, list[FileStep]] = {}
+    for step in steps:
+        if step.path:
+            by_path.setdefault(step.path, []).append(step)
+    return by_path
+
+
+def restored_bit(chain: Sequence[FileStep]) -> bool | None:
+    """Whether the file could be executed before, if that is different now."""
+    before, after = chain[0].mode, next((s.origin.mode_after for s in reversed(chain) if s.origin.mode_after), 0)
+    if chain[0].before is None or chain[-1].after is None or not before or not after:
+        return None
+    return bool(before & 0o100) if (before ^ after) & 0o100 else None
+
+
+def stays(chain: Sequence[FileStep], now: Found, *, forced: bool = False) -> str:
+    """Why a file that only commands changed stays as it is; '' if it need not."""
+    if any(step.is_by_tool for step in chain):
+        return ""
+    if not chain[0].before_kept:
+        return NOT_RESTORABLE
+    if isinstance(now, Odd):
+        return now.why
+    if forced:
+        return ""
+    if not all(step.origin.is_sure for step in chain):
+        return UNSURE
+    return NOT_COMPARABLE if _MARK in (chain[-1].after or "") else ""
 
 
 def _obstacle(chain: Sequence[FileStep], now: str | None, *, forced: bool) -> str:
@@ -148,6 +199,8 @@ def _obstacle(chain: Sequence[FileStep], now: str | None, *, forced: bool) -> st
         return ""
     if now != chain[-1].after:
         return DELETED if now is None else CHANGED
+    if not all(step.origin.is_sure for step in chain):
+        return UNSURE
     parted = any(chain[place].before != chain[place - 1].after for place in range(1, len(chain)))
     return IN_BETWEEN if parted else ""
 

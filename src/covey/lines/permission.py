@@ -37,6 +37,8 @@ def choices(shown: PermissionShown) -> list[Choice]:
     found = [("y", "yes, once"), ("n", "no"), ("a", f"yes, in this session: {_covers(request)}")]
     if request.rules:
         found.append(("r", f"yes, always here: {visible(' '.join(request.rules))}"))
+    if request.prefix_rules:
+        found.append(("p", f"yes, always here: {visible(request.prefix_rules[-1])}"))
     if request.confined:
         found += [("w", "yes, once, with the network"), ("u", "yes, once, outside the sandbox")]
     found.append(("e", "answer in words, such as: no, use pytest"))
@@ -80,6 +82,8 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
     if request.rules:
         where = visible(request.path)
         texts.append(("r", f"It is done, and your config.toml gets a rule that holds in {where} and nowhere else."))
+    if request.prefix_rules:
+        texts.append(("p", "The same, for the command with any further words after it."))
     if request.confined:
         texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))

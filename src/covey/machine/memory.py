@@ -1,4 +1,4 @@
-"""The memory of this process, which holds keys: closed to the other processes of the same user."""
+"""The memory of this process: closed to other processes of the same user, as it holds keys, and not spread out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import sys
 
 _PR_SET_DUMPABLE = 4
+_M_ARENA_MAX = -8
 
 
 def close_memory() -> bool:
@@ -19,4 +20,18 @@ def close_memory() -> bool:
     try:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
     except (OSError, AttributeError):
+        return False
+
+
+def keep_together() -> bool:
+    """Let all threads take memory from one place; False where that is not possible.
+
+    By default glibc gives each thread a place of its own, in which what others have freed is of no use. Python runs one
+    thread at a time, so they hardly ever wait for each other. To be called before there is a second thread.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1) == 1)
+    except (OSError, AttributeError):  # a C library that has none
         return False

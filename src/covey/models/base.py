@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from covey.lifecycle.reply import ModelFact
 from covey.protocol.messages import Message
@@ -43,10 +43,14 @@ class ModelRequest:
     max_tokens: int | None = None
     effort: str = ""
     """How long to think, for models that think: low, medium, high; '' leaves it to the provider."""
+    output_schema: dict[str, Any] | None = None
+    """What the last answer of the turn has to fit, as the system prompt says. A provider may help the model with it."""
     sees_images: bool = True
     """False: the model refuses pictures, so a sentence stands in their place."""
     on_retry: Callable[[Retry], None] = lambda retry: None
     on_connected: Callable[[], None] = lambda: None
+    on_warning: Callable[[str], None] = lambda text: None
+    """Something that people should know before they read the answer."""
 
 
 class ModelFailed(Exception):
@@ -55,13 +59,17 @@ class ModelFailed(Exception):
     `auth`: the key was refused, so trying again is useless until somebody gives a new one.
     `overflow`: the conversation is too long for the model; a shorter one may do.
     `busy`: unreachable, overloaded or out of quota, with nothing of an answer seen: another model may do.
+    `broken`: the answer had begun and broke off: asking once more may do, if what was said can be taken back.
     """
 
-    def __init__(self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False) -> None:
+    def __init__(
+        self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False, broken: bool = False
+    ) -> None:
         super().__init__(message)
         self.auth = auth
         self.overflow = overflow
         self.busy = busy
+        self.broken = broken
 
 
 class ModelClient(Protocol):
@@ -73,4 +81,13 @@ class ModelClient(Protocol):
 
     async def aclose(self) -> None:
         """Close idle connections. Streams under way are not waited for."""
+        ...
+
+
+@runtime_checkable
+class KnowsWindows(Protocol):
+    """A client that has asked its server how much fits into a model."""
+
+    def window_of(self, model: str) -> int:
+        """Tokens; 0: not known."""
         ...

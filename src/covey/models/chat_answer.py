@@ -7,7 +7,7 @@ Text that arrives in one read becomes one fact, so a reader that falls behind ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -37,17 +37,19 @@ class _ToolCall(msgspec.Struct, gc=False):
     function: _Function | None = None
 
 
-class _Delta(msgspec.Struct, gc=False):
+class ChatDelta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: Any = None
+    """OpenRouter's own form of thoughts, which it wants back: see `openrouter`."""
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
-    message: _Delta | None = None
+    delta: ChatDelta | None = None
+    message: ChatDelta | None = None
     """Instead of the delta, where a server or a proxy does not stream."""
     finish_reason: str | None = None
 
@@ -57,22 +59,26 @@ class _Details(msgspec.Struct, gc=False):
     cache_write_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct, gc=False):
+class ChatUsage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
     """What DeepSeek calls its cached tokens."""
+    cost: Any = None
+    """Dollars with OpenRouter; elsewhere it may be anything. So is the rest."""
+    is_byok: Any = None
+    cost_details: Any = None
 
 
 class _Groq(msgspec.Struct, gc=False):
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     error: Any = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     error: Any = None
     x_groq: _Groq | None = None
     """Where Groq puts the usage, if it was not asked for it."""
@@ -84,8 +90,10 @@ _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 class ChatAnswer(SseAnswer):
     """One answer, as far as it has come."""
 
-    def __init__(self, used_call_ids: Iterable[str] = ()) -> None:
+    def __init__(self, used_call_ids: Iterable[str] = (), on_thoughts: Callable[[], None] = lambda: None) -> None:
         super().__init__(used_call_ids)
+        self._on_thoughts = on_thoughts
+        """Called when thoughts come as `reasoning_content`."""
         self._finish_reason = ""
         self._call_count = 0
         self._calls: dict[tuple[int | None, str], int] = {}
@@ -118,7 +126,7 @@ class ChatAnswer(SseAnswer):
                 self._finish_reason = choice.finish_reason
                 self.finished = True
         if chunk.usage is not None:
-            self._usage = _usage_fact(chunk.usage)
+            self._usage = self._counted(chunk.usage)
         elif chunk.x_groq is not None:
             self._take_groq(chunk.x_groq)
 
@@ -128,7 +136,9 @@ class ChatAnswer(SseAnswer):
         elif data and "choices" in self._strange(data):
             raise AnswerBroken(f"sent an event of an unknown form: {snippet(data)}")
 
-    def _take(self, delta: _Delta) -> None:
+    def _take(self, delta: ChatDelta) -> None:
+        if delta.reasoning_content:
+            self._on_thoughts()
         if text := delta.reasoning_content or delta.reasoning:
             self._grow(ReasoningDelta, text)
         if text := delta.content or delta.refusal:
@@ -140,7 +150,7 @@ class ChatAnswer(SseAnswer):
         if groq.error:
             raise reported(groq.error)
         if groq.usage is not None:
-            self._usage = _usage_fact(groq.usage)
+            self._usage = self._counted(groq.usage)
 
     def _take_call(self, call: _ToolCall, function: _Function) -> None:
         self._flush()
@@ -168,12 +178,11 @@ class ChatAnswer(SseAnswer):
         # Whole calls that all have index 0 differ in their id, and each has its name.
         return self._calls.get((call.index, call.id if name and call.id else ""))
 
-
-def _usage_fact(usage: _Usage) -> UsageReported:
-    details = usage.prompt_tokens_details or _Details()
-    return UsageReported(
-        usage.prompt_tokens or 0,
-        usage.completion_tokens or 0,
-        cached_tokens=details.cached_tokens or usage.prompt_cache_hit_tokens or 0,
-        cache_write_tokens=details.cache_write_tokens or 0,
-    )
+    def _counted(self, usage: ChatUsage) -> UsageReported:
+        details = usage.prompt_tokens_details or _Details()
+        return UsageReported(
+            usage.prompt_tokens or 0,
+            usage.completion_tokens or 0,
+            cached_tokens=details.cached_tokens or usage.prompt_cache_hit_tokens or 0,
+            cache_write_tokens=details.cache_write_tokens or 0,
+        )

@@ -1,10 +1,11 @@
 """Our messages → the body of a Chat Completions request. Pure.
 
-Reasoning is not sent back, as most servers do not read it and some refuse it, unless a model asks for its own.
+Thoughts are not sent back by themselves, as most servers do not read them and some refuse them: `Kept` says which are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from covey.protocol.messages import ImageUrlPart, Message, Part, ReasoningPart
 COMMON_IMAGES = ImageSupport(frozenset(("image/png", "image/jpeg", "image/gif", "image/webp")), fetches=True)
 
 _Json = dict[str, Any]
+Kept = Callable[[Message], _Json]
+"""What goes back with an answer beside its words and calls: further fields of its message."""
 
 
 def images_for(request: ModelRequest) -> ImageSupport:
@@ -23,14 +26,16 @@ def images_for(request: ModelRequest) -> ImageSupport:
     return COMMON_IMAGES if request.sees_images else ImageSupport()
 
 
-def encode_request(request: ModelRequest, max_tokens_field: str, thinker: str = "") -> bytes:
-    """The whole body; servers differ in the name of the limit.
+def encode_request(request: ModelRequest, max_tokens_field: str, kept: Kept = lambda answer: {}) -> bytes:
+    """The whole body; servers differ in the name of the limit."""
+    return msgspec.json.encode(body_of(request, max_tokens_field, kept))
 
-    `thinker` is the provider whose model wants to see what it thought; empty: it does not.
-    """
+
+def body_of(request: ModelRequest, max_tokens_field: str, kept: Kept) -> _Json:
+    """The same, for a server that wants more in it."""
     body: _Json = {
         "model": request.model,
-        "messages": _messages(request, thinker),
+        "messages": _messages(request, kept),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -43,18 +48,36 @@ def encode_request(request: ModelRequest, max_tokens_field: str, thinker: str = 
         body[max_tokens_field] = request.max_tokens
     if request.effort:
         body["reasoning_effort"] = request.effort
-    return msgspec.json.encode(body)
+    return body
 
 
-def _messages(request: ModelRequest, thinker: str) -> list[_Json]:
+def all_thoughts(request: ModelRequest, provider_id: str) -> Kept:
+    """For a model that wants the field in every answer, also where there is nothing of its own to put in."""
+    return lambda answer: {"reasoning_content": _thoughts(answer, request, provider_id)}
+
+
+def thoughts_of_turn(request: ModelRequest, provider_id: str) -> Kept:
+    """For a model that was heard thinking: what it thought in the turn under way, where it called tools."""
+    last = next((message for message in reversed(request.messages) if message.role == "assistant"), None)
+    run_id = last.run_id if last and last.tool_calls else ""  # an answer without calls has ended its turn
+
+    def kept(answer: Message) -> _Json:
+        if answer.run_id != run_id or not answer.tool_calls:
+            return {}
+        thoughts = _thoughts(answer, request, provider_id)
+        return {"reasoning_content": thoughts} if thoughts else {}
+
+    return kept
+
+
+def _messages(request: ModelRequest, kept: Kept) -> list[_Json]:
     wire: list[_Json] = [{"role": "system", "content": request.system}] if request.system else []
     images = images_for(request)
     for message in request.messages:
         if message.role == "tool":
             wire += _tool_results(message, images)
         elif message.role == "assistant":
-            thoughts = {"reasoning_content": _thoughts(message, request, thinker)} if thinker else {}
-            wire.append(_assistant(message) | thoughts)
+            wire.append(_assistant(message) | kept(message))
         else:
             content = _content(message, images)
             if wire and wire[-1]["role"] == message.role == "user":
@@ -77,9 +100,8 @@ def _assistant(message: Message) -> _Json:
     return {"role": "assistant", "content": message.text}
 
 
-def _thoughts(message: Message, request: ModelRequest, thinker: str) -> str:
-    """Such a model wants the field in every message, also where there is nothing of its own to put in."""
-    if not is_of(message, thinker, request.model):
+def _thoughts(message: Message, request: ModelRequest, provider_id: str) -> str:
+    if not is_of(message, provider_id, request.model):
         return ""
     return "".join(part.data.thinking for part in message.parts if isinstance(part, ReasoningPart))
 

@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 from covey.config.schema import ProviderSettings
 from covey.models.base import ModelClient
 
+OLLAMA_PORT = 11434
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 def open_client(provider_id: str, settings: ProviderSettings) -> ModelClient:
     """The client for a provider; raises ModelFailed if its settings cannot work."""
@@ -20,6 +23,14 @@ def open_client(provider_id: str, settings: ProviderSettings) -> ModelClient:
             from covey.models.openai_compatible import OpenAIChat
 
             return OpenAIChat(provider_id, settings)
+        case "openai-compatible" if _is_openrouter(provider_id, settings):
+            from covey.models.openrouter import OpenRouter
+
+            return OpenRouter(provider_id, settings)
+        case "openai-compatible" if _is_ollama(provider_id, settings):
+            from covey.models.ollama import Ollama
+
+            return Ollama(provider_id, settings)
         case "openai-compatible":
             from covey.models.openai_compatible import OpenAICompatible
 
@@ -48,5 +59,20 @@ def _speaks_responses(settings: ProviderSettings) -> bool:
     """As the settings say; else OpenAI itself does, and other servers rather not."""
     if settings.api:
         return settings.api == "responses"
-    host = urlsplit(settings.base_url).hostname or ""
+    host = _host(settings)
     return not settings.base_url or host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def _is_openrouter(provider_id: str, settings: ProviderSettings) -> bool:
+    """By its address, or by its name where something stands before it."""
+    return provider_id == "openrouter" or _host(settings) == "openrouter.ai"
+
+
+def _is_ollama(provider_id: str, settings: ProviderSettings) -> bool:
+    """By its port or its name, and on this machine: other servers are asked nothing but what they are there for."""
+    own = provider_id == "ollama" or urlsplit(settings.base_url).port == OLLAMA_PORT
+    return own and _host(settings) in LOOPBACK
+
+
+def _host(settings: ProviderSettings) -> str:
+    return urlsplit(settings.base_url).hostname or ""

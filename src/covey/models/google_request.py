@@ -50,6 +50,8 @@ def encode_request(request: ModelRequest, provider_id: str) -> bytes:
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
     generation: _Json = {"maxOutputTokens": request.max_tokens} if request.max_tokens else {}
+    if request.output_schema and not request.tools:  # older Geminis refuse both together
+        generation |= {"responseMimeType": "application/json", "responseSchema": clean_schema(request.output_schema)}
     if thinking := _thinking(request):
         generation["thinkingConfig"] = thinking
     if generation:

@@ -15,11 +15,13 @@ class ProviderHttpFailed(Exception):
     """No answer, or only a part of one. The text goes on where "the server" ends.
 
     `retry`: nothing of an answer was seen, and the next attempt may go better.
+    `nobody`: nobody listens there, or nobody knows the name: waiting hardly helps.
     """
 
-    def __init__(self, text: str, *, retry: bool = False) -> None:
+    def __init__(self, text: str, *, retry: bool = False, nobody: bool = False) -> None:
         super().__init__(text)
         self.retry = retry
+        self.nobody = nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,9 +322,11 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def _cannot_connect(error: OSError, address: str) -> ProviderHttpFailed:
+    from socket import gaierror
     from ssl import SSLCertVerificationError
 
     if isinstance(error, SSLCertVerificationError):
         return ProviderHttpFailed(f"has a certificate that cannot be trusted: {error.verify_message}")
     reason = "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or error
-    return ProviderHttpFailed(f"cannot be reached at {address}: {reason}", retry=True)
+    nobody = isinstance(error, ConnectionRefusedError | gaierror)
+    return ProviderHttpFailed(f"cannot be reached at {address}: {reason}", retry=True, nobody=nobody)

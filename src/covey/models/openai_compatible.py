@@ -15,16 +15,19 @@ and the older one carries the deployment and the version, which stay where they 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from collections.abc import Iterator
 
 from covey.config.defaults import OWN_URLS
 from covey.config.schema import ProviderSettings
 from covey.models.base import ModelRequest
 from covey.models.chat_answer import ChatAnswer
-from covey.models.chat_request import encode_request
+from covey.models.chat_request import Kept, all_thoughts, encode_request, thoughts_of_turn
 from covey.models.wire import WireClient
 
-_THOUGHTS_MISSED = re.compile(rb"(?i)missing .{0,3}reasoning_content|reasoning_content.{0,80} passed back")
+_THOUGHTS_MISSED = re.compile(
+    rb"(?i)missing .{0,3}reasoning_content|reasoning_content.{0,80} (passed back|missing|required)"
+)
+"""How DeepSeek and Moonshot (Kimi) ask for them."""
 
 
 class OpenAICompatible(WireClient):
@@ -38,22 +41,41 @@ class OpenAICompatible(WireClient):
 
     def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
         super().__init__(provider_id, settings)
-        if provider_id == "openrouter" or urlsplit(settings.base_url).hostname == "openrouter.ai":
-            self.key_check_path = "/key"  # its list of models is open to everybody
+        self._thinking: set[str] = set()
+        """The models that have sent their thoughts as `reasoning_content`, and did not refuse them in a question."""
         self._thinkers: set[str] = set()
-        """The models that want their thoughts back, as DeepSeek's do since 2026 and did not before."""
+        """The models that asked for all their thoughts, as DeepSeek's do since 2026 and did not before."""
+        self._refuse_thoughts: set[str] = set()
 
     def _encode(self, request: ModelRequest) -> bytes:
-        thinker = self._provider_id if request.model in self._thinkers else ""
-        return encode_request(request, self.max_tokens_field, thinker)
+        return encode_request(request, self.max_tokens_field, self._kept(request))
+
+    def _kept(self, request: ModelRequest) -> Kept:
+        """Which thoughts go back. A server that sends them can mostly read them, and some insist on it in a turn."""
+        if request.model in self._thinkers:
+            return all_thoughts(request, self._provider_id)
+        if request.model in self._thinking:
+            return thoughts_of_turn(request, self._provider_id)
+        return lambda answer: {}
 
     def _learn(self, model: str, error: bytes) -> None:
         super()._learn(model, error)
         if _THOUGHTS_MISSED.search(error):
             self._thinkers.add(model)
+        elif b"reasoning_content" in error:
+            self._refuse_thoughts.add(model)
+            self._thinking.discard(model)
 
     def _decoder(self, request: ModelRequest) -> ChatAnswer:
-        return ChatAnswer(call.id for message in request.messages for call in message.tool_calls)
+        def thinks() -> None:
+            if request.model not in self._refuse_thoughts:
+                self._thinking.add(request.model)
+
+        return ChatAnswer(used_call_ids(request), on_thoughts=thinks)
+
+
+def used_call_ids(request: ModelRequest) -> Iterator[str]:
+    return (call.id for message in request.messages for call in message.tool_calls)
 
 
 class OpenAIChat(OpenAICompatible):

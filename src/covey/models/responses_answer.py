@@ -14,7 +14,7 @@ import msgspec
 from covey.lifecycle.reply import ReasoningDelta, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.responses_request import Thought
 from covey.models.sse import SseAnswer
-from covey.models.trouble import CUT_OFF, AnswerBroken, reported, snippet
+from covey.models.trouble import CUT_OFF, AnswerBroken, Trouble, reported, snippet
 from covey.protocol.messages import FinishReason
 
 _TEXT = frozenset(("response.output_text.delta", "response.refusal.delta"))
@@ -126,7 +126,7 @@ class ResponsesAnswer(SseAnswer):
             case "response.failed" if event.response:
                 raise reported(event.response.error or {"message": "it did not say which"})
             case "response.cancelled":
-                raise AnswerBroken(CUT_OFF)
+                raise AnswerBroken(CUT_OFF, Trouble.CUT)
             case "error":
                 raise reported(msgspec.json.decode(data))
             case _ if not kind.startswith("response."):

@@ -1,7 +1,7 @@
 """Whether and when a request to a model is repeated: values in, a delay out. Does not wait, and knows no HTTP client.
 
-Only attempts of which no answer was seen, and whose trouble may pass, come here: once the first word has arrived,
-nothing is ever repeated.
+Only attempts whose trouble may pass come here. Once the first word has arrived, nothing is repeated unless whoever asks
+can take back what was said.
 """
 
 from __future__ import annotations

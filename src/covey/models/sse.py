@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, UsageReported
-from covey.models.trouble import CUT_OFF, NOT_AN_API, TOO_DEEP, AnswerBroken, error_text, reported, snippet
+from covey.models.trouble import CUT_OFF, NOT_AN_API, TOO_DEEP, AnswerBroken, Trouble, error_text, reported, snippet
 from covey.protocol.messages import FinishReason
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -100,7 +100,7 @@ class SseAnswer(ABC):
             if not self._seen_events:
                 raise self._broken or AnswerBroken("sent nothing that looks like the answer of a model's API")
             if self._broken or not self.done:
-                raise AnswerBroken(CUT_OFF)
+                raise AnswerBroken(CUT_OFF, Trouble.CUT)
         return [*facts, Stopped(self._reason())]
 
     def _other_line(self, line: bytes) -> None:

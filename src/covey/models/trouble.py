@@ -27,6 +27,8 @@ class Trouble(Enum):
     OVERFLOW = "overflow"
     BUSY = "busy"
     """Of the moment: it may pass."""
+    CUT = "cut"
+    """The answer has no end: the connection, or what is before the model, has lost it."""
     SPENT = "spent"
     """A quota or a credit is used up: waiting does not cure it, another provider may."""
 

@@ -31,6 +31,8 @@ AFTER_FINISH_S = 5.0
 """How long to wait for the token counts once the answer itself is whole: they are not worth more."""
 MAX_ERROR_BYTES = 64 * 1024
 """As much of an error is read: the sentence that matters comes first."""
+NOBODY_ATTEMPTS = 2
+"""Where nobody listens, or the name is not known: once more, for a server that is just restarting."""
 MAX_CHANGES = 4
 """There are fewer things to learn; a server that always finds another fault is not asked for ever."""
 MIN_SECRET = 8
@@ -93,7 +95,7 @@ class WireClient(ABC):
         try:
             self._http = open_http(endpoint)
         except ProviderHttpFailed as failure:
-            raise self._failed(f"the server {failure}") from None
+            raise self._failed(f"the model server {failure}") from None
 
     # What a format fills in.
 
@@ -144,14 +146,14 @@ class WireClient(ABC):
                 await answer.finish()
                 break
             except ProviderHttpFailed as failure:
-                raise self._failed(f"the server {failure}", None if seen else Trouble.BUSY) from None
+                raise self._failed(f"the model server {failure}", Trouble.CUT, seen=seen) from None
             except AnswerBroken as broken:
                 if seen or broken.trouble is not Trouble.BUSY:
-                    raise self._failed(f"the server {broken}", broken.trouble, seen=seen) from None
-                error = f"the server {broken}"
+                    raise self._failed(f"the model server {broken}", broken.trouble, seen=seen) from None
+                error = f"the model server {broken}"
             finally:
                 await answer.close()
-            await self._wait(attempts, error, Trouble.BUSY, None)  # it was too busy to say a word
+            await self._wait(attempts, error, Trouble.BUSY, None, self._settings.max_attempts)  # too busy for a word
         for fact in last_facts:
             yield fact  # here the connection is free already, however long the reader takes
 
@@ -164,7 +166,7 @@ class WireClient(ABC):
                 return
             body = await self._read_error(answer)
         except ProviderHttpFailed as failure:
-            raise self._failed(f"the server {failure}", Trouble.BUSY) from None
+            raise self._failed(f"the model server {failure}", Trouble.BUSY) from None
         trouble = self._judge(answer.status, body)
         raise self._failed(self._refusal(answer, body, trouble), trouble)
 
@@ -188,7 +190,7 @@ class WireClient(ABC):
         """The answer as soon as it begins; repeats the request while that can help."""
         while True:
             attempts.count += 1
-            retry_after = None
+            retry_after, most = None, self._settings.max_attempts
             try:
                 answer = await self._http.post(attempts.body, attempts.path)
                 if 200 <= answer.status < 300:
@@ -202,10 +204,12 @@ class WireClient(ABC):
                     continue
                 error = self._refusal(answer, body, trouble)
             except ProviderHttpFailed as failure:
-                trouble, error = Trouble.BUSY, f"the server {failure}"
+                trouble, error = Trouble.BUSY, f"the model server {failure}"
                 if not failure.retry:
                     raise self._failed(error, trouble) from None
-            await self._wait(attempts, error, trouble, retry_after)
+                if failure.nobody:
+                    most = min(most, NOBODY_ATTEMPTS)
+            await self._wait(attempts, error, trouble, retry_after, most)
 
     def _body(self, request: ModelRequest) -> bytes:
         body = self._encode(request)
@@ -224,13 +228,13 @@ class WireClient(ABC):
         attempts.count -= 1  # it was no trouble, only a question
         return True
 
-    async def _wait(self, attempts: _Attempts, error: str, trouble: Trouble, retry_after: float | None) -> None:
+    async def _wait(
+        self, attempts: _Attempts, error: str, trouble: Trouble, retry_after: float | None, most: int
+    ) -> None:
         """Until it is time for the next attempt; raises ModelFailed if there should be none."""
         delay = None
         if trouble is Trouble.BUSY:
-            delay = delay_before_retry(
-                attempts.count, self._settings.max_attempts, retry_after=retry_after, jitter=random.random()
-            )
+            delay = delay_before_retry(attempts.count, most, retry_after=retry_after, jitter=random.random())
         if delay is None:
             tried = f" (tried {attempts.count} times)" if attempts.count > 1 else ""
             raise self._failed(error + tried, trouble)
@@ -255,22 +259,23 @@ class WireClient(ABC):
         if reason == NOT_AN_API and status >= 500:
             reason = "a web page without a reason"  # from a gateway, which says nothing about the API behind it
         elif reason == NOT_AN_API:
-            return f"the server {reason} (status {status})"
+            return f"the model server {reason} (status {status})"
         if trouble is Trouble.AUTH:
             what = "the API key" if self._api_key else "a request without an API key"
             advice = f"Set api_key for the provider {self._provider_id!r} in the configuration, or use `covey login`; "
             advice += "`covey models` says where the key comes from now."
-            return f"the server refused {what} ({status}): {reason}. {advice}"
+            return f"the model server refused {what} ({status}): {reason}. {advice}"
         if target := answer.headers.get("location"):
-            return f"the server moved ({status}): put its new address, {target}, into base_url"
-        return f"the server answered {status}: {reason}"
+            return f"the model server moved ({status}): put its new address, {target}, into base_url"
+        return f"the model server answered {status}: {reason}"
 
     def _failed(self, text: str, trouble: Trouble | None = None, *, seen: bool = False) -> ModelFailed:
         return ModelFailed(
             f"{self._provider_id}: {self._without_secrets(text)}",
             auth=trouble is Trouble.AUTH,
             overflow=trouble is Trouble.OVERFLOW,
-            busy=trouble in (Trouble.BUSY, Trouble.SPENT) and not seen,
+            busy=trouble in (Trouble.BUSY, Trouble.SPENT, Trouble.CUT) and not seen,
+            broken=trouble is Trouble.CUT or (trouble is Trouble.BUSY and seen),
         )
 
     def _without_secrets(self, text: str) -> str:

@@ -22,7 +22,10 @@ from covey.permissions.shell import Line, Unparsed, parse
 from covey.protocol.effects import Effect
 from covey.protocol.messages import SessionMode
 
-__all__ = ["Intent", "Judgement", "Reach", "Rules", "Verdict", "decide", "explain", "judge", "sentence", "session_rule"]
+__all__ = [
+    "Intent", "Judgement", "Reach", "Rules", "Verdict", "decide", "explain", "is_covered", "judge", "sentence",
+    "session_rule",
+]  # fmt: skip
 
 Granted = frozenset[tuple[str, ...]]
 """What was allowed for a session: `Intent.granted_as`."""
@@ -190,6 +193,11 @@ def _worry(intent: Intent, line: Line | Unparsed | None, rules: Rules) -> Doubt 
     if path_allowed(rules, intent.tool, intent.subject, changes=intent.effect is Effect.CHANGES_FILES):
         return None
     return Doubt("no-rule", intent.subject)
+
+
+def is_covered(intent: Intent, rules: Rules) -> bool:
+    """Whether nothing of a command is left that is neither harmless nor allowed by the allow rules given."""
+    return _worry(intent, parse(intent.subject) if intent.tool == "bash" else None, rules) is None
 
 
 _SENTENCES = {

@@ -30,7 +30,7 @@ class CallEnd(Enum):
 
 
 class AnswerEnd(Enum):
-    """How an answer ended that is not a whole one. All but the last also end the turn."""
+    """How an answer ended that does not count. All but the last two also end the turn."""
 
     STOPPED = auto()
     SHUT_DOWN = auto()
@@ -38,6 +38,8 @@ class AnswerEnd(Enum):
     INTERRUPTED = auto()
     RETRIED = auto()
     """It is empty, and asked for again after a summary."""
+    REJECTED = auto()
+    """It does not fit the schema that came with the prompt, and is asked for again."""
 
     @property
     def words(self) -> str:
@@ -60,6 +62,7 @@ _ANSWERS = {
     AnswerEnd.FAILED: "The run failed",
     AnswerEnd.INTERRUPTED: "The run was interrupted",
     AnswerEnd.RETRIED: "Too long",
+    AnswerEnd.REJECTED: "Does not fit the schema",
 }
 _CALL_OF = {words: end for end, words in _CALLS.items()}
 _ANSWER_OF = {words: end for end, words in _ANSWERS.items()}
@@ -80,7 +83,7 @@ def answer_end(finish: Finish | None) -> AnswerEnd | None:
     if finish is None:
         return None
     known = _ANSWER_OF.get(finish.message or "")
-    if known is AnswerEnd.RETRIED:
+    if known in (AnswerEnd.RETRIED, AnswerEnd.REJECTED):
         return known
     if finish.reason not in ("canceled", "error"):
         return None

@@ -21,14 +21,14 @@ DeltaKind = Literal["text", "reasoning", "tool_input"]
 
 
 class AgentEvent(Wire, frozen=True):
-    type: Literal["error", "agent_finished", "re_authenticate", "retry"]
+    type: Literal["error", "agent_finished", "re_authenticate", "retry", "warning"]
     session_id: str
     run_id: str
     session_title: str | None = None
     error: str | None = None
     """What went wrong for good. v1 clients take whatever has it for the failure of the run."""
     reason: str | None = None
-    """Why it is tried again: only with type `retry`. Servers before this one had it in `error`."""
+    """Why it is tried again, with type `retry` (some servers had it in `error`); what to know, with type `warning`."""
     attempt: int | None = None
     retry_at: float | None = None
     """When the next attempt starts, in unix seconds: only with type `retry`."""
@@ -52,6 +52,8 @@ class PermissionRequest(Wire, frozen=True):
 
     None: no rule can say exactly this.
     """
+    prefix_rules: tuple[str, ...] = ()
+    """What `allow_prefix` would add instead: the same command with any further words. None: that could be anything."""
     network: bool = False
     """It probably needs the network, or says so. It gets it only if the answer says so (`Grant.network`)."""
     sandbox: str | None = None
@@ -209,6 +211,8 @@ TYPES: dict[str, type[Any]] = {
     "presence": Presence,
     "gap": Gap,
 }
+WITHOUT_ID = frozenset({"message_delta", "tool_output", "presence", "gap"})
+"""What is never stored, so that no stream resumes after it. All other types are durable."""
 NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
 
 

@@ -12,7 +12,9 @@ from covey.protocol.who import ClientKind
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
-PermissionAction = Literal["allow", "allow_session", "allow_always", "deny"]
+PermissionAction = Literal["allow", "allow_session", "allow_always", "allow_prefix", "deny"]
+"""Once; for the session; always, by `PermissionRequest.rules`; always, by its `prefix_rules`; not."""
+Rule = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Title = Annotated[str, msgspec.Meta(max_length=1_000)]
 """Sent with every event of its session, and shown on one line."""
@@ -148,7 +150,11 @@ class PostPrompt(Wire, frozen=True):
     max_cost: NotNegative = 0.0
     max_steps: Annotated[int, msgspec.Meta(ge=0)] = 0
     sandbox: SandboxMode | None = None
-    """The six above: see `RunOptions`. Only who may approve can ask for `yolo`, or for another sandbox."""
+    allow: Annotated[tuple[Rule, ...], msgspec.Meta(max_length=100)] = ()
+    accept_edits: bool = False
+    """These eight: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
 
     @property
     def options(self) -> RunOptions:
@@ -159,7 +165,15 @@ class PostPrompt(Wire, frozen=True):
             max_cost=self.max_cost,
             max_steps=self.max_steps,
             sandbox=self.sandbox,
+            allow=self.allow,
+            accept_edits=self.accept_edits,
+            output_schema=self.output_schema,
         )
+
+    @property
+    def answers_for_people(self) -> bool:
+        """Whether some option says yes in advance to what somebody would be asked about."""
+        return self.yolo or self.accept_edits or bool(self.allow) or self.sandbox in ("auto", "off")
 
 
 class EditPrompt(Wire, frozen=True):
@@ -219,6 +233,8 @@ class Grant(Wire, frozen=True):
     """If it is allowed: the command has the network. Otherwise it has none, where the sandbox holds."""
     unsandboxed: bool = False
     """If it is allowed: the command runs without the sandbox."""
+    unattended: bool = False
+    """With `deny`: nobody could be asked, which is what the model reads then."""
 
 
 class QuestionResponse(Wire, frozen=True):
@@ -281,9 +297,9 @@ class UndoReceipt(Wire, frozen=True):
     removed: tuple[str, ...] = ()
     """Of those in `restored`: the files that the turns had made, and that are gone again."""
     untracked: bool = False
-    """Commands were run, or a call was cut off: what those changed is not known, and stays."""
+    """A call was cut off, or not all that a command changed is known: what else they changed stays."""
     skipped: tuple[FileConflict, ...] = ()
-    """Files that changed, or could not be written, after all had been checked: they are as they were."""
+    """Files that stay as they are: a command changed them and they cannot be restored, or writing one failed."""
     conflicts: tuple[FileConflict, ...] = ()
     """With `dry_run`: what would be refused."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from covey.protocol.messages import Wire
 
@@ -47,6 +47,12 @@ class RunOptions(Wire, frozen=True):
     max_steps: int = 0
     sandbox: SandboxMode | None = None
     """None: as configured."""
+    allow: tuple[str, ...] = ()
+    """Rules that allow something in this run. `deny` and `ask` rules of the configuration win over them."""
+    accept_edits: bool = False
+    """Edits in the workspace are not asked about, as in the mode of a session with that name."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema: the run ends with JSON that fits it, or fails."""
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False
@@ -80,6 +86,8 @@ class Run(Wire, frozen=True):
     posted_by: str | None = None
     cancelled_by_client: str | None = None
     """Who cancelled it, if a client did; `cancelled_by` says how."""
+    output: Any = None
+    """The JSON that it ended with, if it has an `output_schema` and completed."""
 
     @property
     def effective_options(self) -> RunOptions:
@@ -108,6 +116,8 @@ class RunComplete(Wire, frozen=True):
     interrupted: bool = False
     folded_into: str | None = None
     usage: Usage | None = None
+    output: Any = None
+    """The JSON in `text`, which fits the `output_schema` of the prompt."""
 
     @property
     def outcome(self) -> str:

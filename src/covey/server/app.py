@@ -14,12 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
 from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound, TooLarge
-from covey.server import metrics, openapi
+from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import EventStreamApp, Stream
 from covey.server.routes import (
     files,
+    jobs,
     permissions,
     questions,
     runs,
@@ -47,6 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *permissions.ENDPOINTS,
     *questions.ENDPOINTS,
     *shell.ENDPOINTS,
+    *jobs.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""
@@ -126,6 +128,8 @@ class _OpenApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._document:
+            from covey.server import openapi
+
             self._document = msgspec.json.encode(openapi.describe(ENDPOINTS))
         await respond(send, 200, self._document, [(b"content-type", b"application/json")])
 

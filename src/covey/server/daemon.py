@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -15,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import uvicorn
+from uvicorn.config import Config as UvicornConfig
+from uvicorn.server import Server as UvicornServer
 
 from covey import __version__
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
-from covey.engine.confining import announce
 from covey.engine.preferences import load_preferences
 from covey.engine.shared import Shared
-from covey.engine.workspaces import Workspaces
+from covey.engine.workspaces import Workspaces, load_engine
 from covey.engine.world import World
 from covey.machine.locks import open_lock, try_lock
-from covey.machine.memory import close_memory
+from covey.machine.memory import close_memory, keep_together
 from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.machine.owned import why_not_our_directory
 from covey.protocol.paths import Address
@@ -62,6 +63,7 @@ OpenStore = Callable[[Path], Store]
 def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
     """Run until asked to stop. Prints one line once it listens."""
     close_memory()
+    keep_together()
     _make_data_dir(options.data_dir)
     _warn_of_strangers(options.address)
     with _owned(options.data_dir) as announce, listening(options.address) as listener:
@@ -102,7 +104,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     return uvloop.Loop
 
 
-class _Uvicorn(uvicorn.Server):
+class _Uvicorn(UvicornServer):
     """uvicorn without its own signal handling: the order of closing is ours."""
 
     @contextlib.contextmanager
@@ -149,7 +151,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     workspaces = Workspaces(shared, stopping.set, options.idle_exit_s)
     access = Access(token, hosts(loaded.config.server.allowed_hosts))
     app = App(workspaces, access, shared.counts, stopping.set)
-    config = uvicorn.Config(
+    config = UvicornConfig(
         app,
         loop="none",
         http=bounded(),
@@ -163,12 +165,12 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         timeout_keep_alive=75,
     )
     server = _Uvicorn(config)
-    probing = asyncio.ensure_future(asyncio.to_thread(announce))
     await workspaces.start()
     serving = asyncio.create_task(server.serve([listener.socket]))
     beating = asyncio.create_task(app.beat())
     guarding = asyncio.create_task(_guard(listener, server))
     _say_listening(bound_address(options.address, listener.socket))
+    preparing = asyncio.create_task(_prepare())
     await stopping.wait()
     await workspaces.close()
     beating.cancel()
@@ -176,7 +178,17 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     server.should_exit = True
     await serving
     await journal.aclose(FLUSH_S)
-    await probing
+    await preparing
+
+
+async def _prepare() -> None:
+    """What the first workspace and the first command need: nobody who starts a server has to wait for it."""
+    await load_engine()
+    from covey.engine.confining import announce
+
+    await asyncio.to_thread(announce)
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it over and over
 
 
 async def _guard(listener: Listener, server: _Uvicorn) -> None:

@@ -7,17 +7,19 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
 from covey.protocol.errors import BadRequest, CoveyError, ErrorBody, TooLarge, WrongType
 from covey.protocol.requests import MAX_BODY_BYTES
 from covey.protocol.who import May, Who
+
+if TYPE_CHECKING:
+    from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,18 @@ import asyncio
 import logging
 import uuid
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from covey.engine.commands.stream import Reader
-from covey.engine.workspace import Workspace
 from covey.protocol.errors import BadRequest, MethodNotAllowed
 from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.direct_writer import DirectWriter, direct_writer_of
+
+if TYPE_CHECKING:
+    from covey.engine.commands.stream import Reader
+    from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

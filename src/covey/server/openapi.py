@@ -10,6 +10,7 @@ import msgspec
 
 from covey import __version__
 from covey.protocol.errors import ErrorBody
+from covey.protocol.events import TYPES, ChangeKind
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
@@ -44,15 +45,32 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
 """By operation: its query parameters, each with its schema."""
 _REQUIRED = {"client_id"}
 
+ABOUT: dict[str, str] = {
+    "after": "the id of a message: those after it",
+    "before": "an id: what stands before it, in pages of `limit`",
+    "children": "`1`: also the sessions in which agents work",
+    "client_id": "the UUID that the client has made for itself",
+    "deltas": "`1`: growth of a message comes as `message_delta`, not as whole messages",
+    "last_event_id": "the id of the last event that was received; the header `Last-Event-ID` says the same",
+    "limit": "how many at most; 0 or nothing: as many as one answer may hold",
+    "path": "from the workspace's directory",
+    "q": "letters of the path, in their order",
+    "session_id": "only this session",
+    "state": "only runs in this state",
+    "wait": "seconds to wait for the end of the run, at most 60",
+}
+"""By name: what a query parameter means."""
+
+_REF = "#/components/schemas/"
+
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """The OpenAPI document."""
     endpoints = list(endpoints)
     types = [kind for e in endpoints for kind in (e.body, e.answer) if kind is not None]
-    schemas, components = msgspec.json.schema_components(
-        [*types, ErrorBody], ref_template="#/components/schemas/{name}"
-    )
-    by_type = dict(zip(map(repr, [*types, ErrorBody]), schemas, strict=True))
+    types += [ErrorBody, *TYPES.values()]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF + "{name}")
+    by_type = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, by_type)
@@ -62,7 +80,7 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {"title": "Covey", "version": __version__},
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": components | _envelopes(by_type),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
@@ -96,14 +114,42 @@ def _suffix(endpoint: Endpoint) -> str:
     return "_" + endpoint.path.rsplit("/", 1)[-1] if endpoint.path.endswith(("/init", "/update")) else ""
 
 
+def envelope_name(event_type: str) -> str:
+    """What the whole of an event of this type is called: `RunCompleteEnvelope`."""
+    return event_type.title().replace("_", "") + "Envelope"
+
+
+def _envelopes(by_type: dict[str, Any]) -> dict[str, Any]:
+    """The events as they are sent: one schema for each type, and `Event`, which is one of them."""
+    changes = list(get_args(ChangeKind))
+    schemas = {
+        envelope_name(name): _envelope([name], _envelope(changes, by_type[repr(kind)])) for name, kind in TYPES.items()
+    }
+    mapping = {name: _REF + envelope_name(name) for name in TYPES}
+    union = {
+        "title": "Event",
+        "description": "The `data` of one Server-Sent Event. Ignore a type that you do not know.",
+        "anyOf": [{"$ref": reference} for reference in mapping.values()],
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    }
+    return {**schemas, "Event": union}
+
+
+def _envelope(types: list[str], payload: dict[str, Any]) -> dict[str, Any]:
+    """Both layers of an event: what it is, or how it changed, and the rest."""
+    properties = {"type": {"enum": types}, "payload": payload}
+    return {"type": "object", "properties": properties, "required": ["type", "payload"]}
+
+
 def _events_operation() -> dict[str, Any]:
     path = "/v1/workspaces/{id}/events"
+    stream = {"text/event-stream": {"schema": {"$ref": _REF + "Event"}}}
     return {
         "summary": "The event stream of a workspace (Server-Sent Events).",
         "operationId": "events",
         "parameters": _parameters("GET", path),
         "responses": {
-            "200": {"description": "Events, until one side ends it.", "content": {"text/event-stream": {}}},
+            "200": {"description": "Events, until one side ends it.", "content": stream},
             "4XX": {"description": "Refused; the body says why."},
         },
     }
@@ -115,7 +161,13 @@ def _parameters(method: str, path: str) -> list[dict[str, Any]]:
     return [
         *({"name": name, "in": "path", "required": True, "schema": schema} for name, schema in in_path.items()),
         *(
-            {"name": name, "in": "query", "required": name in _REQUIRED, "schema": schema}
+            {
+                "name": name,
+                "in": "query",
+                "required": name in _REQUIRED,
+                "description": ABOUT.get(name, ""),
+                "schema": schema,
+            }
             for name, schema in in_query.items()
         ),
     ]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from covey.lifecycle.undo import FileStep
+from covey.protocol.changes import Origin
 from covey.protocol.errors import NotFound, Unavailable
 from covey.protocol.events import Event
 from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 CONTENT_BYTES = 5 * 1024 * 1024
 """A larger content of a file is not kept, only its digest: no tool of ours writes one, and source files are smaller."""
@@ -88,6 +91,8 @@ class UndoFile(msgspec.Struct, frozen=True):
     found: str | None
     target: str | None
     mode: int = 0
+    executable: bool | None = None
+    """Whether it may be executed then; None: that stays as it is."""
 
 
 class UndoRow(msgspec.Struct, frozen=True):
@@ -126,7 +131,10 @@ class DropMessages(msgspec.Struct, frozen=True):
 
 
 class PutFileVersion(msgspec.Struct, frozen=True):
-    """A tool call has changed a file. None: there was, or is, no file."""
+    """A tool call or a command has changed a file. None: there was, or is, no file.
+
+    Without a path it says that a command may have changed more than is known (`origin.missed`).
+    """
 
     session_id: str
     run_id: str
@@ -138,6 +146,10 @@ class PutFileVersion(msgspec.Struct, frozen=True):
     """The message with the result of the call."""
     mode: int = 0
     """Permission bits of the file before, if they are known."""
+    before_mark: str = ""
+    after_mark: str = ""
+    """What a content is known by that is not given here, and not kept."""
+    origin: Origin = Origin()
 
 
 class PutUndo(msgspec.Struct, frozen=True):

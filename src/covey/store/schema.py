@@ -81,4 +81,8 @@ STEPS: tuple[str, ...] = (
         title_workspace TEXT NOT NULL, title_session TEXT NOT NULL
     );
     """,
+    # How versions of files came about, by their position. A version without a path only says what is not known.
+    """
+    CREATE TABLE version_origins (position INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, value BLOB NOT NULL);
+    """,
 )

@@ -11,12 +11,11 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import apsw
 import msgspec
 
-from covey.lifecycle.undo import FileStep
 from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
 from covey.store import queries, schema, sqlite_files, sqlite_search
@@ -47,6 +46,9 @@ from covey.store.base import (
 from covey.store.open_file import OpenFile
 from covey.store.sqlite_conversations import Conversations, ReadsConversations
 from covey.store.sqlite_upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 log = logging.getLogger(__name__)
 

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
 
-from covey.lifecycle.undo import FileStep
+from covey.protocol.changes import Origin
 from covey.store import base
 from covey.store.base import PutFileVersion, UndoRow, digest_of
+
+if TYPE_CHECKING:
+    from covey.lifecycle.undo import FileStep
 
 Read = Callable[..., Iterator[tuple[Any, ...]]]
 
 _encode = msgspec.json.Encoder().encode
 _undo = msgspec.json.Decoder(UndoRow).decode
+_origin = msgspec.json.Decoder(Origin).decode
 
 UNUSED = (
     "NOT EXISTS (SELECT 1 FROM file_versions WHERE before = blobs.digest AND size > 0)"
@@ -38,6 +42,7 @@ def put_version(connection: apsw.Connection, workspace_id: str, version: PutFile
         execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT DO NOTHING", (digest, content))
     digests = {content: digest for digest, content in contents.items()}
     before, after = (None if content is None else digests[content] for content in (version.before, version.after))
+    before, after = before or version.before_mark or None, after or version.after_mark or None
     # An empty content counts too: a size of 0 means that nothing is kept.
     size = sum(max(1, len(content)) for content in kept.values())
     execute(
@@ -56,6 +61,9 @@ def put_version(connection: apsw.Connection, workspace_id: str, version: PutFile
             size,
         ),
     )
+    if version.origin != Origin():
+        values = (connection.last_insert_rowid(), workspace_id, _encode(version.origin))
+        execute("INSERT INTO version_origins VALUES (?, ?, ?)", values)
     _forget_old_versions(connection, workspace_id, version.session_id)
 
 
@@ -86,10 +94,11 @@ def drop_versions(connection: apsw.Connection, workspace_id: str, session_id: st
     execute = connection.cursor().execute
     gone = execute(
         "DELETE FROM file_versions WHERE position IN (SELECT position FROM file_versions"
-        " WHERE workspace_id = ? AND session_id = ? ORDER BY position LIMIT ?) RETURNING before, after",
+        " WHERE workspace_id = ? AND session_id = ? ORDER BY position LIMIT ?) RETURNING position, before, after",
         (workspace_id, session_id, limit),
     ).fetchall()
-    for digest in {digest for pair in gone for digest in pair} - {None}:
+    connection.executemany("DELETE FROM version_origins WHERE position = ?", ((position,) for position, *_ in gone))
+    for digest in {digest for _, *pair in gone for digest in pair} - {None}:
         execute(f"DELETE FROM blobs WHERE digest = ? AND {UNUSED}", (digest,))  # noqa: S608 ours alone
     return len(gone)
 
@@ -114,13 +123,25 @@ def put_undo(connection: apsw.Connection, workspace_id: str, row: UndoRow) -> No
 def file_steps(read: Read, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
     query = (
         "SELECT run_id, message_id, path, before, after, mode,"
-        " before IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE digest = before)"
+        " before IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE digest = before),"
+        " (SELECT value FROM version_origins WHERE position = file_versions.position)"
         " FROM file_versions WHERE workspace_id = ? AND session_id = ? ORDER BY position"
     )
+    from covey.lifecycle.undo import FileStep
+
     wanted = None if run_ids is None else set(run_ids)
     return [
-        FileStep(run_id, message_id, os.fsdecode(path), before, after, mode, bool(kept))
-        for run_id, message_id, path, before, after, mode, kept in read(query, workspace_id, session_id)
+        FileStep(
+            run_id,
+            message_id,
+            os.fsdecode(path),
+            before,
+            after,
+            mode,
+            bool(kept),
+            _origin(origin) if origin else Origin(),
+        )
+        for run_id, message_id, path, before, after, mode, kept, origin in read(query, workspace_id, session_id)
         if wanted is None or run_id in wanted
     ]
 

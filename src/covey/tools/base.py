@@ -14,8 +14,10 @@ import msgspec
 
 from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
+from covey.protocol.changes import Origin
 from covey.protocol.effects import Effect
 from covey.sandbox.confinement import Confinement
+from covey.tools.arguments import explain
 from covey.tools.live_output import OpenSink, no_sink
 
 
@@ -33,13 +35,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """A file that a call changed: its content before and after, None where there is no file."""
+    """A file that a call or a command changed: its content before and after, None where there is no file."""
 
     path: Path
     before: bytes | None
     after: bytes | None
     mode: int = 0
-    """Permission bits of the file before, which changing it kept; 0 where there was none."""
+    """Permission bits of the file before; 0 where there was none."""
+    before_mark: str = ""
+    after_mark: str = ""
+    """What a content is known by that is not given, because it is too large or no regular file's."""
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +248,8 @@ def _decoded(name: str, text: str, params: type[S]) -> S:
     try:
         return msgspec.json.decode(text or "{}", type=params)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ToolFailed(f"The input of {name} is not valid: {error}. Correct it and call again.") from None
+        why = explain(str(error), schema_of(params))
+        raise ToolFailed(f"The input of {name} is not valid: {why} Correct it and call again.") from None
 
 
 @cache

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from contextlib import closing
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from covey.protocol.effects import Effect
 from covey.sandbox.denials import recognised
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
 from covey.tools.git_guard import repository_of
-from covey.tools.jobs import Jobs
+from covey.tools.jobs import Job, Jobs
 from covey.tools.links import WorkspaceLinks
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output, Spill, spill_for
@@ -29,9 +30,9 @@ MAX_TIMEOUT_S = 600
 
 NOT_INTERACTIVE = {
     # Nobody sits at a terminal: what would page, colour, prompt, open an editor or watch for changes must not.
+    # But this is no CI: with that variable, package managers refuse to update lock files, and warnings become errors.
     "TERM": "dumb",
     "NO_COLOR": "1",
-    "CI": "1",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
@@ -51,7 +52,8 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, msgspec.Meta(description="The shell command to run.")]
     description: Annotated[str, msgspec.Meta(description="What it does, in a few words.")] = ""
     timeout_s: Annotated[
-        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds until it is ended; at most 600.")
+        float,
+        msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds to wait for its end; at most 600. Then it is a job."),
     ] = 120
     working_dir: Annotated[
         str, msgspec.Meta(description="Directory to run in, inside the workspace. Default: its root.")
@@ -102,20 +104,24 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
     try:
         if params.background:
             return await _start(params, context, jobs, directory, env)
-        with closing(LiveOutput(context.open_sink())) as live:
-            output = Output(OUTPUT_LIMIT, spill_for(context, "bash"), live)
-            completed = await processes.run_command(
-                params.command,
-                cwd=directory,
-                env=env,
-                tag=context.call_tag,
-                timeout_s=params.timeout_s,
-                output=output,
-                policy=policy,
-                sandbox=context.confinement.mode,
-            )
+        live = LiveOutput(context.open_sink(outlives_call=jobs is not None))
+        output = Output(OUTPUT_LIMIT, spill_for(context, "bash"), live)
+        work = processes.run_command(
+            params.command,
+            cwd=directory,
+            env=env,
+            tag=context.call_tag,
+            timeout_s=None if jobs else params.timeout_s,
+            output=output,
+            policy=policy,
+            sandbox=context.confinement.mode,
+        )
+        done = await _ended_or_moved(work, params, context, jobs, output, live)
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The command could not be started: {error}") from None
+    if isinstance(done, Job):
+        return _moved(done, output, params.timeout_s)
+    completed = done
     denial = recognised(policy, completed.exit_code, completed.output, str(directory)) if policy else None
     return ToolOutput(
         content=_report(completed, params.timeout_s, output.spill, sandbox_note(denial, completed.put_back)),
@@ -129,6 +135,50 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
             **sandbox_facts(policy, denial, completed.put_back),
         },
     )
+
+
+async def _ended_or_moved(
+    work: Coroutine[None, None, Completed],
+    params: BashParams,
+    context: ToolContext,
+    jobs: Jobs | None,
+    output: Output,
+    live: LiveOutput,
+) -> Completed | Job:
+    """Wait for a command as long as the call may take. What is not done then goes on as a job, if one more may run."""
+    task = asyncio.create_task(work)
+    moved = False
+    try:
+        await asyncio.wait({task}, timeout=params.timeout_s if jobs else None)
+        if not task.done() and jobs:
+            try:
+                job = jobs.adopt(context.session_id, params.command, task, output, live)
+            except ToolFailed:  # no room for one more
+                return await _cut_off(task, output)
+            moved = True
+            return job
+        return await task
+    finally:
+        if not moved:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            live.close()
+
+
+async def _cut_off(task: asyncio.Task[Completed], output: Output) -> Completed:
+    task.cancel()
+    await asyncio.wait({task})
+    return Completed(None, output.text(), output.dropped, timed_out=True)
+
+
+def _moved(job: Job, output: Output, waited_s: float) -> ToolOutput:
+    so_far = output.text().rstrip("\n") or "(no output yet)"
+    note = (
+        f"Not finished after {waited_s:g} s: it goes on as {job.id}. Go on with something else, or wait for it with "
+        "job_output and `wait_s`; end it with job_kill if it is not needed."
+    )
+    return ToolOutput(f"{so_far}\n\n{note}", metadata={"job_id": job.id, "exit_code": None, "timed_out": False})
 
 
 async def _start(

@@ -22,6 +22,8 @@ class Diff:
     text: str
     additions: int
     removals: int
+    spans: tuple[tuple[int, int], ...] = ()
+    """Where the text after differs: the first changed line and the one after the last, counted from 0."""
 
 
 def unified(before: str, after: str, name: str) -> Diff:
@@ -34,6 +36,7 @@ def unified(before: str, after: str, name: str) -> Diff:
         text=f"--- {name}\n+++ {name}\n{text}" if text else "",
         additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
         removals=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
+        spans=tuple((new_start, new_end) for _, _, _, new_start, new_end in changes),
     )
 
 

@@ -21,6 +21,7 @@ from covey.tools.base import (
     resolve,
 )
 from covey.tools.diffs import Diff, unified
+from covey.tools.excerpt import around
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace, version_of
 from covey.tools.threads import in_thread
 
@@ -42,6 +43,7 @@ class FileChange:
     content: bytes
     diff: Diff
     summary: str
+    """For the model."""
 
     def shown(self) -> dict[str, Any]:
         """For screens."""
@@ -61,8 +63,10 @@ class FileChange:
         return {"old_content": before.decode("utf-8", "replace"), "new_content": after.decode("utf-8", "replace")}
 
 
-def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, changed: Changed[P]) -> Tool[P]:
-    """A tool that turns the text of one file into another."""
+def changing_tool(
+    name: str, params: type[P], reads: FileReads, *, verb: str, changed: Changed[P], shows: bool = True
+) -> Tool[P]:
+    """A tool that turns the text of one file into another. `shows`: the model is shown the lines around the change."""
 
     def intent(given: P, context: ToolContext) -> Intent:
         return Intent(name, "write", str(resolve(context, given.file_path)))
@@ -70,7 +74,7 @@ def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, ch
     def described(given: P, context: ToolContext) -> str:
         return f"{verb} {name_for(context, resolve(context, given.file_path))}"
 
-    change = _Change(reads, changed)
+    change = _Change(reads, changed, shows=shows)
     return built_in(
         name, Effect.CHANGES_FILES, params, intent=intent, describe=described, preview=change.preview, run=change.run
     )
@@ -79,9 +83,10 @@ def changing_tool(name: str, params: type[P], reads: FileReads, *, verb: str, ch
 class _Change(Generic[P]):
     """What a call will do to its file, and doing it."""
 
-    def __init__(self, reads: FileReads, changed: Changed[P]) -> None:
+    def __init__(self, reads: FileReads, changed: Changed[P], *, shows: bool) -> None:
         self._reads = reads
         self._changed = changed
+        self._shows = shows
 
     def preview(self, params: P, context: ToolContext) -> dict[str, Any]:
         path = resolve(context, params.file_path)
@@ -115,6 +120,8 @@ class _Change(Generic[P]):
         except UnicodeEncodeError as error:
             raise ToolFailed(f"The text cannot be written as UTF-8: {error.reason}.") from None
         diff = unified(printable(before or ""), printable(after), name)
+        if self._shows and (shown := around(printable(after), diff.spans)):
+            summary = f"{summary}\nNow there is:\n{shown}"
         return FileChange(path, name, old, content, diff, summary)
 
     def _seen(self, path: Path, name: str, context: ToolContext) -> bytes | None:

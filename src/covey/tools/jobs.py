@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from covey.machine.names import tag_within, workspace_tag
 from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolFailed
 from covey.tools.live_output import LiveOutput
-from covey.tools.output import Unread
+from covey.tools.output import Output, Unread
 from covey.tools.processes import Completed, Processes, kill_tagged
 
 RUNNING_LIMIT = 20
@@ -25,6 +26,8 @@ ENDED_KEPT = 20
 """Jobs that have ended and can still be looked at; the oldest is forgotten first."""
 UNREAD_LIMIT = 30_000
 """Bytes of output that nobody has looked at yet: what one look shows."""
+TAIL_LIMIT = 30_000
+"""Bytes of the latest output that people can look at, whether or not the model has seen them."""
 COMMAND_SHOWN = 60
 """Characters of a command in a list."""
 
@@ -40,8 +43,11 @@ class Job:
         self.session_id = session_id
         self.command = command
         self.was_killed = False
+        self.started = asyncio.get_running_loop().time()
+        self.started_at = time.time()
         self._news = asyncio.Event()
-        self.unread = Unread(UNREAD_LIMIT, self._news.set, live)
+        self._tail = bytearray()
+        self.unread = Unread(UNREAD_LIMIT, self._heard, live)
         self._live = live
         self._task: asyncio.Task[Completed] | None = None
 
@@ -55,6 +61,17 @@ class Job:
         if self._task is None or not self._task.done() or self._task.cancelled() or self._task.exception():
             return None
         return self._task.result().exit_code
+
+    @property
+    def tail(self) -> str:
+        """The latest output, for people: looking at it takes nothing from the model."""
+        return bytes(self._tail[-TAIL_LIMIT:]).decode("utf-8", "replace")
+
+    def _heard(self, data: bytes) -> None:
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_LIMIT:  # not with each piece, so that each byte is moved only once
+            del self._tail[:-TAIL_LIMIT]
+        self._news.set()
 
     def take(self) -> str:
         """The output since the last look, at most `UNREAD_LIMIT` bytes of it."""
@@ -91,6 +108,8 @@ class Jobs:
     """The jobs of one workspace. `tag` is the workspace's: `workspace_tag`."""
 
     def __init__(self, processes: Processes, tag: str) -> None:
+        self.on_end: Callable[[], None] = lambda: None
+        """Called whenever a job has ended."""
         self._processes = processes
         self._tag = tag
         self._numbers = itertools.count(1)
@@ -109,12 +128,7 @@ class Jobs:
         live: LiveOutput | None = None,
     ) -> Job:
         """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
-        if self._closed:
-            raise ToolFailed("The workspace is closing: nothing can be started any more.")
-        running = [job for job in self._jobs.values() if job.is_running]
-        if len(running) >= RUNNING_LIMIT:
-            mine = _listed(job for job in running if job.session_id == session_id)
-            raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
+        self._check_room(session_id)
         job = Job(f"job-{next(self._numbers)}", session_id, command, live)
         work = self._processes.run_command(
             command,
@@ -127,8 +141,7 @@ class Jobs:
             sandbox=sandbox,
         )
         task = asyncio.get_running_loop().create_task(work, name=job.id)
-        job.follow(task)
-        self._jobs[job.id] = job
+        self._take_in(job, task)
         try:
             await asyncio.sleep(0)  # its first step starts the command, or fails
         except asyncio.CancelledError:  # the model will never learn of it
@@ -140,6 +153,42 @@ class Jobs:
         self._forget_old()
         return job
 
+    def adopt(
+        self, session_id: str, command: str, task: asyncio.Task[Completed], output: Output, live: LiveOutput
+    ) -> Job:
+        """Let a command that runs already go on as a job. `output` collected what it wrote until now."""
+        self._check_room(session_id)
+        job = Job(f"job-{next(self._numbers)}", session_id, command, live)
+        output.hand_over(job.unread)
+        self._take_in(job, task)
+        self._forget_old()
+        return job
+
+    def _check_room(self, session_id: str) -> None:
+        if self._closed:
+            raise ToolFailed("The workspace is closing: nothing can be started any more.")
+        running = self.running
+        if len(running) >= RUNNING_LIMIT:
+            mine = _listed(job for job in running if job.session_id == session_id)
+            raise ToolFailed(f"{len(running)} jobs are running, and no more may. End one with job_kill. {mine}")
+
+    def _take_in(self, job: Job, task: asyncio.Task[Completed]) -> None:
+        job.follow(task)
+        task.add_done_callback(lambda _: self.on_end())
+        self._jobs[job.id] = job
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.is_running]
+
+    def all(self) -> list[Job]:
+        """Those that run, and the latest that have ended; the oldest first."""
+        return list(self._jobs.values())
+
+    def find(self, job_id: str) -> Job | None:
+        """A job of any session."""
+        return self._jobs.get(job_id)
+
     def get(self, session_id: str, job_id: str) -> Job:
         """A job of this session; raises ToolFailed for any other."""
         job = self._jobs.get(job_id)
@@ -149,6 +198,10 @@ class Jobs:
         if job:
             raise ToolFailed(f"{job_id} belongs to another session, which alone can look at it or end it. {mine}")
         raise ToolFailed(f"There is no {job_id}: it never was, or it ended long ago. {mine}")
+
+    def is_running(self, job_id: str) -> bool:
+        job = self._jobs.get(job_id)
+        return job is not None and job.is_running
 
     async def end_session(self, session_id: str) -> None:
         """The session is gone: so are its jobs."""

@@ -103,6 +103,7 @@ class Output:
         self._tail = bytearray()
         self._cut = 0
         self._unspilled = bytearray()
+        self._heir: Output | None = None
 
     @property
     def size(self) -> int:
@@ -113,7 +114,14 @@ class Output:
     def dropped(self) -> int:
         return self._cut + max(0, len(self._tail) - self._tail_limit)
 
+    def hand_over(self, heir: Output) -> None:
+        """What comes from now on goes to `heir`, which also shows it to people."""
+        self._heir, self._live = heir, None
+
     def add(self, data: bytes) -> None:
+        if self._heir:
+            self._heir.add(data)
+            return
         if self._live:
             self._live.add(data)
         if self.spill and self.size + len(data) > self.limit:
@@ -155,9 +163,9 @@ class Output:
 
 
 class Unread(Output):
-    """What came since somebody last looked. `on_news` is called when there is something."""
+    """What came since somebody last looked. `on_news` is called with each piece."""
 
-    def __init__(self, limit: int, on_news: Callable[[], None], live: LiveOutput | None = None) -> None:
+    def __init__(self, limit: int, on_news: Callable[[bytes], None], live: LiveOutput | None = None) -> None:
         super().__init__(limit, live=live)
         self._on_news = on_news
         # A character may come in two pieces, and a look fall in between.
@@ -166,7 +174,7 @@ class Unread(Output):
     def add(self, data: bytes) -> None:
         super().add(data)
         if data:
-            self._on_news()
+            self._on_news(data)
 
     def take(self, *, last: bool) -> str:
         """What is new; with `last`, nothing will come any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -16,7 +16,12 @@ async def in_thread(work: Callable[[], T], executor: Executor | None = None) -> 
     A thread cannot be cancelled. If whoever waits is cancelled (once, or again), this waits for the work to end all
     the same and only then lets the cancel go on: nothing touches the machine after a tool call has returned.
     """
-    future = asyncio.get_running_loop().run_in_executor(executor, work)
+    return await to_the_end(asyncio.get_running_loop().run_in_executor(executor, work))
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """The same for any bounded work: a cancel of whoever waits is let go on once it is done."""
+    future = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:

@@ -16,7 +16,7 @@ class WriteParams(FileParams, frozen=True, forbid_unknown_fields=True):
 
 
 def write_tool(reads: FileReads) -> Tool[WriteParams]:
-    return changing_tool("write", WriteParams, reads, verb="Write", changed=_changed)
+    return changing_tool("write", WriteParams, reads, verb="Write", changed=_changed, shows=False)
 
 
 def _changed(params: WriteParams, before: str | None, name: str) -> tuple[str, str]:

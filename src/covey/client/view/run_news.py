@@ -71,17 +71,40 @@ class RetryAnnounced:
     retry: AgentEvent
 
 
-RunNewsItem = RunMoved | AnswerGrew | ThoughtGrew | AnswerCut | CallBegun | CallEnded | SummaryWritten | RetryAnnounced
+@dataclass(frozen=True, slots=True)
+class RunWarned:
+    """Something that whoever reads the answer should know."""
+
+    warning: AgentEvent
+
+
+RunNewsItem = (
+    RunMoved
+    | AnswerGrew
+    | ThoughtGrew
+    | AnswerCut
+    | CallBegun
+    | CallEnded
+    | SummaryWritten
+    | RetryAnnounced
+    | RunWarned
+)
 
 
 class RunNews:
-    """Follows one run in the view of its session, which somebody else feeds."""
+    """Follows one run in the view of its session, which somebody else feeds.
+
+    A prompt that is folded in is answered in the turn of its host: from then on the host is followed.
+    """
 
     def __init__(self, view: View, run_id: str) -> None:
         self._view = view
         self._run_id = run_id
+        self._speaker = run_id
+        """The run whose messages are those of this one."""
         self._run: Run | None = None
         self._retry: AgentEvent | None = None
+        self._warning: AgentEvent | None = None
         self._given: dict[str, list[str]] = {}
         """By message: the answer's text that was given out."""
         self._other: set[str] = set()
@@ -115,12 +138,18 @@ class RunNews:
         return list(self._whole(terminal.message_id, terminal.text, is_finished=True))
 
     def _moved(self) -> Iterator[RunNewsItem]:
-        record = self._view.find_run(self._run_id)
+        asked_for = self._view.find_run(self._run_id)
+        if asked_for and asked_for.run.folded_into:
+            self._speaker = asked_for.run.folded_into
+        record = self._view.find_run(self._speaker)
         if record is None:
             return
         if self._run is None or record.run.state != self._run.state:
             self._run = record.run
             yield RunMoved(record.run)
+        if record.warning and record.warning is not self._warning:
+            self._warning = record.warning
+            yield RunWarned(record.warning)
         if record.retry is not self._retry:
             self._retry = record.retry
             if record.retry:
@@ -129,11 +158,12 @@ class RunNews:
     def _messages(self, change: TranscriptChange) -> Iterator[RunNewsItem]:
         known = self._view.conversation.messages
         begun = known.begun(change.message_id) if change.message_id else None
-        if begun is None or begun.run_id != self._run_id:
+        if begun is None or begun.run_id != self._speaker:
             return
-        if change.kind == "grew" and not begun.is_summary_message:
-            yield from self._grew(change)
-        elif change.kind == "whole":
+        is_known = change.message_id in self._given or begun.is_summary_message
+        if change.kind == "grew" and is_known:
+            yield from () if begun.is_summary_message else self._grew(change)
+        elif change.kind in ("grew", "whole"):
             message = known.get(change.message_id)
             assert message
             yield from self._tool(message) if message.role == "tool" else self._assistant(message)

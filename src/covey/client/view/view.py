@@ -262,6 +262,8 @@ class View:
         record = self.sessions.find_run(event.session_id, event.run_id)
         if record and event.type == "retry":
             record.retry = event
+        elif record and event.type == "warning":
+            record.warning = event
         elif record and event.type == "re_authenticate":
             record.key_refused = True
 

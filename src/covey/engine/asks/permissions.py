@@ -6,13 +6,13 @@ The first answer wins. A request outlives the client that saw it: whoever attach
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
 
 from covey.engine.asks.pending import Pending
-from covey.engine.confining import Permit
+from covey.engine.confining import Permit, Refusal
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
 from covey.permissions.judge import Intent, Judgement, Rules, judge
@@ -20,12 +20,19 @@ from covey.permissions.reach import Reach
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.messages import SessionMode
 from covey.protocol.requests import PermissionAction
+from covey.protocol.runs import RunOptions
 from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
 DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
+UNATTENDED = (
+    "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
+    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
+    "at the end what is left to do and what would have to be allowed for it."
+)
 
 
+NO_OPTIONS = RunOptions()
 GRANTS_LIMIT = 500
 """Kept for each session; the oldest is asked about again."""
 
@@ -38,9 +45,22 @@ class PermissionReply:
     """Who answered, if it is known."""
     reach: Reach = Reach.WORKSPACE
     """If it is allowed: how far a command may get."""
+    unattended: bool = False
+    """If it is denied: because nobody could be asked."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the call may not run, in words for the model."""
+        if self.unattended:
+            return UNATTENDED
+        return f"{DENIED} The user says: {self.reason}" if self.reason else DENIED
 
 
-async def _forget(intent: Intent, reach: Reach) -> None:
+Remember = Callable[[Intent, Reach, bool], Awaitable[None]]
+"""Writes down that such an intent is granted from now on: exactly it, or (if the third is true) by its prefix."""
+
+
+async def _forget(intent: Intent, reach: Reach, by_prefix: bool) -> None:
     """Nowhere to write a rule."""
 
 
@@ -56,7 +76,7 @@ class PermissionDesk:
         recorder: Recorder,
         *,
         skip: bool,
-        always: Callable[[Intent, Reach], Awaitable[None]] = _forget,
+        always: Remember = _forget,
     ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
@@ -74,13 +94,20 @@ class PermissionDesk:
         return self._pending.requests
 
     def decide(
-        self, intent: Intent, session_id: str, *, skip: bool = False, mode: SessionMode = "ask", confines: bool = True
+        self,
+        intent: Intent,
+        session_id: str,
+        options: RunOptions = NO_OPTIONS,
+        *,
+        mode: SessionMode = "ask",
+        confines: bool = True,
     ) -> Judgement:
-        """What the rules say. `skip`: whoever sent the prompt wants nobody to be asked."""
+        """What the rules say, with what whoever sent the prompt has allowed its run."""
         granted = frozenset(self._granted(session_id))
-        return judge(intent, self.rules, granted, skip=self.skip or skip, mode=mode, confines=confines)
+        rules = replace(self.rules, allow=self.rules.allow + options.allow) if options.allow else self.rules
+        return judge(intent, rules, granted, skip=self.skip or options.yolo, mode=mode, confines=confines)
 
-    async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | str:
+    async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | Refusal:
         """Wait until somebody answers: what the call may do, or why it is refused, in words for the model.
 
         If the call is cancelled meanwhile, the request is closed for everybody.
@@ -96,8 +123,8 @@ class PermissionDesk:
             self._notify(request, answer)
         match answer.action:
             case "deny":
-                return f"{DENIED} The user says: {answer.reason}" if answer.reason else DENIED
-            case "allow_session" | "allow_always":
+                return Refusal(answer.refusal, by="nobody" if answer.unattended else "person")
+            case "allow_session" | "allow_always" | "allow_prefix":
                 self._grant(request.session_id, intent, answer.reach)
                 return Permit(approved=True, reach=answer.reach)
             case "allow":
@@ -124,16 +151,18 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """An answer from outside; False: somebody else was first.
 
         Raises ConfigError if a rule could not be written: then the answer counts for the session all the same.
         """
         intent = self._intents.get(request_id)
-        if not self.answer(request_id, action, reason, who, reach):
+        if not self.answer(request_id, action, reason, who, reach, unattended=unattended):
             return False
-        if action == "allow_always" and intent:
-            await self._always(intent, reach)
+        if action in ("allow_always", "allow_prefix") and intent:
+            await self._always(intent, reach, action == "allow_prefix")
         return True
 
     def answer(
@@ -143,9 +172,12 @@ class PermissionDesk:
         reason: str = "",
         who: Who = NOBODY,
         reach: Reach = Reach.WORKSPACE,
+        *,
+        unattended: bool = False,
     ) -> bool:
         """False: somebody else was first, or the request is closed."""
-        return self._pending.answer(request_id, PermissionReply(action, reason.strip(), who.label, reach))
+        reply = PermissionReply(action, reason.strip(), who.label, reach, unattended)
+        return self._pending.answer(request_id, reply)
 
     async def set_skip(self, skip: bool) -> None:
         """Approve everything from now on, or stop doing so. What waits for an answer is approved too."""

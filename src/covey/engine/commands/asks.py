@@ -31,7 +31,9 @@ class Asks:
     async def grant(self, answer: Grant, who: Who = NOBODY) -> bool:
         """Answer a permission request; False: somebody else was first. Raises as `PermissionDesk.grant` does."""
         reach = reach_of(network=answer.network, unsandboxed=answer.unsandboxed)
-        return await self._permissions.grant(answer.permission.id, answer.action, answer.reason, who, reach)
+        return await self._permissions.grant(
+            answer.permission.id, answer.action, answer.reason, who, reach, unattended=answer.unattended
+        )
 
     def skips(self) -> bool:
         """Whether everything is approved without asking."""

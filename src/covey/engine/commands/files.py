@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.engine.agent import Agent
 from covey.machine.names import workspace_tag
@@ -11,10 +12,12 @@ from covey.permissions.safe_paths import is_secret
 from covey.protocol.errors import BadRequest, Forbidden, NotFound
 from covey.protocol.files import FileContent, FoundFile, FoundFiles
 from covey.tools.base import ToolFailed
-from covey.tools.file_index import LIMIT, FileIndex
 from covey.tools.files import open_regular, printable
 from covey.tools.processes import LocalProcesses
 from covey.tools.threads import in_thread
+
+if TYPE_CHECKING:
+    from covey.tools.file_index import FileIndex
 
 CONTENT_BYTES = 1024 * 1024
 """What one answer holds of a file: more than anybody reads at once."""
@@ -25,10 +28,16 @@ class WorkspaceFiles:
 
     def __init__(self, workspace_id: str, agent: Agent) -> None:
         self._agent = agent
-        self._index = FileIndex(agent.root, LocalProcesses(agent.root), workspace_tag(workspace_id), self._denied)
+        self._tag = workspace_tag(workspace_id)
+        self._index: FileIndex | None = None
 
     async def find(self, query: str, limit: int) -> FoundFiles:
         """The files that fit best, without those that ignore files leave out."""
+        from covey.tools.file_index import LIMIT, FileIndex  # many workspaces never need it
+
+        if self._index is None:
+            root = self._agent.root
+            self._index = FileIndex(root, LocalProcesses(root), self._tag, self._denied)
         found = await self._index.search(query, limit or LIMIT)
         files = tuple(FoundFile(path=match.path, places=match.places) for match in found.matches)
         return FoundFiles(files=files, is_partial=not found.is_complete)
@@ -40,7 +49,8 @@ class WorkspaceFiles:
         return await in_thread(lambda: self._read(path))
 
     async def aclose(self) -> None:
-        await self._index.aclose()
+        if self._index:
+            await self._index.aclose()
 
     def _denied(self) -> list[str]:
         return [rule for rule in self._agent.config.permissions.deny if rule.startswith("view")]

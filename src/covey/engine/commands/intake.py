@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
+from covey.lifecycle.output_schema import UnusableSchema, check_schema
 from covey.lifecycle.runs import waits_as
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
@@ -22,6 +25,21 @@ def check(request: PostPrompt) -> None:
         raise BadRequest("session_id is missing", "invalid_request")
     if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
         raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
+    if request.output_schema is not None:
+        try:
+            check_schema(request.output_schema)
+        except UnusableSchema as error:
+            raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
+
+
+def check_rules(rules: Iterable[str], tools: Collection[str]) -> None:
+    """Raise BadRequest for a rule about a tool that there is not: it would never allow anything."""
+    for rule in rules:
+        tool = rule.partition(":")[0]
+        if tool not in tools:
+            near = get_close_matches(tool, tools, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(tools)}"
+            raise BadRequest(f"the rule {rule!r} is about a tool {tool!r}, which there is not; {hint}", "invalid_rule")
 
 
 async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:

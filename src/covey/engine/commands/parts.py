@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from covey.engine.agent import Agent
+from covey.engine.command_changes import CommandChanges
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Recorder
 from covey.engine.session_book import SessionBook
@@ -34,6 +35,8 @@ class WorkspaceParts:
     lanes: Lanes
     view: Callable[[Session], Session]
     """A session with the facts of the moment."""
+    changes: CommandChanges
+    """Of those that commands make to files."""
     check_open: Callable[[], None]
     """Raises Conflict once the workspace is closing."""
 

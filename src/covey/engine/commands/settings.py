@@ -19,6 +19,7 @@ from covey.engine.model_cards import model_info
 from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.shared import Shared, load_config, own_directories
 from covey.permissions.judge import Intent, Rules, session_rule
+from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
 from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import ConfigChanged, updated
@@ -108,11 +109,11 @@ class WorkspaceSettings:
         change = ConfigChanged(workspace_id=self._workspace_id)
         await confirmed(self._recorder.write(Batch(events=[updated(change)])))
 
-    async def allow_always(self, intent: Intent, reach: Reach) -> None:
-        """Write down a rule that grants this intent from now on in this directory, and read it."""
+    async def allow_always(self, intent: Intent, reach: Reach, *, by_prefix: bool = False) -> None:
+        """Write down rules that grant this intent from now on in this directory, and read them."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 
-        rules = session_rule(intent, self._permissions.rules)
+        rules = (prefix_rules if by_prefix else session_rule)(intent, self._permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
         await asyncio.to_thread(

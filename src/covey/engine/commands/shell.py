@@ -9,13 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from covey.engine.command_changes import Changes, Watch, so_far
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
+from covey.engine.turns.file_versions import cause_of, record_changes
+from covey.engine.turns.watching import is_harmless
 from covey.machine.names import tag_within, workspace_tag
+from covey.permissions.judge import Intent
 from covey.protocol.errors import BadRequest, Conflict
 from covey.protocol.messages import Message, ShellCommand, ShellCommandPart
 from covey.protocol.requests import RunShell, ShellResult
 from covey.tools.bash import NOT_INTERACTIVE, OUTPUT_LIMIT
+from covey.tools.git_guard import repository_of
+from covey.tools.links import WorkspaceLinks
 from covey.tools.output import Output
 from covey.tools.processes import Completed
 
@@ -64,17 +70,36 @@ class Shell:
 
     async def _run(self, session_id: str, request: RunShell) -> ShellResult:
         output = self.new_output(session_id)
+        watch = await self._watch(session_id, request.command)
         try:
             completed = await self._completed(request, output)
+            changes = await self._parts.changes.end(watch) if watch else Changes()
         except asyncio.CancelledError:
-            self._record(session_id, request, ShellResult(output=output.text(), exit_code=CUT_OFF))
+            changes = await self._cut_off(watch)
+            self._record(session_id, request, ShellResult(output=output.text(), exit_code=CUT_OFF), changes)
             raise
         except (OSError, ValueError) as error:
+            await self._cut_off(watch)
             raise BadRequest(f"the command could not be started: {error}") from None
         result = ShellResult(output=completed.output, exit_code=_exit_code(completed))
-        if written := self._record(session_id, request, result):
+        if written := self._record(session_id, request, result, changes):
             await confirmed(written)
         return result
+
+    async def _watch(self, session_id: str, command: str) -> Watch | None:
+        """None: it only looks, as far as anybody can tell from its text."""
+        root = self._parts.agent.root
+        intent = Intent("bash", "execute", command, repository=repository_of(root), links=WorkspaceLinks(root))
+        if is_harmless(intent, str(root)):
+            return None
+        return await self._parts.changes.begin(session_id, "person", command)
+
+    async def _cut_off(self, watch: Watch | None) -> Changes:
+        if watch is None:
+            return Changes()
+        if self._parts.changes.is_open(watch):  # else only whoever waited for its end was cancelled
+            await self._parts.changes.end(watch)
+        return so_far(watch)
 
     async def _completed(self, request: RunShell, output: Output) -> Completed:
         agent = self._parts.agent
@@ -88,7 +113,9 @@ class Shell:
             output=output,
         )
 
-    def _record(self, session_id: str, request: RunShell, result: ShellResult) -> asyncio.Future[None] | None:
+    def _record(
+        self, session_id: str, request: RunShell, result: ShellResult, changes: Changes
+    ) -> asyncio.Future[None] | None:
         """None: the session was deleted meanwhile."""
         if session_id not in self._parts.book:
             return None
@@ -108,6 +135,7 @@ class Shell:
         )
         batch = Batch()
         batch.add_message(message)
+        record_changes(batch, changes, cause_of(message), self._parts.shared.world)
         self._parts.book.add_command(message)
         return self._parts.recorder.write(batch)
 

@@ -61,6 +61,12 @@ class AnswerWriter:
         self._reply.unsaved()
         self._count_whole()
 
+    def take_back(self) -> None:
+        """What was said so far is no part of the answer: everybody gets it empty, before it begins anew."""
+        self._reply.take_back()
+        self._spent = 0
+        self._tell()
+
     def close(self) -> None:
         """Nothing more is written from here."""
         for timer in (self._checkpoint, self._delayed):

@@ -14,7 +14,8 @@ from msgspec import structs
 from covey.context.prompt import last_word_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
-from covey.engine.turns.file_versions import record_files
+from covey.engine.turns.expected_output import ExpectedOutput
+from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.messages import tool_message, user_message
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
@@ -25,7 +26,7 @@ from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
 from covey.lifecycle.history import Conversation
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
-from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
+from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
 from covey.protocol.runs import Run
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class TurnBody:
         """The calls of the last answer that have no result yet, by their id."""
         self.summary: Message | None = None
         """The answer of a run that only summarises."""
+        self.expected = ExpectedOutput(run.effective_options.output_schema)
         self._run = run
         self._parts = parts
         self._speaker = speaker
@@ -77,7 +79,7 @@ class TurnBody:
         self._loop = ""
         """The tool that is called again and again, if there is one."""
         self._system = ""
-        self._plan = False
+        self._mode: SessionMode = "ask"
         self._tools: Sequence[ToolSpec] = ()
 
     async def run(self) -> None:
@@ -101,12 +103,12 @@ class TurnBody:
                 raise
 
     async def _instruct(self) -> None:
-        """What the model reads about itself and its tools: the same until the session begins or leaves plan mode."""
+        """What the model reads about itself, its tools and what it may do: the same while the mode is."""
         parts, run, model = self._parts, self._run, self._speaker.model
-        self._plan = parts.tool_calls.mode_of(run) == "plan"
-        plan, delegate = self._plan, parts.sessions.is_child(run.session_id)
-        self._tools = parts.agent.tool_specs(model, plan=plan, delegate=delegate)
-        self._system = await parts.agent.system_prompt(run.session_id, model, plan=plan, delegate=delegate)
+        freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
+        self._mode = freedom.mode
+        self._tools = parts.agent.tool_specs(model, plan=freedom.mode == "plan", delegate=delegate)
+        self._system = await parts.agent.system_prompt(run.session_id, model, freedom, delegate=delegate)
 
     async def _steps(self) -> None:
         """Step after step, until the model asks for no more tools."""
@@ -118,7 +120,7 @@ class TurnBody:
             self._go_on()
             self._check_bounds()
             self._choose_model()
-            if self._plan != (self._parts.tool_calls.mode_of(self._run) == "plan"):
+            if self._mode != self._parts.tool_calls.mode_of(self._run):
                 await self._instruct()
             if not fresh and self._seen.has_past and self._is_too_long():
                 await self._make_room(summaries)
@@ -133,10 +135,13 @@ class TurnBody:
                 continue
             fresh = False
             summaries.stepped()
-            if not answer.tool_calls:
+            if answer.tool_calls:
+                self._seen.add([answer, *await self._run_tools(answer, calls)])
+            elif await self.expected.is_given(answer):
                 return
-            self._seen.add([answer, *await self._run_tools(answer, calls)])
-        raise BoundReached(f"stopped after {limit} steps (limits.steps_per_run)")
+            else:
+                self._seen.add([self._speaker.reject(answer, self.expected.problem)])
+        raise BoundReached(f"stopped after {limit} steps (limits.steps_per_run){self.expected.remark}")
 
     async def _begin_step(self) -> None:
         """Take in what is folded, then open the answer to it: one change.
@@ -154,8 +159,8 @@ class TurnBody:
 
     async def _step(self, visible: list[Message]) -> Message:
         """One model call. Gives the finished answer: written, unless it is the last one of the turn."""
-        speaker = self._speaker
-        reply = await speaker.speak(self._system, visible, self._tools)
+        speaker, expected = self._speaker, self.expected
+        reply = await speaker.speak(self._system + expected.instruction, visible, self._tools, expected.schema)
         answer = speaker.finish(reply, "tool_use" if reply.has_calls else _final(reply.stopped))
         if answer.tool_calls:
             self.open_calls = {call.id: call for call in answer.tool_calls}
@@ -198,7 +203,7 @@ class TurnBody:
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
-        record_files(batch, done.files, message, self._parts.world)
+        record_changes(batch, done.changes, cause_of(message), self._parts.world)
         self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
         return message

@@ -3,33 +3,69 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from dataclasses import dataclass
 
+from msgspec import structs
+
+from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch
 from covey.engine.world import World
+from covey.protocol.changes import Origin
 from covey.protocol.events import ChangeKind, Event, File
 from covey.protocol.messages import Message
 from covey.store.base import PutFileVersion
-from covey.tools.base import FileVersion
 
 
-def record_files(batch: Batch, files: Sequence[FileVersion], message: Message, world: World) -> None:
-    """Add what a call has changed to the change that holds its result (`message`): both are kept, or neither."""
-    for number, file in enumerate(files):
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What a change of a file is kept with."""
+
+    session_id: str
+    run_id: str
+    """Empty: a command of a person, which belongs to no run."""
+    id: str
+    """Of the message with the result; one of its own for a call that has none."""
+    label: str = ""
+    """The name of the tool, where a change does not say who made it."""
+
+
+def cause_of(message: Message) -> Cause:
+    name = message.tool_results[0].name if message.tool_results else ""
+    return Cause(message.session_id, message.run_id or "", message.id, name)
+
+
+def record_changes(batch: Batch, changes: Changes, cause: Cause, world: World) -> None:
+    """Add what a call has changed to the change that holds its result: both are kept, or neither."""
+    for number, file in enumerate(changes.files):
         path = os.fspath(file.path)
+        origin = file.origin
+        if origin.made_by == "tool" and not origin.label:
+            origin = structs.replace(origin, label=cause.label)
         batch.writes.append(
             PutFileVersion(
-                message.session_id,
-                message.run_id or "",
+                cause.session_id,
+                cause.run_id,
                 path,
                 file.before,
                 file.after,
-                message_id=message.id,
+                message_id=cause.id,
                 mode=file.mode,
+                before_mark=file.before_mark,
+                after_mark=file.after_mark,
+                origin=origin,
             )
         )
-        kind = change_kind(None if file.before is None else "", None if file.after is None else "")
-        batch.events.append(file_event(kind, f"{message.id}.{number}", message.session_id, path, message.run_id, world))
+        kind = change_kind(
+            None if file.before is None and not file.before_mark else "",
+            None if file.after is None and not file.after_mark else "",
+        )
+        event = file_event(kind, f"{cause.id}.{number}", cause.session_id, path, cause.run_id or None, world)
+        batch.events.append(event)
+    if changes.missed:
+        origin = Origin(changes.made_by, changes.label, missed=changes.missed)
+        batch.writes.append(
+            PutFileVersion(cause.session_id, cause.run_id, "", None, None, message_id=cause.id, origin=origin)
+        )
 
 
 def change_kind(before: str | None, after: str | None) -> ChangeKind:

@@ -138,6 +138,7 @@ class EngineHost:
             plan=True,
             model=turn.options.model,
             yolo=turn.options.yolo,
+            allow=turn.options.allow,
         )
         run_id = request.run_id
         self._principals[run_id], self._purses[run_id] = self.principal(context), turn.purse

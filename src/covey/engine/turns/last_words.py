@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from msgspec import structs
 
@@ -61,6 +61,7 @@ class LastWords:
     open_calls: Sequence[ToolCall] = ()
     usage: Usage | None = None
     session_title: str = ""
+    output: Any = None
 
 
 def compose(
@@ -194,6 +195,7 @@ def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, Run
         message_id=answer.id,
         text=text,
         error=words.error or None,
+        output=words.output,
     )
     terminal = RunComplete(
         session_id=run.session_id,
@@ -204,6 +206,7 @@ def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, Run
         cancelled=words.outcome is Outcome.CANCELLED,
         interrupted=words.outcome is Outcome.INTERRUPTED,
         usage=words.usage,
+        output=words.output,
     )
     return ended, terminal
 

@@ -7,8 +7,12 @@ it grows, that of `AnswerWriter`.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import Any
+
+from msgspec import structs
 
 from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
@@ -17,8 +21,10 @@ from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry, ToolSpec
+from covey.models.retry import delay_before_retry
+from covey.protocol.endings import AnswerEnd
 from covey.protocol.events import AgentEvent, created
-from covey.protocol.messages import FinishReason, Message
+from covey.protocol.messages import Finish, FinishPart, FinishReason, Message
 from covey.protocol.runs import Run, Usage
 
 TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
@@ -72,16 +78,28 @@ class Speaker:
         self._writer = AnswerWriter(self.reply, self._recorder, self._world)
         batch.add_message(self.reply.message(now))
 
-    async def speak(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> Reply:
+    async def speak(
+        self,
+        system: str,
+        messages: list[Message],
+        tools: Sequence[ToolSpec],
+        output_schema: dict[str, Any] | None = None,
+    ) -> Reply:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
         assert reply is not None
+        attempt = 0
         while True:
+            attempt += 1
             try:
-                await self._listen(self._request(system, messages, tools), reply)
+                await self._listen(self._request(system, messages, tools, output_schema), reply)
                 break
             except ModelFailed as failure:
-                if not (failure.busy and reply.is_empty and self._change_model(failure, reply)):
+                if failure.broken and await self._may_repeat(failure, attempt):
+                    self._take_back(reply)
+                elif failure.busy and reply.is_empty and self._change_model(failure, reply):
+                    attempt = 0
+                else:
                     raise
         self.live()
         return reply
@@ -91,6 +109,19 @@ class Speaker:
         now = self._world.now_s()
         reply.finish(reason, now)
         return reply.message(now)
+
+    def reject(self, answer: Message, problem: str) -> Message:
+        """Write a whole answer as one that does not fit, and is asked for again; everybody sees why."""
+        finish = Finish(
+            reason=AnswerEnd.REJECTED.reason,
+            time=self._world.now_s(),
+            message=AnswerEnd.REJECTED.words,
+            details=problem,
+        )
+        rejected = structs.replace(answer, parts=(*answer.parts[:-1], FinishPart(data=finish)))
+        self.write(rejected)
+        self._on_retry(Retry(1, 0.0, f"The answer does not fit the schema: {problem}"))
+        return rejected
 
     def write(self, answer: Message, batch: Batch | None = None) -> asyncio.Future[None]:
         """Write a whole answer, with all that belongs to it."""
@@ -124,18 +155,22 @@ class Speaker:
         """The conversation is short again: this is what the model reads next time."""
         self.last_usage = Usage(prompt_tokens=tokens)
 
-    def _request(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> ModelRequest:
+    def _request(
+        self, system: str, messages: list[Message], tools: Sequence[ToolSpec], output_schema: dict[str, Any] | None
+    ) -> ModelRequest:
         model = self.model
         return ModelRequest(
             model=model.model_id,
             system=system,
             messages=messages,
             tools=list(tools),
+            output_schema=output_schema,
             max_tokens=model.max_tokens,
             effort=model.effort,
             sees_images=model.sees_images,
             on_retry=self._on_retry,
             on_connected=lambda: self.wait_on("model"),
+            on_warning=self._on_warning,
         )
 
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
@@ -160,6 +195,25 @@ class Speaker:
         if reply.cut_off:
             raise ModelFailed(f"{self.model.provider_id}: {reply.cut_off}. {TOO_MUCH}")
 
+    async def _may_repeat(self, failure: ModelFailed, attempt: int) -> bool:
+        """Wait until an answer that broke off can be asked for once more; False: it was asked for often enough.
+
+        None of its calls has been started: that happens when an answer is whole. Until the next one begins, what was
+        said stays, so that a cancel or a crash in this pause leaves it as it leaves any half answer.
+        """
+        delay = delay_before_retry(attempt, self.model.max_attempts, retry_after=None, jitter=random.random())
+        if delay is None:
+            return False
+        self._on_retry(Retry(attempt, delay, str(failure)))
+        await asyncio.sleep(delay)
+        return True
+
+    def _take_back(self, reply: Reply) -> None:
+        self.live()
+        assert self._writer is not None
+        if not reply.is_empty:
+            self._writer.take_back()
+
     def _change_model(self, failure: ModelFailed, reply: Reply) -> bool:
         """Go on with the next model of the fallback chain; False if there is none left."""
         following = self._agent.fallback(self._tried)
@@ -182,4 +236,9 @@ class Speaker:
             attempt=retry.attempt,
             retry_at=self._world.now() + retry.delay_s,
         )
+        self._recorder.write(Batch(events=[created(event)]))
+
+    def _on_warning(self, text: str) -> None:
+        self.live()
+        event = AgentEvent(type="warning", session_id=self._run.session_id, run_id=self._run.run_id, reason=text)
         self._recorder.write(Batch(events=[created(event)]))

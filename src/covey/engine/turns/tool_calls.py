@@ -5,29 +5,33 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from covey.context.freedom import Freedom
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
-from covey.engine.confining import Confining, Permit
+from covey.engine.command_changes import Changes
+from covey.engine.confining import Confining, Permit, Refusal
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.host import EngineHost
+from covey.engine.turns.watching import Watching
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.machine.names import run_tag
 from covey.permissions.judge import Intent, Verdict, sentence, session_rule
 from covey.permissions.network import may_need_network
+from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
 from covey.permissions.shell import parse
 from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import SessionMode, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
-from covey.tools.base import RESULT_LIMIT, FileVersion, Tool, ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import RESULT_LIMIT, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.live_output import OpenSink
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
@@ -46,7 +50,7 @@ class Done:
     """A call that has ended."""
 
     result: ToolResult
-    files: tuple[FileVersion, ...] = ()
+    changes: Changes = field(default_factory=Changes)
     """What it changed: written together with its result."""
 
 
@@ -63,6 +67,7 @@ class ToolCalls:
         spill_dir: Path,
         confining: Confining,
         sessions: SessionBook,
+        watching: Watching,
     ) -> None:
         self._agent = agent
         self._desk = desk
@@ -72,6 +77,7 @@ class ToolCalls:
         self._spill_dir = spill_dir
         self._confining = confining
         self._sessions = sessions
+        self.watching = watching
 
     def spill_dir(self, session_id: str) -> Path:
         """Where results of a session that are too long are kept in full."""
@@ -104,8 +110,9 @@ class ToolCalls:
     ) -> Done:
         """The result of a call. Only cancelling it raises. `sees`: the model can be shown pictures."""
         context = self._context(call, run, open_sink, sees=sees)
+        changes = Changes()
         try:
-            output = await self._run(call, run, context, waiting_on)
+            output, changes = await self._run(call, run, context, waiting_on)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True)
         except Exception as error:
@@ -120,7 +127,7 @@ class ToolCalls:
             data=base64.b64encode(output.image.data).decode() if output.image else None,
             mime_type=output.image.mime_type if output.image else None,
         )
-        return Done(result, output.files)
+        return Done(result, changes)
 
     async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
         tool = self._agent.tools.get(name)
@@ -144,7 +151,7 @@ class ToolCalls:
 
     async def _run(
         self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
-    ) -> ToolOutput:
+    ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
         plan = mode == "plan"
         tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id))
@@ -159,8 +166,8 @@ class ToolCalls:
         options = run.effective_options
         intent = tool.intent(params, context)
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
-        if isinstance(permit, str):
-            return ToolOutput(permit, is_error=True)
+        if isinstance(permit, Refusal):
+            return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
         if tool.intent(params, context).grant != intent.grant:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
@@ -170,14 +177,26 @@ class ToolCalls:
             results = self.spill_dir(run.session_id)
             confinement = await self._confining.confinement(permit, options.sandbox, results)
             context = replace(context, confinement=confinement)
-        return await tool.run(params, context)
+        return await self.watching.run(tool, params, context, intent)
+
+    def freedom_of(self, run: Run) -> Freedom:
+        """What a run may do without asking, as far as that is known before it asks."""
+        options, rules = run.effective_options, self._desk.rules
+        return Freedom(
+            self.mode_of(run),
+            asks_nobody=options.yolo or self._desk.skip,
+            allowed=rules.allow,
+            denied=rules.deny,
+            is_sandboxed=self._confining.is_on(options.sandbox),
+        )
 
     def mode_of(self, run: Run) -> SessionMode:
         """What is asked about in a run: as its prompt says, else its session."""
         if run.effective_options.plan:
             return "plan"
         session = self._sessions.find(run.session_id)
-        return (session and session.mode) or "ask"
+        mode = (session and session.mode) or "ask"
+        return "accept_edits" if mode == "ask" and run.effective_options.accept_edits else mode
 
     async def _permit(
         self,
@@ -188,20 +207,20 @@ class ToolCalls:
         waiting_on: Callable[[str], None],
         options: RunOptions,
         mode: SessionMode,
-    ) -> Permit | str:
-        """What the call may do, or why it may not run, in words for the model."""
+    ) -> Permit | Refusal:
+        """What the call may do, or why it may not run."""
         session_id, run_id = self._host.principal(context)
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
         judgement = self._desk.decide(
-            intent, session_id, skip=options.yolo, mode=mode, confines=prospect is not None and prospect.holds
+            intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
         if judgement.verdict is Verdict.ALLOW:
             return Permit.of(judgement)
         if judgement.verdict is Verdict.DENY:
-            return f"{sentence(judgement)} {FORBIDDEN}"
+            return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
         if prospect and prospect.refusal:
-            return f"The command cannot run: {prospect.refusal}"
+            return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
         waiting_on("permission")
         request = PermissionRequest(
             id=self._world.new_id(),
@@ -215,6 +234,7 @@ class ToolCalls:
             run_id=run_id,
             reason=sentence(judgement),
             rules=session_rule(intent, self._desk.rules),
+            prefix_rules=prefix_rules(intent, self._desk.rules),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
             sandbox=prospect.text if prospect else None,
             confined=prospect is not None and prospect.confines_network,

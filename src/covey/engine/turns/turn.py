@@ -20,6 +20,7 @@ from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.decisions import Outcome
+from covey.lifecycle.output_check import DoesNotFit
 from covey.lifecycle.reply import Reply
 from covey.models.base import ModelFailed
 from covey.protocol.runs import Run, RunOptions, Usage
@@ -64,7 +65,10 @@ class Turn:
             await begun
             if self._stop.done():
                 return Outcome.CANCELLED
-            return await self._race()
+            outcome = await self._race()
+            if outcome is not Outcome.CANCELLED:
+                await self._parts.tool_calls.watching.end_jobs(self._run)
+            return outcome
         except Exception as error:
             log.exception("run %s failed", self.run_id)
             self.error = f"internal error: {type(error).__name__}: {error}"
@@ -72,6 +76,7 @@ class Turn:
         finally:
             self.speaker.close()
             self._outputs.close()
+            self._parts.tool_calls.watching.forget(self.run_id)
 
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
@@ -94,7 +99,7 @@ class Turn:
     def _outcome(self, error: BaseException | None) -> Outcome:
         if error is None:
             return Outcome.COMPLETED
-        if isinstance(error, ModelFailed | TurnFailed | ConfigError):
+        if isinstance(error, ModelFailed | TurnFailed | ConfigError | DoesNotFit):
             self.error = str(error)
             self.auth_failed = isinstance(error, ModelFailed) and error.auth
             self._parts.agent.key_refused |= self.auth_failed
@@ -116,6 +121,7 @@ class Turn:
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values()),
             usage=self.usage,
+            output=self._body.expected.value if known.outcome is Outcome.COMPLETED else None,
         )
 
     @property

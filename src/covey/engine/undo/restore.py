@@ -69,7 +69,7 @@ class Staged:
 
     def prepare(self, content: bytes | None) -> None:
         """Whatever may fail for lack of space or permission fails here, before anything is changed."""
-        if content is None:
+        if content is None or self.restore.found == self.restore.target:
             return
         try:
             with _parent(self.restore.path, make=True) as (directory, name):
@@ -87,6 +87,7 @@ class Staged:
                 file.flush()
                 mode = self.restore.mode or None  # 0: none was recorded
                 copy_owner_and_mode(name, file.fileno(), mode=mode, follow_links=False, dir_fd=directory)
+                self._set_bit(file.fileno())
                 os.fsync(file.fileno())
         except BaseException:
             os.unlink(self.beside, dir_fd=directory)
@@ -111,6 +112,9 @@ class Staged:
         except FileNotFoundError:
             now = None
         if now == self.restore.target:
+            if now is not None:
+                with open_regular(name, dir_fd=directory) as (file, _):
+                    self._set_bit(file.fileno())
             return
         if now != self.restore.found:
             raise CannotRestore(now.why if isinstance(now, Odd) else "it was changed meanwhile")
@@ -119,6 +123,14 @@ class Staged:
         else:
             os.replace(self.beside, name, src_dir_fd=directory, dst_dir_fd=directory)
         _flush(directory)
+
+    def _set_bit(self, descriptor: int) -> None:
+        """Who may read it may execute it, or nobody may. The other permission bits stay as they are."""
+        if self.restore.executable is not None:
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            wanted = mode | (mode & 0o444) >> 2 if self.restore.executable else mode & ~0o111
+            if wanted != mode:
+                os.fchmod(descriptor, wanted)
 
     def clear(self) -> None:
         """Leave nothing beside the file."""

@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,7 @@ class Undos:
         lanes: Lanes,
         check_open: Callable[[], None],
         effects: Callable[[], Mapping[str, Effect]],
+        touching: Callable[[Iterable[str]], AbstractContextManager[None]],
     ) -> None:
         self._workspace_id = workspace_id
         self._root = root
@@ -88,6 +90,8 @@ class Undos:
         self._lanes = lanes
         self._check_open = check_open
         self._effects = effects
+        self._touching = touching
+        """While it changes files: so that no command that runs meanwhile is taken for who did it."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def drained(self) -> None:
@@ -122,6 +126,7 @@ class Undos:
             removed_messages=len(turns.cut),
             removed=tuple(printable(restore.path) for restore in plan.restore if restore.target is None),
             untracked=rules.may_have_more_effects(turns.cut, turns.steps, self._effects()),
+            skipped=tuple(map(_told, plan.left)),
             conflicts=tuple(map(_told, plan.conflicts)),
         )
         if request.dry_run:
@@ -133,7 +138,7 @@ class Undos:
             session_id,
             tuple(run.run_id for run in turns.runs),
             self._world.now(),
-            tuple(UndoFile(os.fsencode(r.path), r.found, r.target, r.mode) for r in plan.restore),
+            tuple(UndoFile(os.fsencode(r.path), r.found, r.target, r.mode, r.executable) for r in plan.restore),
             done=not plan.restore,
         )
         staged = await self._prepare(row)
@@ -146,7 +151,8 @@ class Undos:
         left = {obstacle.path for obstacle in skipped}
         restored = tuple(printable(r.path) for r in plan.restore if r.path not in left)
         removed = tuple(path for path in receipt.removed if path in restored)
-        return structs.replace(receipt, restored=restored, removed=removed, skipped=tuple(map(_told, skipped)))
+        left_alone = (*receipt.skipped, *map(_told, skipped))
+        return structs.replace(receipt, restored=restored, removed=removed, skipped=left_alone)
 
     async def _turns(self, session_id: str, run_id: str) -> _Turns:
         # What was said of runs that have ended may still be on its way to the disk, from which all is read here.
@@ -169,7 +175,7 @@ class Undos:
     async def _plan(self, turns: _Turns, request: UndoTurns) -> Plan:
         if request.keep_files:
             return Plan((), ())
-        paths = dict.fromkeys(step.path for step in turns.steps)
+        paths = dict.fromkeys(step.path for step in turns.steps if step.path)
         found = await in_thread(lambda: {path: look(path) for path in paths})
         wanted = {self._absolute(path) for path in request.force_files}
         return rules.plan(turns.steps, found, [path for path in paths if printable(path) in wanted])
@@ -193,7 +199,7 @@ class Undos:
         """Why it cannot be prepared; '' if it is."""
         target = one.restore.target
         content = await self._read(self._store.content, target) if target is not None else None
-        if target is not None and content is None:
+        if target is not None and content is None and target != one.restore.found:
             return rules.NOT_KEPT
         try:
             await in_thread(lambda: one.prepare(content))
@@ -221,7 +227,8 @@ class Undos:
 
     async def _put(self, row: UndoRow, staged: Sequence[Staged]) -> list[Obstacle]:
         """Restore the files, then say so. Gives those that were left as they are."""
-        skipped = await in_thread(lambda: _put_all(staged))
+        with self._touching(one.restore.path for one in staged):
+            skipped = await in_thread(lambda: _put_all(staged))
         left = {obstacle.path for obstacle in skipped}
         for obstacle in skipped:
             log.warning("undo %s leaves %s as it is: %s", row.id, obstacle.path, obstacle.why)
@@ -301,7 +308,10 @@ def _inherited(source: Session, *, whole: bool) -> dict[str, Any]:
 
 def _staged(row: UndoRow) -> list[Staged]:
     return [
-        Staged(Restore(os.fsdecode(file.path), file.found, file.target, file.mode), f".covey-undo-{row.id}-{n}.tmp")
+        Staged(
+            Restore(os.fsdecode(file.path), file.found, file.target, file.mode, file.executable),
+            f".covey-undo-{row.id}-{n}.tmp",
+        )
         for n, file in enumerate(row.files)
     ]
 

@@ -21,7 +21,7 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 def _answers_for_people(body: PostPrompt) -> May | None:
     """Some options of a run say yes in advance."""
-    return "approve" if body.yolo or body.sandbox in ("auto", "off") else None
+    return "approve" if body.answers_for_people else None
 
 
 async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:

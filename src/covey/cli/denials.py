@@ -1,0 +1,56 @@
+"""What a run was not allowed to do, as its tool results say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from covey.lines.plain_text import visible
+from covey.protocol.messages import Message
+
+
+class Denied(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that was refused, as `--json` writes it."""
+
+    tool: str
+    input: Any
+    """What the tool was to do, as the model wrote it."""
+    by: str
+    """`rule` (also a mode, such as plan), `person`, `nobody` (there was none to be asked) or `sandbox`."""
+    reason: str
+    """What the model was answered."""
+
+    @property
+    def in_short(self) -> str:
+        about = self.input if isinstance(self.input, dict) else {}
+        subject = next((str(about[name]) for name in ("command", "file_path", "url", "path") if about.get(name)), "")
+        return visible(f"{self.tool}: {subject}" if subject else self.tool)
+
+
+def denied_calls(messages: Iterable[Message], run_id: str) -> list[Denied]:
+    """The calls of one run that were refused, in their order."""
+    inputs: dict[str, str] = {}
+    found: list[Denied] = []
+    for message in messages:
+        if message.run_id != run_id:
+            continue
+        inputs |= {call.id: call.input for call in message.tool_calls}
+        for result in message.tool_results:
+            if by := _denied_by(result.metadata):
+                given = _json(inputs.get(result.tool_call_id, "null"))
+                found.append(Denied(tool=result.name, input=given, by=by, reason=result.content))
+    return found
+
+
+def _denied_by(metadata: str) -> str:
+    about = _json(metadata) if metadata else None
+    return str(about.get("denied", "")) if isinstance(about, dict) else ""
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

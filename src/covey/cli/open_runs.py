@@ -1,0 +1,62 @@
+"""The runs of a directory that have not ended: which there are, and what each of them waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from covey.cli.exits import UsageError
+from covey.client.client import Client
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.runs import Run, RunState
+
+OPEN: tuple[RunState, ...] = ("accepted", "queued", "active", "folded")
+"""In the order in which a run goes through them: asked for one after the other, none can slip through."""
+LOOKED_AT = 200
+"""To find the latest that have ended, and those that are folded into an open one: they are among the newest."""
+
+Request = PermissionRequest | QuestionBatchRequest
+
+
+async def open_runs(client: Client, workspace_id: str) -> list[Run]:
+    """The newest first."""
+    found: dict[str, Run] = {}
+    for state in OPEN:
+        limit = LOOKED_AT if state == "folded" else None
+        found |= {run.run_id: run for run in await client.runs(workspace_id, state=state, limit=limit)}
+    runs = [run for run in found.values() if not run.ended]
+    return sorted(runs, key=lambda run: (run.accepted_at, run.seq), reverse=True)
+
+
+async def only_open_run(client: Client, workspace_id: str, state: RunState | None = None) -> Run:
+    """The one that is meant where none is named. Raises UsageError if there is none, or more than one."""
+    runs = [run for run in await open_runs(client, workspace_id) if not run.effective_options.delegate]
+    runs = [run for run in runs if state in (None, run.state)]
+    if len(runs) == 1:
+        return runs[0]
+    what = state or "open"
+    if not runs:
+        raise UsageError(f"there is no {what} run in this directory; see `covey runs`")
+    listed = ", ".join(run.run_id for run in runs)
+    raise UsageError(f"there are {len(runs)} {what} runs in this directory, so say which one is meant: {listed}")
+
+
+async def open_requests(client: Client, workspace_id: str) -> list[Request]:
+    """What runs ask people, permission requests before questions."""
+    return [*await client.permissions(workspace_id), *await client.questions(workspace_id)]
+
+
+def waits_for(run: Run, runs: Iterable[Run]) -> str:
+    """What a queued run waits for, as the end of a sentence; '' if it is not queued."""
+    if run.state != "queued":
+        return ""
+    if run.parked_by:
+        return f"parked by {run.parked_by}, who edits it"
+    others = [other for other in runs if other.session_id == run.session_id]
+    active = next((other for other in others if other.state == "active"), None)
+    before = sum(other.state == "queued" and (other.place or 0) < (run.place or 0) for other in others)
+    ahead = f", and {before} queued before it" if before else ""
+    if active is None:
+        return f"{before} queued before it" if before else "it is the next"
+    is_open = run.mode == "fold" and not active.options
+    what = f"joins run {active.run_id} before its next step" if is_open else f"waits for the end of run {active.run_id}"
+    return what + ahead

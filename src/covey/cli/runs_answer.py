@@ -1,0 +1,115 @@
+"""`covey runs allow`, `deny`, `answer`, `say` and `interrupt`: have a say in a run without waiting for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from covey.cli import exits
+from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk
+from covey.cli.ids import find_run
+from covey.cli.open_runs import Request, open_requests, waits_for
+from covey.cli.request_text import request_text
+from covey.cli.terminal_text import json_text
+from covey.client.client import Client
+from covey.client.prompt import new_run_id
+from covey.lines.plain_text import visible
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import Mode, Run
+
+
+async def answer(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+    """Answer the one request that is meant. Says what was answered, so that nothing is allowed unseen."""
+    request = await _find_request(client, workspace_id, args.run_id)
+    if args.action == "answer":
+        resolved = await _answer_question(client, workspace_id, request, args.text)
+    elif args.action == "deny" and isinstance(request, QuestionBatchRequest):
+        resolved = await client.refuse_questions(workspace_id, request.id)
+    else:
+        resolved = await _answer_permission(client, workspace_id, request, args)
+    if args.json:
+        print(json_text({"id": request.id, "run_id": request.run_id, "resolved": resolved}))
+    elif resolved:
+        done = {"allow": "Allowed", "deny": "Denied", "answer": "Answered"}[args.action]
+        print(f"{done}: {described(request)}")
+    else:
+        raise exits.UsageError("somebody else was faster, or the run has ended")
+    return exits.OK if resolved else exits.USAGE
+
+
+async def _answer_permission(client: Client, workspace_id: str, request: Request, args: argparse.Namespace) -> bool:
+    if not isinstance(request, PermissionRequest):
+        raise exits.UsageError(f"the run asks a question: `covey runs answer {request.id} TEXT` answers it")
+    if args.action == "deny":
+        return await client.answer_permission(workspace_id, request.id, "deny", " ".join(args.text))
+    offered = {"allow_always": request.rules, "allow_prefix": request.prefix_rules}
+    if args.how in offered and not offered[args.how]:
+        raise exits.UsageError("no rule can say this: allow it once, or with --session")
+    further = {"network": args.network, "unsandboxed": args.unsandboxed}
+    return await client.answer_permission(workspace_id, request.id, args.how, **further)
+
+
+async def _answer_question(client: Client, workspace_id: str, request: Request, texts: Sequence[str]) -> bool:
+    if not isinstance(request, QuestionBatchRequest):
+        raise exits.UsageError(f"the run asks for a permission: `covey runs allow {request.id}` or deny")
+    ask = QuestionAsk(request)
+    count = len(request.questions)
+    answers = [" ".join(texts)] if count == 1 else list(texts)
+    if len(answers) != count:
+        raise exits.UsageError(f"the run asks {count} questions: give one text for each, in quotes\n{ask.text}")
+    for text in answers:
+        item = request.questions[len(ask.responses)]
+        heard = ask.hear(text)
+        if heard is Heard.AGAIN:
+            choices = ", ".join(f"{choice.id} {choice.label}" for choice in item.choices) or "yes or no"
+            raise exits.UsageError(f"{visible(text)!r} does not answer {visible(item.question)!r}: {visible(choices)}")
+    assert isinstance(heard, QuestionAnswers) and heard.responses is not None
+    return await client.answer_questions(workspace_id, request.id, heard.responses)
+
+
+async def _find_request(client: Client, workspace_id: str, name: str) -> Request:
+    """By its own id, or by that of its run if it asks nothing else."""
+    requests = await open_requests(client, workspace_id)
+    if found := next((request for request in requests if request.id == name), None):
+        return found
+    run = await find_run(client, workspace_id, name)
+    speaker = run.folded_into or run.run_id
+    asked = [request for request in requests if request.run_id == speaker]
+    if not asked:
+        raise exits.UsageError(f"run {run.run_id} asks nothing now: it is {run.state}")
+    if len(asked) > 1:
+        listed = "\n".join(f"{request.id}  {described(request)}" for request in asked)
+        raise exits.UsageError(f"run {run.run_id} asks more than one thing: say which one\n{listed}")
+    return asked[0]
+
+
+def described(request: Request) -> str:
+    """All of what is asked: a command is never cut, so that no part of it is allowed unseen."""
+    if isinstance(request, QuestionBatchRequest):
+        return "\n".join(visible(item.question) for item in request.questions)
+    return request_text(request, whole="command" in request.params)
+
+
+async def say(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
+    """Post a prompt into the session of a run that is open: to be read by it, or instead of it."""
+    run = await find_run(client, workspace_id, args.run_id)
+    if run.ended:
+        further = f'`covey run -s {run.session_id} "…"` goes on in its session'
+        raise exits.UsageError(f"run {run.run_id} has ended ({run.state}): {further}")
+    mode: Mode = "fold" if args.action == "say" else "interrupt"
+    prompt = PostPrompt(session_id=run.session_id, prompt=" ".join(args.text), run_id=new_run_id(), mode=mode)
+    receipt = await client.post_prompt(workspace_id, prompt)
+    if args.json:
+        print(json_text(receipt))
+    else:
+        posted = await client.run(workspace_id, receipt.run_id)
+        print(_said(posted, await client.runs(workspace_id, session_id=run.session_id)))
+    return exits.OK
+
+
+def _said(posted: Run, runs: Sequence[Run]) -> str:
+    if posted.folded_into:
+        return f"Said to run {posted.folded_into}, as {posted.run_id}."
+    waits = waits_for(posted, runs)
+    return f"Posted as run {posted.run_id}: {waits or posted.state}."

@@ -1,0 +1,86 @@
+"""What a run may do without asking, in words for its model: so that it neither asks for nothing nor tries in vain.
+
+Who watches at the moment is not in it. That changes while a run works, and each change of the system prompt makes the
+provider read the whole conversation again; a call that nobody could be asked about says so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from covey.protocol.messages import SessionMode
+
+RULES_SHOWN = 12
+RULE_CHARACTERS = 80
+"""Of the user's rules: the first ones, each cut short. The model need not know all of them, only the usual ones."""
+
+HEADING = "# Permissions"
+UNATTENDED = (
+    "If nobody is there to be asked, the call is denied and its result says so: then do what needs no permission, and "
+    "say at the end what is left."
+)
+NO_SANDBOX = "There is no sandbox: commands can do whatever the user can."
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """How far a run gets by itself."""
+
+    mode: SessionMode = "ask"
+    asks_nobody: bool = False
+    """Yolo: of a person, or for this run."""
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    """The user's rules."""
+    is_sandboxed: bool = True
+
+
+def describe(freedom: Freedom) -> str:
+    """The part of a system prompt about it. Of a plan nothing: that has words of its own."""
+    if freedom.mode == "plan":
+        return ""
+    if freedom.asks_nobody:
+        text = "Nobody is asked: each call runs at once, unless a rule denies it. Nobody will stop a mistake either."
+    else:
+        text = f"{_by_mode(freedom.mode)} {UNATTENDED}"
+    sentences = [text] if freedom.is_sandboxed else [text, NO_SANDBOX]
+    if freedom.allowed and not freedom.asks_nobody:
+        sentences.append(f"The user's rules allow: {_listed(freedom.allowed)}.")
+    if freedom.denied:
+        sentences.append(f"They deny, whatever anybody says: {_listed(freedom.denied)}.")
+    return f"{HEADING}\n\n{' '.join(sentences)}"
+
+
+def _by_mode(mode: SessionMode) -> str:
+    match mode:
+        case "ask" | "plan":
+            return (
+                "Reading and searching in the workspace, and commands that only look (such as `git diff`), run at "
+                "once. For changes of files, other commands, the network and anything outside of the workspace, a "
+                "person is asked first."
+            )
+        case "accept_edits":
+            return (
+                "Reading, searching and changing files in the workspace, and commands that only look, run at once. For "
+                "other commands, the network and anything outside of the workspace, a person is asked first."
+            )
+        case "sandboxed":
+            return (
+                "Work inside of the workspace runs at once, commands too: in the sandbox, without the network. For the "
+                "network and anything outside of the workspace, a person is asked first."
+            )
+        case _:
+            assert_never(mode)
+
+
+def _listed(rules: Sequence[str]) -> str:
+    shown = [f"`{_short(rule)}`" for rule in rules[:RULES_SHOWN]]
+    more = [f"and {len(rules) - RULES_SHOWN} more"] if len(rules) > RULES_SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def _short(rule: str) -> str:
+    line = " ".join(rule.split()).replace("`", "'")
+    return line if len(line) <= RULE_CHARACTERS else line[: RULE_CHARACTERS - 1] + "…"

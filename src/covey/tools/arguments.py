@@ -1,0 +1,39 @@
+"""What is wrong with the arguments of a call, in words by which a model corrects itself. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_PLACE = re.compile(r" - at `\$([^`]*)`$")
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_SIMILAR = 0.5
+"""How alike two names must be (from 0 to 1) for one to be meant by the other: `filename` and `file_path` are."""
+
+
+def explain(error: str, schema: Mapping[str, Any]) -> str:
+    """The error of the decoder, and the fields that there are at the place which it is about."""
+    place = _PLACE.search(error)
+    fields = _at(schema, place[1] if place else "")
+    if not fields:
+        return f"{error}."
+    names = list(fields["properties"])
+    unknown = _UNKNOWN.search(error)
+    near = difflib.get_close_matches(unknown[1], names, n=1, cutoff=_SIMILAR) if unknown else []
+    hint = f"; did you mean `{near[0]}`?" if near else "."
+    required = fields.get("required", ())
+    listed = ", ".join(f"`{name}`" if name in required else f"`{name}` (optional)" for name in names)
+    where = " there" if place and place[1] else ""
+    return f"{error}{hint} The fields{where} are: {listed}."
+
+
+def _at(schema: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """The schema of the object at a place such as `.edits[...]`, or of what holds it; empty if there is none."""
+    found: Mapping[str, Any] = schema if "properties" in schema else {}
+    for name in re.findall(r"[A-Za-z_]\w*|\[", place):
+        schema = schema.get("items", {}) if name == "[" else schema.get("properties", {}).get(name, {})
+        if "properties" in schema:
+            found = schema
+    return found

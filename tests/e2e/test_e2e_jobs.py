@@ -1,0 +1,77 @@
+"""Jobs outlive the command that started them, and people see and end them from elsewhere (R17)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_model import Call, FakeModel, Recorded, Reply
+from tests.support.server import Server, Workspace, provider_config, running, until
+
+WATCH = "echo begun; until [ -e go ]; do sleep 0.02; done; echo over; exit 5"
+
+
+@pytest.fixture
+def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
+    model.on(_leaves_a_job)
+    with running(tmp_path, provider_config(model.url, '[permissions]\nallow = ["bash"]\n')) as started:
+        yield started
+
+
+def _leaves_a_job(request: Recorded) -> Reply:
+    if request.call_number == 0:
+        return Reply(text="", tools=(Call(name="bash", input={"command": WATCH, "background": True}),))
+    return Reply(text="It runs.")
+
+
+def covey(server: Server, *args: str) -> subprocess.CompletedProcess[str]:
+    where = ("--host", f"tcp://127.0.0.1:{server.port}", "--data-dir", str(server.data_dir))
+    return subprocess.run(
+        [sys.executable, "-m", "covey", *args, *where],
+        cwd=server.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def left_running(workspace: Workspace) -> str:
+    """A session whose run has ended, and whose job has not."""
+    session = workspace.session()
+    workspace.prompt(session, "watch", run_id="r1")
+    workspace.ended("r1")
+    until(lambda: workspace.get("/jobs/job-1").get("output") == "begun\n")
+    return session
+
+
+def test_a_job_is_listed_looked_at_and_ended_by_others(server: Server, workspace: Workspace) -> None:
+    session = left_running(workspace)
+    (job,) = workspace.get("/jobs")
+    assert (job["id"], job["session_id"], job["command"], job["is_running"]) == ("job-1", session, WATCH, True)
+    listed = covey(server, "jobs")
+    assert (listed.returncode, listed.stderr) == (0, "") and "job-1    running" in listed.stdout
+    assert "1 in the background" in covey(server, "status").stdout
+    assert covey(server, "jobs", "output", "job-1").stdout == "begun\n"
+    killed = covey(server, "jobs", "kill", "job-1")
+    assert killed.returncode == 0 and "ended (killed)" in killed.stdout
+    assert workspace.get("/jobs/job-1")["is_running"] is False
+    assert covey(server, "jobs", "kill", "job-9").returncode == 1
+
+
+def test_a_job_that_ends_by_itself_says_how(server: Server, workspace: Workspace) -> None:
+    left_running(workspace)
+    (server.project / "go").touch()
+    until(lambda: workspace.get("/jobs/job-1")["is_running"] is False)
+    job = workspace.get("/jobs/job-1")
+    assert (job["exit_code"], job["output"]) == (5, "begun\nover\n")
+
+
+def test_a_server_with_a_job_is_not_idle(server: Server, workspace: Workspace) -> None:
+    left_running(workspace)
+    workspace.close()
+    server.request("POST", "/v1/control", {"command": "shutdown_if_idle"}).refused(409, "busy")
