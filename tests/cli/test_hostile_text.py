@@ -130,6 +130,7 @@ COMMANDS = [
     ("runs", "--all"),
     ("runs", "--all", "--json"),
     ("runs", "wait", f"none{HOSTILE}"),
+    ("jobs",),
     ("undo", "--dry-run", "-s", "{id}"),
     ("undo", "--dry-run", "--json", "-s", "{id}"),
     ("fork", "--json", "-s", "{id}"),

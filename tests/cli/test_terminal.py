@@ -179,7 +179,7 @@ def test_a_rule_is_for_the_directory_that_the_question_names(own_home: Home) -> 
         assert "\n  r  yes, always here: bash:touch made\n" in terminal.shown
         terminal.type("?")
         terminal.wait_for(QUESTION, count=2)
-        assert f"a rule that holds in {own_home.project}" in " ".join(terminal.shown.split())
+        assert f"arulethatholdsin{own_home.project}" in "".join(terminal.shown.split())
         terminal.type("r")
         assert terminal.finish() == 0
     finally:
