@@ -2,28 +2,41 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --disable-pip-version-check
+# What it needs to run, and all that is needed to work on it.
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
 # 0: `make run` asks no model, and installs none: it replays a text.
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test check format bench explore mutate clean
+.PHONY: install run test test-package check format bench explore mutate clean
 
 install: $(STAMP)
 
-$(STAMP): requirements-dev.lock pyproject.toml
+$(RUNTIME): requirements.lock pyproject.toml
+	@echo "Setting up $(VENV): Covey and what it needs to run, pinned in requirements.lock."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(PIP) -r requirements.lock
+	$(PIP) --no-deps -e .
+	@touch $(RUNTIME)
+
+$(STAMP): requirements-dev.lock $(RUNTIME)
+	@echo "Adding what the tests and checks need, pinned in requirements-dev.lock."
+	$(PIP) --quiet -r requirements-dev.lock
 	@touch $(STAMP)
 
 # Through the environment: a prompt may hold whatever a shell would take for its own.
 run: export COVEY_PROMPT = $(value PROMPT)
-run: install
+run: $(RUNTIME)
 	@$(BIN)/python -m covey.cli.tour $(if $(filter 0,$(LOCAL)),--scripted,--install requirements-local.lock)
 
 test: install
 	$(BIN)/pytest -q -n 2
+
+# What users install: built, installed where nothing else is, and run. Needs the package index.
+test-package:
+	$(PYTHON) tests/try_package.py
 
 check: install
 	$(BIN)/ruff check .
@@ -34,6 +47,7 @@ check: install
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python -m covey.cli.manual > docs/covey.1
 
 bench: install
 	$(BIN)/python -m bench

@@ -24,6 +24,8 @@ STATE = "the state of a run as a store has it, which may be damaged"
 OPEN: dict[str, str] = {
     "cli/common.py _explained: error": ERROR,
     "cli/tour.py _watch: event.payload": EVENTS,
+    "client/answer_text.py take: event.payload": EVENTS,
+    "client/answering.py event: event.payload": EVENTS,
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,
     "lifecycle/history.py last_answer_end: state": STATE,

@@ -19,7 +19,7 @@ MODULE_LINES = 400
 RULES = range(1, 19)
 SCENARIOS = range(1, 26)
 
-PYTHON = sorted(path for folder in ("src", "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
+PYTHON = sorted(path for folder in ("src", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py"))
 PROSE = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "Makefile", ".ci/*") for path in ROOT.glob(pattern)
 )
@@ -47,7 +47,7 @@ def prints(tree: ast.AST) -> Iterator[str]:
 
 def may_print(path: str) -> bool:
     """Commands talk to people; the rest of the program talks to a log. Tests and benchmarks are commands too."""
-    return path.startswith(("src/covey/cli/", "tests/", "bench/"))
+    return path.startswith(("src/covey/cli/", "tests/", "bench/", "examples/"))
 
 
 def complaints(path: str, source: str) -> list[str]:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from copy import copy
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,8 @@ class Home:
         self.config.write_text(CONFIG.format(script=directory / "script.json"))
         # A socket's path is short: the directories of a test are too deep for it.
         self.runtime = Path(tempfile.mkdtemp(prefix="covey-"))
-        self.socket = self.runtime / f"covey-{os.getuid()}.sock"
+        digest = sha256(os.path.realpath(self.data_dir).encode()).hexdigest()[:12]
+        self.socket = self.runtime / f"covey-{os.getuid()}-{digest}.sock"
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "LC_ALL") if name in os.environ}
         self.env = {
             **kept,

@@ -21,8 +21,8 @@ from covey.doctor import repair
 from covey.doctor.oracle_file import NoStore
 from covey.machine.names import TAG_VARIABLE
 from covey.protocol.events import PermissionRequest, created, encode_event
-from covey.server.daemon import _owned
-from covey.server.listener import CannotServe
+from covey.protocol.paths import DataDirInUse
+from covey.server.data_dir import owned
 from tests.cli.conftest import Home, finish, read_until, until
 from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
@@ -215,11 +215,11 @@ def test_beside_a_running_server_it_looks_but_does_not_repair(own_home: Home) ->
 def test_no_server_starts_while_a_store_is_repaired(data_dir: Path) -> None:
     with (
         doctor._owned(data_dir),
-        pytest.raises(CannotServe, match="covey doctor --repair"),
-        _owned(data_dir),
+        pytest.raises(DataDirInUse, match="covey doctor --repair"),
+        owned(data_dir),
     ):
         pass
-    with _owned(data_dir), pytest.raises(exits.UsageError), doctor._owned(data_dir):
+    with owned(data_dir), pytest.raises(exits.UsageError), doctor._owned(data_dir):
         pass
     with pytest.raises(NoStore, match="No such file"), doctor._owned(data_dir / "nowhere"):
         pass
@@ -367,3 +367,22 @@ def test_a_configuration_that_cannot_be_read_is_reported_and_no_finding(
     config.write_text("[permisions]\n")
     assert run_doctor(data_dir) == exits.OK
     assert 'permisions: unknown key; did you mean "permissions"?' in capsys.readouterr().err
+
+
+def test_a_store_that_nothing_can_be_saved_of_is_set_aside_and_a_new_one_begun(own_home: Home) -> None:
+    own_home.data_dir.mkdir(parents=True)
+    (own_home.data_dir / "covey.db").write_bytes(b"nothing that is a database" * 100)
+    failed = own_home.covey("run", "hello")
+    assert failed.returncode == 3
+    assert (
+        str(own_home.data_dir / "covey.db") in failed.stderr and "`covey doctor` says what can be done" in failed.stderr
+    )
+    found = own_home.covey("doctor")
+    assert found.returncode == 3 and "covey doctor --set-aside" in found.stderr
+    done = own_home.covey("doctor", "--set-aside")
+    assert done.returncode == 0, done.stderr
+    kept = Path(done.stdout.removeprefix("The store is now ").removesuffix(".\n"))
+    assert kept.read_bytes().startswith(b"nothing that is a database")
+    assert own_home.covey("run", "hello").stdout == "You said: hello\n"
+    refused = own_home.covey("doctor", "--set-aside")
+    assert refused.returncode == 2 and "stop it with `covey stop`" in refused.stderr

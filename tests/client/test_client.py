@@ -11,7 +11,7 @@ import pytest
 
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
-from covey.protocol.errors import Conflict, CoveyError, NotFound, QueueFull, Unauthorized
+from covey.protocol.errors import ApiError, Conflict, NotFound, QueueFull, Unauthorized
 from covey.protocol.paths import Address
 from covey.protocol.requests import EditPrompt, ForkSession, PostPrompt, UndoTurns, UpdateSession
 from tests.client.values import some_run, some_session, some_workspace, text_message
@@ -158,14 +158,14 @@ async def test_an_id_cannot_leave_its_place_in_the_path(server: StubServer, clie
         (409, b'{"message": "closing", "code": "workspace_closing"}', Conflict, "workspace_closing", "closing"),
         (401, b"", Unauthorized, "unauthorized", "the server answered 401 with an empty body"),
         (404, b"<html>no</html>", NotFound, "not_found", "the server answered 404: <html>no</html>"),
-        (400, b'{"message": ', CoveyError, "invalid_request", 'the server answered 400: {"message":'),
-        (500, b'{"message": 7}', CoveyError, "internal", 'the server answered 500: {"message": 7}'),
-        (418, b"\xff\xfe", CoveyError, "internal", "the server answered 418: \ufffd\ufffd"),
-        (302, b"", CoveyError, "internal", "the server answered 302 with an empty body"),
+        (400, b'{"message": ', ApiError, "invalid_request", 'the server answered 400: {"message":'),
+        (500, b'{"message": 7}', ApiError, "internal", 'the server answered 500: {"message": 7}'),
+        (418, b"\xff\xfe", ApiError, "internal", "the server answered 418: \ufffd\ufffd"),
+        (302, b"", ApiError, "internal", "the server answered 302 with an empty body"),
     ],
 )
 async def test_errors(
-    server: StubServer, client: Client, status: int, body: bytes, error: type[CoveyError], code: str, message: str
+    server: StubServer, client: Client, status: int, body: bytes, error: type[ApiError], code: str, message: str
 ) -> None:
     server.on("GET", "/v1/health", answer(status, body))
     with pytest.raises(error) as caught:

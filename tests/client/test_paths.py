@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 
@@ -63,11 +64,34 @@ def test_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         assert default_data_dir() == Path("/home/me/.local/share/covey")
 
 
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing says that the data is elsewhere."""
+    monkeypatch.setenv("HOME", getpwuid(UID).pw_dir)
+    for name in ("XDG_DATA_HOME", "COVEY_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_another_home_of_the_same_user_has_a_socket_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    at_home(monkeypatch)
+    names = [default_socket().name]
+    for variable in ("HOME", "XDG_DATA_HOME", "COVEY_DATA_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        names.append(default_socket().name)
+    assert names[0] == f"covey-{UID}.sock"
+    assert len(set(names)) == 4
+
+
+def test_a_data_directory_can_be_named_by_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COVEY_DATA_DIR", str(tmp_path))
+    assert default_data_dir() == tmp_path
+
+
 def test_the_socket_is_in_the_runtime_directory_if_that_is_private(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
+    at_home(monkeypatch)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     monkeypatch.setenv("TMPDIR", "/t")
     in_temp = Path(f"/t/covey-{UID}/covey-{UID}.sock")
@@ -83,6 +107,7 @@ def test_the_socket_is_in_the_runtime_directory_if_that_is_private(
 def test_a_path_that_is_too_long_for_a_socket_is_avoided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     deep = tmp_path / ("x" * 100)
     deep.mkdir(mode=0o700)
+    at_home(monkeypatch)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
     monkeypatch.setenv("TMPDIR", str(deep))
     assert default_socket() == Path(f"/tmp/covey-{UID}/covey-{UID}.sock")

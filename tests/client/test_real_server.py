@@ -14,8 +14,9 @@ import pytest
 
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
+from covey.client.library import ask_sync, connect
 from covey.client.prompt import new_run_id, run_prompt
-from covey.client.sync import SyncClient, ask
+from covey.client.sync import SyncClient
 from covey.client.transcript import Transcript
 from covey.protocol.errors import Conflict, NotFound, Unauthorized
 from covey.protocol.paths import Address
@@ -228,12 +229,16 @@ async def test_a_run_survives_cuts_everywhere(client: Client, server: Server, mo
 
 def test_scripts_can_ask(server: Server, model: FakeModel, tmp_path: Path) -> None:
     model.on(lambda request: Reply(text=f"You said: {request.prompt}"))
-    where: dict[str, Any] = {"host": str(address(server)), "token_path": server.data_dir / "token"}
-    assert ask("hello", cwd=str(tmp_path), **where).text == "You said: hello"
-    with SyncClient(str(tmp_path), **where) as client:
-        assert client.ask("one").text == "You said: one"
-        assert client.ask("two").text == "You said: two"
-        assert [message.text for message in client.messages()] == ["one", "You said: one", "two", "You said: two"]
-        assert len(client.wait(client.client.sessions(client.workspace_id))) == 2
-    with SyncClient(str(tmp_path), session_id=client.session_id, **where) as again:
-        assert len(again.messages()) == 4
+    where: dict[str, Any] = {"host": str(address(server)), "token_file": server.data_dir / "token"}
+    assert ask_sync("hello", tmp_path, **where).text == "You said: hello"
+    with SyncClient(connect(tmp_path, **where)) as client:
+        one = client.ask("one")
+        assert one.text == "You said: one"
+        assert client.ask("two", session=one.session_id).text == "You said: two"
+        workspace = client.client.workspace_id
+        texts = [message.text for message in client.wait(client.client.messages(workspace, one.session_id))]
+        assert texts == ["one", "You said: one", "two", "You said: two"]
+        assert len(client.wait(client.client.sessions(workspace))) == 2
+        *_, last = client.stream("three")
+        assert isinstance(last.payload, RunComplete)
+        assert last.payload.text == "You said: three"

@@ -233,10 +233,14 @@ LISTED = "one/a, one/both, one/org/x, two/b, two/both, three/<model>"
         ("c", f'no model is known as "c"; known: {LISTED} (write provider/model for one that is not listed)'),
         (
             "on/a",
-            f'no model is known as "on/a": there is no provider on; known: {LISTED} '
+            f'no model is known as "on/a": there is no provider on; did you mean one/a? known: {LISTED} '
             "(write provider/model for one that is not listed)",
         ),
-        ("one/", f'no model is known as "one/"; known: {LISTED} (write provider/model for one that is not listed)'),
+        (
+            "one/",
+            f'no model is known as "one/"; did you mean one/a? known: {LISTED} '
+            "(write provider/model for one that is not listed)",
+        ),
     ],
 )
 def test_a_wrong_reference_says_what_there_is(reference: str, expected: str) -> None:

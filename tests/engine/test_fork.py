@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from covey.protocol.errors import CoveyError, NotFound
+from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import ForkSession, UndoTurns
@@ -113,7 +113,7 @@ async def test_turns_of_a_fork_can_be_undone_but_not_what_was_copied(tmp_path: P
     async with undoing(tmp_path) as at:
         await at.turn("first", {"a.py": "one"})
         at.engine.session_id = await at.fork()
-        with pytest.raises(CoveyError, match="nothing to undo"):
+        with pytest.raises(ApiError, match="nothing to undo"):
             await at.undo()
         await at.turn("second", {"a.py": "two"})
         await at.undo()
@@ -149,7 +149,7 @@ async def test_a_session_that_is_being_undone_is_not_forked_half_way(tmp_path: P
         await at.turn("first", {})
         at.engine.disk.hold()
         task = await at.engine.soon(at.undos.undo(at.engine.session_id, UndoTurns()))
-        with pytest.raises(CoveyError, match="being undone"):
+        with pytest.raises(ApiError, match="being undone"):
             await at.fork()
         at.engine.disk.release()
         await within(task)
@@ -160,6 +160,6 @@ async def test_a_workspace_that_is_closing_neither_undoes_nor_forks(tmp_path: Pa
         await at.turn("first", {})
         await at.engine.close()
         for attempt in (at.undo(), at.fork()):
-            with pytest.raises(CoveyError) as raised:
+            with pytest.raises(ApiError) as raised:
                 await attempt
             assert raised.value.code == "workspace_closing"

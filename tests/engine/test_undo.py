@@ -14,7 +14,7 @@ from covey.engine.recorder import Batch
 from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.undo import restore, undo
 from covey.lifecycle.undo import CHANGED, DELETED, IN_BETWEEN, NOT_KEPT
-from covey.protocol.errors import Conflict, CoveyError, NotFound
+from covey.protocol.errors import ApiError, Conflict, NotFound
 from covey.protocol.events import File
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import ForkSession, UndoTurns
@@ -37,7 +37,7 @@ async def undoing(directory: Path, store: Disk | SqliteStore | None = None) -> A
 
 
 async def refused(attempt: Awaitable[object], code: str) -> str:
-    with pytest.raises(CoveyError) as raised:
+    with pytest.raises(ApiError) as raised:
         await attempt
     assert raised.value.code == code
     return raised.value.message
@@ -196,9 +196,8 @@ async def test_what_a_call_changed_is_written_and_told_with_its_result(tmp_path:
         assert [(w.path, w.before, w.after) for w in writes] == [
             (path, None, b"one"), (path, b"one", b"two"), (path, b"two", None),
         ]  # fmt: skip
-        assert [(e.type, e.change, e.payload.path, e.payload.run_id) for e in batch.events] == [
-            ("file", change, path, message.run_id) for change in ("created", "updated", "deleted")
-        ]
+        changed = [(e.change, e.payload.path, e.payload.run_id) for e in batch.events if isinstance(e.payload, File)]
+        assert changed == [(change, path, message.run_id) for change in ("created", "updated", "deleted")]
         assert {e.session_id for e in batch.events} == {at.engine.session_id}
 
 

@@ -15,7 +15,7 @@ from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import run_prompt
 from covey.client.transcript import Transcript
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import RunComplete
@@ -71,7 +71,7 @@ class Trial:
             async with through(proxy, self.workspace.server, **options) as client, asyncio.timeout(90):
                 try:
                     self.terminal = await self._run(client)
-                except (ServerUnreachable, CoveyError) as error:
+                except (ServerUnreachable, ApiError) as error:
                     self.error = error
             self.links = proxy.links
 

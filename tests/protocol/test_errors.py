@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from covey.protocol import errors
-from covey.protocol.errors import BY_STATUS, CoveyError, ErrorBody, decode_error
+from covey.protocol.errors import BY_STATUS, ApiError, ErrorBody, decode_error
 
 SOURCES = sorted(Path(errors.__file__).parent.parent.rglob("*.py"))
 TABLE: list[tuple[str, int, str]] = [
@@ -24,7 +24,7 @@ TABLE: list[tuple[str, int, str]] = [
 def test_the_drawing_at_the_top_of_the_file_is_the_whole_truth() -> None:
     drawn = {(name, status) for name, status, _ in TABLE}
     assert drawn == {(cls.__name__, status) for status, cls in BY_STATUS.items()}
-    assert set(BY_STATUS.values()) == set(CoveyError.__subclasses__())
+    assert set(BY_STATUS.values()) == set(ApiError.__subclasses__())
     assert len({code for _, _, code in TABLE}) == len(TABLE), "a code means one thing"
     for cls in BY_STATUS.values():
         assert (cls.__name__, cls.status, cls.code) in TABLE
@@ -55,7 +55,7 @@ def test_each_code_comes_back_as_its_exception(name: str, status: int, code: str
 
 
 def test_an_internal_error_has_its_code_on_the_wire() -> None:
-    error = CoveyError("oops")
+    error = ApiError("oops")
     body = msgspec.json.encode(ErrorBody(message=error.message, code=error.code, retry_after=error.retry_after))
     assert msgspec.json.decode(body) == {"message": "oops", "code": "internal"}
 
@@ -94,6 +94,6 @@ def test_any_other_body_is_still_an_exception_of_ours(body: bytes, message: str)
 @pytest.mark.parametrize("status", [418, 500, 502, 504])
 def test_a_status_that_is_not_in_the_table_is_a_plain_error(status: int) -> None:
     error = decode_error(status, b"Bad Gateway")
-    assert type(error) is CoveyError
+    assert type(error) is ApiError
     assert (error.status, error.code) == (500, "internal")
     assert error.message == f"the server answered {status}: Bad Gateway"

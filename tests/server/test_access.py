@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.server.access import Access, hosts
 from tests.server.site import serving
 
@@ -20,7 +20,7 @@ def refusal(path: str = "/v1/version", access: Access = ACCESS, **headers: str) 
     found = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     try:
         access.check({"type": "http", "path": path, "headers": found})
-    except CoveyError as error:
+    except ApiError as error:
         return f"leaked: {error.message}" if TOKEN in error.message else error.code
     return ""
 
@@ -53,7 +53,7 @@ def test_any_other_name_is_refused_before_the_token_is_looked_at(host: str) -> N
 def test_a_request_without_a_name_or_with_two_is_refused() -> None:
     assert refusal(authorization=BEARER) == "forbidden_host"
     both = [(b"host", b"evil.example"), (b"host", b"localhost"), (b"authorization", BEARER.encode())]
-    with pytest.raises(CoveyError) as refused:
+    with pytest.raises(ApiError) as refused:
         ACCESS.check({"path": "/v1/version", "headers": both})
     assert refused.value.code == "forbidden_host"
 

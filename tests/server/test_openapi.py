@@ -32,6 +32,7 @@ PROTOCOL = f"""
     GET {W}/sessions/{{sid}}/messages
     GET {W}/files
     GET {W}/files/content
+    GET {W}/sessions/{{sid}}/changes
     GET {W}/sessions/{{sid}}/history
     POST {W}/sessions/{{sid}}/undo
     POST {W}/sessions/{{sid}}/fork
@@ -75,6 +76,7 @@ QUERIES = {
     f"GET {W}/events": {"client_id", "deltas", "session_id", "last_event_id"},
     f"GET {W}/sessions": {"limit", "before", "children"},
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
+    f"GET {W}/sessions/{{sid}}/changes": {"run_id", "after", "limit", "diffs"},
     f"GET {W}/files": {"q", "limit"},
     f"GET {W}/files/content": {"path"},
     f"GET {W}/runs": {"session_id", "state", "limit"},

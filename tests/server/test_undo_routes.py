@@ -129,3 +129,17 @@ async def test_the_title_of_a_session_is_bounded(tmp_path: Path) -> None:
             assert "1000" in refused.value["message"]
             assert "title" in refused.value["message"]
             assert (await site.request(method, path, {"title": "é" * 1_000})).status in (200, 201)
+
+
+async def test_changes_are_listed_by_file_and_turn(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        session, run_id = await talked(site, "one", "two")
+        (file,) = (await site.request("GET", f"{session}/changes")).value["files"]
+        assert (file["change"]["status"], len(file["turns"])) == ("added", 2)
+        (only,) = (await site.request("GET", f"{session}/changes?run_id={run_id}&diffs=0")).value["files"]
+        assert (only["change"]["status"], only["change"]["additions"], "diff" in only["change"]) == (
+            "modified",
+            1,
+            False,
+        )
+        assert (await site.request("GET", f"{session}/changes?limit=9999")).status == 400

@@ -56,7 +56,9 @@ async def test_a_new_file_is_created_with_its_directories(desk: Desk, root: Path
     output = await desk.write("a/b/c.txt", "one\ntwö\n")
     assert (root / "a/b/c.txt").read_text() == "one\ntwö\n"
     assert output.content == "Created a/b/c.txt (2 lines)."
+    status = (root / "a/b/c.txt").stat()
     assert output.metadata == {
+        "seen": [[str(root / "a/b/c.txt"), status.st_mtime_ns, status.st_size]],
         "file_path": str(root / "a/b/c.txt"),
         "diff": "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+twö\n",
         "additions": 2,

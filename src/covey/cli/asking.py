@@ -21,7 +21,7 @@ from covey.client.view.inputs import AnswerGiven
 from covey.client.view.records import AskOutcome
 from covey.client.view.view import View
 from covey.lines.plain_text import visible
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Asking:
         while self._is_open(ask):
             self._presence.clear()
             # If it cannot be sent, the stream is in trouble as well: it comes back, or the run is gone.
-            with suppress(ServerUnreachable, CoveyError):
+            with suppress(ServerUnreachable, ApiError):
                 # We ourselves do not look at it, as there is nobody here to do so.
                 others = (await self._client.session(self._workspace_id, ask.request.session_id)).attached_clients
                 if not others and self._is_open(ask):
@@ -275,7 +275,7 @@ class Asking:
         async def send() -> None:
             try:
                 await self._send(request_id, answer)
-            except CoveyError as error:
+            except ApiError as error:
                 self._screen.warn(error.message)
 
         self._in_background(send())  # if it gets lost, the server asks again when the stream reconnects
@@ -284,7 +284,7 @@ class Asking:
         """Send something that nobody waits for, and that is sent again where it matters."""
 
         async def send() -> None:
-            with suppress(ServerUnreachable, CoveyError):
+            with suppress(ServerUnreachable, ApiError):
                 await request
 
         task = asyncio.create_task(send())

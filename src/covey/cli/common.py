@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from covey.cli import exits
+from covey.cli.directory import default_directory
 from covey.cli.ids import find_session
 from covey.cli.screen import warning
 from covey.client.client import Client
 from covey.client.connect import Say, connect, environment, is_text, resolve_address
 from covey.client.errors import ServerUnreachable
-from covey.protocol.errors import CoveyError, Unauthorized
+from covey.protocol.errors import ApiError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
 from covey.protocol.requests import WorkspaceView
 
@@ -56,8 +57,13 @@ def data_dir(args: argparse.Namespace) -> Path | None:
 
 async def join(client: Client, cwd: str | None) -> WorkspaceView:
     """The workspace of this directory."""
-    path = _directory(cwd or ".", is_here=client.address.is_unix)
+    path = _directory(working_directory(cwd), is_here=client.address.is_unix)
     return await client.create_workspace(path, env=environment(client.address))
+
+
+def working_directory(cwd: str | None) -> str:
+    """What `--cwd` says, else the root of the git repository around here, else the current directory."""
+    return cwd or str(default_directory(Path.cwd()))
 
 
 def _directory(cwd: str, *, is_here: bool) -> str:
@@ -82,7 +88,7 @@ def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sen
         raise
     except BrokenPipeError:
         raise  # nobody reads what we have to say
-    except (ServerUnreachable, UnsafeDirectory, CoveyError, OSError) as error:
+    except (ServerUnreachable, UnsafeDirectory, ApiError, OSError) as error:
         sentence, exit_code = _explained(error)
         complain(sentence)
         on_failure(sentence, exit_code)
@@ -95,7 +101,7 @@ def _explained(error: Exception) -> tuple[str, int]:
             return str(error), exits.UNREACHABLE
         case Unauthorized():
             return f"{error.message.rstrip('.')}. {WHEN_REFUSED}", exits.UNREACHABLE
-        case CoveyError():
+        case ApiError():
             return error.message, exits.FAILED
     return str(error), exits.FAILED
 
@@ -115,7 +121,7 @@ async def _reload(args: argparse.Namespace, directory: str) -> None:
             for workspace in await client.workspaces():
                 if directory in ("", workspace.path):
                     await client.update_agent(workspace.id)
-    except CoveyError as error:
+    except ApiError as error:
         complain(f"The server that runs cannot take it up: {error.message}")
     except TimeoutError:
         complain("The server that runs did not take it up in time; it does so when it opens the directory next.")

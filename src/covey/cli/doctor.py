@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, doctor_keys, doctor_rules, doctor_sandbox, exits
+from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
@@ -41,12 +41,27 @@ def main(args: argparse.Namespace) -> int:
 
 async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
     try:
+        if args.set_aside:
+            return _set_aside(data_dir, args.json)
         return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
     except NoStore as error:
         common.complain(str(error))
         if error.may_be_saved:
             common.complain("`covey doctor --repair` makes a backup, then saves what can still be read.")
+        elif (data_dir / NAME).exists():
+            common.complain(doctor_aside.OFFER)
         return exits.UNREACHABLE
+
+
+def _set_aside(data_dir: Path, as_json: bool) -> int:
+    with _owned(data_dir):
+        try:
+            target = doctor_aside.set_aside(data_dir)
+        except OSError as error:
+            common.complain(f"The store could not be set aside: {error}")
+            return exits.FAILED
+    print(json.dumps({"set_aside": str(target)}) if as_json else plain(f"The store is now {target}."))
+    return exits.OK
 
 
 def _check(data_dir: Path, as_json: bool) -> int:

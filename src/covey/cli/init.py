@@ -17,7 +17,7 @@ UPDATE = (
 
 
 def main(args: argparse.Namespace) -> int:
-    path = os.path.join(args.cwd or ".", FILE)
+    path = os.path.join(common.working_directory(args.cwd), FILE)
     exists = os.path.lexists(path)
     if exists and not args.force:
         raise exits.UsageError(f"there is an {FILE} here already; --force lets the agent bring it up to date")

@@ -13,7 +13,17 @@ import sys
 from collections.abc import Sequence
 
 from covey import __version__
-from covey.cli import exits, jobs_options, login_options, option_types, run_options, runs_options, undo_options
+from covey.cli import (
+    exits,
+    jobs_options,
+    login_options,
+    option_types,
+    run_options,
+    runs_options,
+    self_options,
+    undo_options,
+)
+from covey.cli.parser import Parser, unknown
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
@@ -27,9 +37,12 @@ from covey.cli.texts import (
     SESSION_MODES,
     SESSIONS_ACTIONS,
     SESSIONS_EXAMPLES,
+    STATUS_EXAMPLES,
+    STOP_EXAMPLES,
     TRUST_EXAMPLES,
 )
 
+DEFAULT_DIRECTORY = "default: the git repository around here, else this one"
 NOT_YET = ("web",)
 """Commands that are planned: an early user gets a clear answer."""
 
@@ -50,7 +63,8 @@ def _main(argv: Sequence[str] | None) -> int:
         return exits.USAGE
     args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
-        (args.parser if args.command else parser).error(f"unrecognized arguments: {' '.join(more)}")
+        of_command = args.parser if args.command else parser
+        of_command.error(unknown(of_command, more))
     if more:
         # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
         args.prompt += more
@@ -59,6 +73,7 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.print_help(sys.stderr)
         return exits.USAGE
     _prepare_streams()
+    _take_variables(args)
     try:
         return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
     except KeyboardInterrupt:
@@ -71,6 +86,14 @@ def _main(argv: Sequence[str] | None) -> int:
     except OSError as error:
         print(f"covey {args.command}: {error}", file=sys.stderr)
         return exits.FAILED
+
+
+def _take_variables(args: argparse.Namespace) -> None:
+    """What the environment says counts where no option does. A data directory on the command line means its server."""
+    if args.command != "serve" and not getattr(args, "data_dir", None) and not getattr(args, "host", None):
+        args.host = os.environ.get("COVEY_HOST") or None
+    if not getattr(args, "config", None):
+        args.config = os.environ.get("COVEY_CONFIG") or None
 
 
 def _flushed(exit_code: int) -> int:
@@ -104,7 +127,7 @@ def _prepare_streams() -> None:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="covey",
         description=DESCRIPTION,
         epilog=EXAMPLES,
@@ -128,6 +151,11 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stop(commands)
     _add_doctor(commands)
     _add_serve(commands)
+    for name, about in self_options.COMMANDS.items():
+        about.add_options(added := _add(commands, name, about.help, about.examples))
+        if name != "help":
+            _add_cwd(added)
+            _add_connection(added)
     return parser
 
 
@@ -166,7 +194,7 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cwd(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="DIR", help="the directory to work on; default: this one")
+    parser.add_argument("--cwd", metavar="DIR", help=f"the directory to work on; {DEFAULT_DIRECTORY}")
 
 
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -239,7 +267,12 @@ def _add_init(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "trust", "let the covey.toml of a directory count in full", TRUST_EXAMPLES)
-    parser.add_argument("directory", metavar="DIR", nargs="?", help="the directory; default: this one")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        help="the directory; default: the git repository around here, else this one",
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="show which directories are trusted")
     action.add_argument("--remove", action="store_true", help="trust the directory no more")
@@ -247,13 +280,13 @@ def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_status(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)")
+    parser = _add(commands, "status", "which server runs, and what it is doing (exit 3: none)", STATUS_EXAMPLES)
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     _add_connection(parser)
 
 
 def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(commands, "stop", "end the server; open runs are cancelled")
+    parser = _add(commands, "stop", "end the server; open runs are cancelled", STOP_EXAMPLES)
     parser.add_argument("--if-idle", action="store_true", help="only if it has nothing to do (exit 1 otherwise)")
     _add_connection(parser)
 
@@ -261,7 +294,9 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
     parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
-    parser.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
+    how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
@@ -275,6 +310,7 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--token-file", metavar="FILE", help="the token for tcp://; default: made and kept in DATA-DIR/token"
     )
+    parser.add_argument("--log-file", metavar="FILE", help="write the log there, with a bound; default: stderr")
     parser.add_argument(
         "--idle-exit",
         metavar="SECONDS",

@@ -62,7 +62,7 @@ async def _list(args: argparse.Namespace) -> int:
         return exits.OK
     print(plain(_text(models)))
     if not models.large:
-        print("A prompt goes nowhere yet: docs/CONFIGURATION.md says how to set up a model.", file=sys.stderr)
+        print("A prompt goes nowhere yet: `covey login` or `covey config edit` sets up a model.", file=sys.stderr)
     return exits.OK
 
 

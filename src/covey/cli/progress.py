@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from covey.cli.screen import Screen
 from covey.client.view.run_news import (
@@ -21,15 +21,14 @@ from covey.client.view.run_news import (
     ThoughtGrew,
 )
 from covey.client.view.view import View
-from covey.lines.calls import call_line
-from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import plain
-from covey.lines.results import Shown, begun_line, changed_file, result_lines
 from covey.lines.widths import expanded
-from covey.lines.wrap import wrap
 from covey.protocol.messages import ToolCall
 from covey.protocol.runs import PromptReceipt, RunComplete
+
+if TYPE_CHECKING:
+    from covey.lines.results import Shown
 
 AFTER_A_KILL = (
     "If the server was killed, the run ends as interrupted when it has started again; "
@@ -92,6 +91,8 @@ class Progress:
         """The last line, for people who may want to go on."""
         self._end_thought()
         if self._screen.is_terminal:
+            from covey.lines.footer import RunFacts, footer_line  # late: scripts need none of it
+
             seconds = time.monotonic() - self._began
             cost = terminal.usage.cost if terminal.usage else None
             facts = RunFacts(terminal.session_id, self.news.steps, seconds, cost, len(self._files))
@@ -99,6 +100,8 @@ class Progress:
 
     @property
     def _shown(self) -> Shown:
+        from covey.lines.results import Shown  # late, as all about calls: many answers have none
+
         return Shown(self._screen.columns, self._root, self._is_verbose, self._screen.is_plain)
 
     def _report(self, item: RunNewsItem) -> None:
@@ -115,8 +118,7 @@ class Progress:
                     self._screen.warn(why_cut)
             case CallBegun(call):
                 self._doing = "thinking"
-                if not self._screen.moves_cursor:
-                    self._screen.show([begun_line(call, self._shown)])
+                self._begun(call)
             case CallEnded():
                 self._ended(item)
             case SummaryWritten(message):
@@ -131,7 +133,15 @@ class Progress:
             case _:
                 assert_never(item)
 
+    def _begun(self, call: ToolCall) -> None:
+        from covey.lines.results import begun_line
+
+        if not self._screen.moves_cursor:
+            self._screen.show([begun_line(call, self._shown)])
+
     def _ended(self, item: CallEnded) -> None:
+        from covey.lines.results import changed_file, result_lines
+
         begun = self._since.pop(item.call.id, None)
         seconds = None if begun is None else time.monotonic() - begun
         if changed := changed_file(item.result):
@@ -144,6 +154,8 @@ class Progress:
             self._screen.show(self._quoted(text))
 
     def _quoted(self, text: str) -> list[StyledLine]:
+        from covey.lines.wrap import wrap
+
         bar = (Span("  ┊ ", "dim"),)
         texts = [expanded(plain(each)) for each in text.strip().split("\n")]
         return [row for each in texts for row in wrap([Span(each, "dim")], self._screen.columns, bar, bar)]
@@ -160,6 +172,8 @@ class Progress:
                 self._since.setdefault(call.id, time.monotonic())
         running = [call for call in calls if call.id in self._since]
         if running:
+            from covey.lines.calls import call_line
+
             more = Span(f"  and {len(running) - 1} more" if len(running) > 1 else "", "dim")
             self._screen.wait_for(line(*call_line(running[0], self._root).spans, more))
         else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from mimetypes import guess_type
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -14,6 +16,10 @@ from covey.cli.exits import UsageError
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import MAX_BODY_BYTES
 
+MAX_PIPED_BYTES = 256 * 1024
+"""Of stdin: some 64,000 tokens."""
+_MENTION = re.compile(r"""(?<![^\s(\[{<,;:'"])@(?P<path>[^\s"'`<>|*?]{1,1000})""")
+"""As the server finds them, but for those in quotes."""
 MAX_ATTACHED_BYTES = MAX_BODY_BYTES * 3 // 4 - 1024 * 1024
 """Base64 makes three bytes four; the rest of the body has a megabyte."""
 MAX_SCHEMA_BYTES = 1024 * 1024
@@ -22,8 +28,37 @@ MAX_SCHEMA_BYTES = 1024 * 1024
 
 def read_prompt(words: Sequence[str], stdin: BinaryIO | None) -> str:
     """What came in on stdin, if anything, and below it the words. Stdin is None when it is a terminal or closed."""
-    piped = stdin.read().decode("utf-8", "replace").strip("\n") if stdin else ""
+    piped = _bounded(stdin).decode("utf-8", "replace").strip("\n") if stdin else ""
     return "\n\n".join(text for text in (piped, " ".join(words).strip()) if text.strip())
+
+
+def _bounded(stdin: BinaryIO) -> bytes:
+    """More would fill a model's window, cost accordingly, and come back with every further step."""
+    content = stdin.read(MAX_PIPED_BYTES + 1)
+    if len(content) > MAX_PIPED_BYTES:
+        raise UsageError(
+            f"more than {MAX_PIPED_BYTES // 1024} KiB came in on stdin. Put it into a file of this directory and name "
+            f"it in the prompt, so that the agent can search it; or pipe a part: | tail -c {MAX_PIPED_BYTES}"
+        )
+    return content
+
+
+def mentions_from_root(prompt: str, current: Path, root: Path) -> str:
+    """The prompt, in which `@path` is seen from the root, as the server sees it, also where it was from here.
+
+    Who works in a directory below the root types paths from there. What is there from the root alone stays as it is.
+    """
+    if current == root or not current.is_relative_to(root):
+        return prompt
+    here = current.relative_to(root)
+
+    def seen_from_root(mention: re.Match[str]) -> str:
+        path = mention["path"].rstrip(".,;:!?)")
+        name = re.sub(r":\d+(?:-\d+)?$", "", path)
+        is_here = name and not os.path.isabs(name) and os.path.lexists(current / name)
+        return f"@{os.path.normpath(here / path)}{mention['path'][len(path) :]}" if is_here else mention[0]
+
+    return _MENTION.sub(seen_from_root, prompt)
 
 
 def piped_stdin() -> BinaryIO | None:

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
@@ -22,7 +23,7 @@ from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt, read_schema
+from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -31,7 +32,7 @@ from covey.client.prompt import new_run_id, run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
-from covey.protocol.errors import CoveyError, NotFound
+from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import PostPrompt, WorkspaceView
 from covey.protocol.runs import PromptReceipt, RunComplete, RunOptions
@@ -91,7 +92,8 @@ class _Command:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
         if args.steer and self._request.options != RunOptions():
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
-        prompt = read_prompt(args.prompt, piped_stdin())
+        root = Path(common.working_directory(args.cwd))
+        prompt = read_prompt([mentions_from_root(word, Path.cwd(), root) for word in args.prompt], piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
@@ -127,13 +129,15 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
+                if not self._args.cwd and (root := workspace.path) != os.getcwd():
+                    self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
                 for text in workspace.warnings:
                     self._screen.warn(text)
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
                     return await (self._detach if self._args.detach else self._follow)(client, workspace)
-                except CoveyError:
+                except ApiError:
                     await self._tidy(client, workspace.id)
                     raise
         finally:
@@ -165,7 +169,7 @@ class _Command:
     async def _tidy(self, client: Client, workspace_id: str) -> None:
         """A session that was made for a prompt which was then refused is nothing that anybody wants to find."""
         if self._unused_session:
-            with suppress(ServerUnreachable, CoveyError):
+            with suppress(ServerUnreachable, ApiError):
                 await client.delete_session(workspace_id, self._unused_session)
                 self._request = msgspec.structs.replace(self._request, session_id="")
 
@@ -240,7 +244,7 @@ class _Command:
         return exit_code
 
     async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:
-        with suppress(ServerUnreachable, CoveyError):
+        with suppress(ServerUnreachable, ApiError):
             runs = await client.runs(workspace_id, session_id=self._request.session_id)
             mine = next((run for run in runs if run.run_id == self._request.run_id), None)
             if mine and (text := waits_for(mine, runs)):
@@ -320,7 +324,7 @@ class _Command:
                 await client.cancel_run(workspace_id, self._request.run_id)
             except ServerUnreachable:
                 await asyncio.sleep(CANCEL_RETRY_S)
-            except CoveyError as error:
+            except ApiError as error:
                 self._screen.warn(f"the run could not be cancelled: {error.message}")
                 return
             else:

@@ -7,20 +7,23 @@ import logging
 import sys
 from pathlib import Path
 
+from covey.cli.log_file import LogFile
 from covey.config.schema import ConfigError
 from covey.protocol.errors import CoveyError
-from covey.protocol.paths import Address, BadAddress, UnsafeDirectory, default_data_dir, default_socket
+from covey.protocol.paths import Address, BadAddress, default_data_dir, default_socket
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run until a signal or a shutdown request. Logs go to stderr; stdout gets the one line that says where."""
+    """Run until a signal or a shutdown request. stdout gets the one line that says where; the log goes elsewhere."""
     from covey.server.lean_imports import leave_out_command_line
 
     leave_out_command_line()
     from covey.server.daemon import ServeOptions, serve
-    from covey.server.listener import CannotServe
 
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = LogFile(Path(args.log_file)) if args.log_file else logging.StreamHandler(sys.stderr)
+    logging.basicConfig(
+        handlers=[handler], level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     data_dir = Path(args.data_dir).expanduser().resolve() if args.data_dir else default_data_dir()
     try:
@@ -37,10 +40,19 @@ def main(args: argparse.Namespace) -> int:
     except BadAddress as error:
         print(f"covey serve: {error}", file=sys.stderr)
         return 2
-    except (CannotServe, UnsafeDirectory, CoveyError, OSError) as error:
+    except (CoveyError, OSError) as error:
         print(f"covey serve: {error}", file=sys.stderr)
+        if isinstance(error, CoveyError) and error.code == "store_unavailable":
+            print(f"covey serve: {_doctor(args.data_dir)} says what can be done.", file=sys.stderr)
         return 1
     return 0
+
+
+def _doctor(data_dir: str | None) -> str:
+    from shlex import quote
+
+    given = data_dir and Path(data_dir).resolve() != default_data_dir().resolve()
+    return f"`covey doctor --data-dir {quote(str(data_dir))}`" if given else "`covey doctor`"
 
 
 def _config_file(name: str) -> Path:

@@ -14,7 +14,7 @@ from covey.cli import common, exits
 from covey.cli.status import server_pid
 from covey.client.client import Client
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
-from covey.protocol.errors import Conflict, CoveyError
+from covey.protocol.errors import ApiError, Conflict
 
 GONE_S = 30.0
 """Closing has bounds that add up to less: cancelling runs, their last words, flushing."""
@@ -83,7 +83,7 @@ async def _wait_until_gone(client: Client, has_ended: Callable[[], bool] | None)
 async def _answers(client: Client) -> bool:
     try:
         await client.health()
-    except (ConnectionLost, CoveyError):
+    except (ConnectionLost, ApiError):
         return True
     except ServerUnreachable:
         return False

@@ -23,6 +23,17 @@ A server is started when it is needed and leaves when nobody needs it any more.
 `covey COMMAND --help` says more about each command.
 """
 
+FILES_AND_VARIABLES = """\
+~/.config/covey/config.toml        your configuration; also $XDG_CONFIG_HOME/covey/config.toml
+covey.toml                         a project's own; counts in full once you trust its directory
+~/.local/share/covey               sessions, server.log and the token; also $XDG_DATA_HOME/covey
+COVEY_HOST                         the server, as for --host
+COVEY_DATA_DIR                     the data directory, as for --data-dir
+COVEY_CONFIG                       a further configuration file, as for `covey serve --config`
+COVEY_MODEL                        the model of `covey run`, as for --model
+COVEY_TOKEN                        the token for a server on tcp://
+"""
+
 RUN_EXAMPLES = """\
 examples:
   covey run "What does this project do?"
@@ -109,10 +120,26 @@ examples:
 An ID may be cut short, to its beginning or its end, as long as no other has the same.
 """
 
+STATUS_EXAMPLES = """\
+examples:
+  covey status                           your server, and the directories that it has open
+  covey status --json | jq .pid
+  covey status --host tcp://127.0.0.1:8790
+
+None is started. Its data directory, its log and its token: `man covey`, or `covey config` and `covey logs`.
+"""
+
+STOP_EXAMPLES = """\
+examples:
+  covey stop                             cancels open runs, writes their last words, and waits for the end
+  covey stop --if-idle                   only if nobody needs it
+"""
+
 DOCTOR_EXAMPLES = """\
 examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
+  covey doctor --set-aside               where nothing can be saved: rename it, and begin anew
 
 It says where the key of each provider comes from as well, and shows none of them; with --json this is in `keys`.
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:

@@ -15,7 +15,7 @@ from covey.config.schema import ConfigError
 
 
 def main(args: argparse.Namespace) -> int:
-    directory = Path(args.directory or ".").expanduser().resolve()
+    directory = Path(common.working_directory(args.directory)).expanduser().resolve()
     try:
         if args.list:
             return _list()

@@ -1,4 +1,4 @@
-"""What `covey undo` and `covey fork` take, and how they teach it. Nothing heavy: `--help` must answer at once."""
+"""What `covey undo`, `covey diff` and `covey fork` take, and how they teach it. Nothing heavy, for `--help`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ their ids; the beginning of an id will do if no other begins so.
 exit codes:
   0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored
   2 wrong usage, or no such session or run     3 no server
+"""
+
+DIFF_EXAMPLES = """\
+examples:
+  covey diff                 what the latest session here changed in files, by its tools and by its commands
+  covey diff 1x2y            that session, or the one whose id begins so
+  covey diff --stat          only the files, with how many lines came and went, and who changed them
+  covey diff --run RUN       only what this turn changed
+  covey diff --json          the same for programs, by file and turn, with what an undo would not restore
+
+It shows what is recorded, not what is in the files now: what you have changed since is not in it. What commands changed
+in ignored files, or outside of the directory, is not recorded. If not all could be looked at, that is said.
+
+exit codes:
+  0 shown, also if nothing was changed     2 wrong usage, or no such session or run     3 no server
 """
 
 FORK_EXAMPLES = """\
@@ -69,6 +84,20 @@ def _add_undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done (exit 1: it would not)")
 
 
+def _add_diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        default="",
+        help="the session, or the beginning of its id; default: the latest one here",
+    )
+    parser.add_argument("--stat", action="store_true", help="no diffs: only which files, and how much of them")
+    parser.add_argument(
+        "--run", metavar="RUN", default="", help="only the turn of this run, or of the one whose id begins so"
+    )
+
+
 def _add_fork(parser: argparse.ArgumentParser) -> None:
     _add_session(parser)
     parser.add_argument("--at", metavar="MESSAGE", type=some_id, help="the last message to take along; default: all")
@@ -82,6 +111,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "diff": Command("what a session has changed in files", DIFF_EXAMPLES, _add_diff),
     "undo": Command("take back the newest turn, with its changes to files", UNDO_EXAMPLES, _add_undo),
     "fork": Command("go on from a message in a session of its own", FORK_EXAMPLES, _add_fork),
 }

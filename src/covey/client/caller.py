@@ -11,8 +11,9 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
-from covey.client.http import CannotConnect, Exchange, Http, HttpFailed
+from covey.client.http import CannotConnect, Http
 from covey.client.targets import target, workspace_path
+from covey.client.transport import OpenAnswer, Transport, TransportFailed
 from covey.protocol.errors import decode_error
 from covey.protocol.paths import Address
 from covey.protocol.requests import CreateWorkspace
@@ -40,6 +41,7 @@ class Caller:
         name: str = "",
         kind: ClientKind = "api",
         answer_s: float = ANSWER_S,
+        transport: Transport | None = None,
     ) -> None:
         self.address = address
         self.client_id = client_id or str(uuid.uuid4())
@@ -51,7 +53,7 @@ class Caller:
         """Starts the server again if it is gone and was ours to start: called before a connection is tried again."""
         self._answer_s = answer_s
         self._joined: dict[str, CreateWorkspace] = {}
-        self._http = Http(address, {"Authorization": f"Bearer {token}"} if token else {})
+        self._transport = transport or Http(address, {"Authorization": f"Bearer {token}"} if token else {})
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,9 +64,9 @@ class Caller:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._transport.aclose()
 
-    async def open_events(self, workspace_id: str, *, session_id: str, last_event_id: str) -> Exchange:
+    async def open_events(self, workspace_id: str, *, session_id: str, last_event_id: str) -> OpenAnswer:
         """The open answer of the event stream."""
         headers = {"Accept": "text/event-stream"}
         if last_event_id:
@@ -74,7 +76,7 @@ class Caller:
             {"client_id": self.client_id, "deltas": 1, "session_id": session_id},
         )
         with self._failures():
-            exchange = await self._http.open("GET", where, headers=headers, timeout_s=self._answer_s)
+            exchange = await self._transport.open("GET", where, headers=headers, timeout_s=self._answer_s)
             if exchange.status != 200:
                 raise decode_error(exchange.status, await exchange.read_all(self._answer_s))
         kind = exchange.headers.get("content-type", "")
@@ -103,7 +105,7 @@ class Caller:
         data = b"" if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": "application/json"} if data else {}
         with self._failures():
-            response = await self._http.request(
+            response = await self._transport.request(
                 method, target(path, params), data, headers=headers, timeout_s=self._answer_s + extra_s
             )
         if not 200 <= response.status < 300:
@@ -120,7 +122,7 @@ class Caller:
             raise ServerUnreachable(
                 f"No Covey server answers at {self.address} ({error}). Start one with `{start}`, or check the address."
             ) from None
-        except HttpFailed as error:
+        except TransportFailed as error:
             raise ConnectionLost(f"The connection to {self.address} broke before it answered ({error}).") from None
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from covey.client.caller import Caller, decode, readable
 from covey.client.targets import lane_path, quoted, session_path, workspace_path
+from covey.protocol.changes import SessionChanges
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
@@ -155,6 +156,13 @@ class Client(Caller):
         body = await self._send("GET", path, after=after, before=before, limit=limit)
         with readable(body):
             return decode_messages(body)
+
+    async def changes(
+        self, workspace_id: str, session_id: str, *, run_id: str = "", after: str = "", diffs: bool = True
+    ) -> SessionChanges:
+        """What the session, or one turn, has changed: by file and turn. `next` of the answer is `after` of the next."""
+        path = f"{session_path(workspace_id, session_id)}/changes"
+        return await self._get(SessionChanges, path, run_id=run_id, after=after, diffs=None if diffs else "0")
 
     async def undo(self, workspace_id: str, session_id: str, request: UndoTurns) -> UndoReceipt:
         """Take turns back, with their files. Conflict (`undo_conflict`): somebody else has changed one of them."""

@@ -28,7 +28,7 @@ from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, So
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TOKEN_VARIABLE, server_lock
 from covey.protocol.build import current_build
-from covey.protocol.errors import CoveyError, Forbidden, Unauthorized, Unavailable
+from covey.protocol.errors import ApiError, CoveyError, Forbidden, Unauthorized, Unavailable
 from covey.protocol.paths import Address, default_data_dir, default_socket, make_private, token_file
 from covey.protocol.requests import Version
 from covey.protocol.who import ClientKind
@@ -47,7 +47,7 @@ GOODBYE_S = 1.0
 IDLE_EXIT_S = 60
 """How long a server that was started for somebody stays when nobody needs it (R17)."""
 LOG_MAX_BYTES = 1024 * 1024
-"""A log that is longer when a server starts is started over: nobody reads that far back."""
+"""A log that is longer when a server starts is put aside; the one before it goes."""
 LOG_TAIL_BYTES = 2000
 """What is shown of it when a start fails: a traceback's worth."""
 
@@ -142,8 +142,11 @@ def environment(address: Address) -> dict[str, str] | None:
 
     Without it they would have that of the user who happened to start the server.
     """
-    if not address.is_unix:
-        return None
+    return own_environment() if address.is_unix else None
+
+
+def own_environment() -> dict[str, str]:
+    """The variables of this process, as far as they can be sent, without the token that is for clients alone."""
     return {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE and is_text(name + value)}
 
 
@@ -160,6 +163,12 @@ def is_text(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
+def find_server(host: str | None, data_dir: Path | None, token_path: Path | None) -> tuple[Address, str]:
+    """The address of the server at `host`, or of the user's own, and the token for it."""
+    address = resolve_address(host, data_dir) if host else _own_address(data_dir)
+    return address, "" if address.is_unix else find_token(token_path, data_dir)
+
+
 @asynccontextmanager
 async def connect(
     host: str | None = None,
@@ -172,23 +181,37 @@ async def connect(
     say: Say = lambda sentence: None,
 ) -> AsyncIterator[Client]:
     """A client of the server at `host`, or of the user's own. Says goodbye at the end."""
-    address = resolve_address(host, data_dir) if host else _own_address(data_dir)
-    token = "" if address.is_unix else find_token(token_path, data_dir)
-    await _wait_for_socket(address, data_dir or default_data_dir())
-    async with Client(address, token=token, name=name or user_name(), kind=kind) as client:
+    address, token = find_server(host, data_dir, token_path)
+    client = Client(address, token=token, name=name or user_name(), kind=kind)
+    async with connected(client, data_dir, autostart=autostart, say=say):
+        yield client
+
+
+@asynccontextmanager
+async def connected(
+    client: Client, data_dir: Path | None, *, autostart: bool, say: Say = lambda sentence: None
+) -> AsyncIterator[None]:
+    """While this lasts, a server answers the client. It is started if it is a unix socket of ours."""
+    await _wait_for_socket(client.address, data_dir or default_data_dir())
+    async with client:
         server = _Server(client, (data_dir or default_data_dir()).absolute(), say)
-        if address.is_unix and autostart:
+        if client.address.is_unix and autostart:
             client.revive = server.ensure
             await server.ensure()
             await server.replace_if_other()
         else:
             await server.compare()
         try:
-            yield client
+            yield
         finally:
-            with suppress(ServerUnreachable, CoveyError, TimeoutError):
-                async with asyncio.timeout(GOODBYE_S):
-                    await client.goodbye()
+            await leave(client)
+
+
+async def leave(client: Client) -> None:
+    """Say goodbye, if anybody is there to hear it."""
+    with suppress(CoveyError, TimeoutError):
+        async with asyncio.timeout(GOODBYE_S):
+            await client.goodbye()
 
 
 class _Server:
@@ -226,7 +249,7 @@ class _Server:
             if await self._answers() and self._build_id != current_build().build_id:
                 try:
                     await self._client.control("shutdown_if_idle")
-                except (CoveyError, ConnectionLost):
+                except (ApiError, ConnectionLost):
                     self._say("The running server is of another build and has work to do, so it is used as it is.")
                     return
                 await self._wait_until_gone()
@@ -242,7 +265,7 @@ class _Server:
             raise Unauthorized(f"The server at {self._client.address} {said}.") from None
         except (Forbidden, Unavailable):
             raise
-        except (BadAnswer, CoveyError):
+        except (BadAnswer, ApiError):
             raise BadAnswer(
                 f"No Covey server answers at {self._client.address}: something else does. Check the address."
             ) from None
@@ -312,6 +335,7 @@ def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:
     # -P: a file that is named like a module and happens to lie where the server starts must not be imported.
     command = [sys.executable, "-P", "-m", "covey", "serve"]
     command += ["--host", str(address), "--data-dir", str(data_dir), "--idle-exit", str(IDLE_EXIT_S)]
+    command += ["--log-file", str(log)]
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - our own program
             command,
@@ -328,8 +352,9 @@ def _spawn(address: Address, data_dir: Path, log: Path) -> Popen[bytes]:
 def _fresh_log(data_dir: Path) -> Path:
     """Where a server that was started for somebody writes what it has to say; for the user's eyes only."""
     log = data_dir / "server.log"
-    too_long = log.exists() and log.stat().st_size > LOG_MAX_BYTES
-    os.close(os.open(log, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else 0), 0o600))
+    if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
+        log.replace(log.with_name("server.log.1"))
+    os.close(os.open(log, os.O_CREAT | os.O_WRONLY, 0o600))
     return log
 
 

@@ -24,8 +24,8 @@ import msgspec
 
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.client.http import Exchange, HttpFailed
-from covey.protocol.errors import CoveyError
+from covey.client.transport import OpenAnswer, TransportFailed
+from covey.protocol.errors import ApiError
 from covey.protocol.events import Event, Gap, created, decode_event, updated
 from covey.protocol.messages import Message
 from covey.protocol.sse import Frame, FrameDecoder
@@ -68,7 +68,7 @@ class EventStream:
         self._silence_s = silence_s
         self._delay_s = 0.0
         self._hurry = asyncio.Event()
-        self._exchange: Exchange | None = None
+        self._exchange: OpenAnswer | None = None
         self._decoder = FrameDecoder()
         self._frames: deque[Frame] = deque()
         """What was received and waits until a gap before it is repaired."""
@@ -124,11 +124,11 @@ class EventStream:
             elif not self._frames:
                 chunk = await exchange.read(self._silence_s)
                 if not chunk:
-                    raise HttpFailed("the server ended it")
+                    raise TransportFailed("the server ended it")
                 self._frames.extend(self._decoder.feed(chunk))
-        except HttpFailed as error:
+        except TransportFailed as error:
             self._lose(str(error))
-        except (ServerUnreachable, CoveyError) as error:
+        except (ServerUnreachable, ApiError) as error:
             self._lose(f"reloading after a gap failed: {error}")
         while self._frames and not self._reload_due:
             self._take(self._frames.popleft())
@@ -159,7 +159,7 @@ class EventStream:
         self._ready.extend(("", event) for event in events)
         self._reload_due = False
 
-    async def _connect_again(self) -> Exchange:
+    async def _connect_again(self) -> OpenAnswer:
         """Until it works. Only an answer that no waiting will change (a wrong token, a deleted session) is raised."""
         is_forgotten = False
         while self._exchange is None:
@@ -171,7 +171,7 @@ class EventStream:
             except ServerUnreachable:
                 with suppress(ServerUnreachable):
                     await self._client.revive()
-            except CoveyError as error:
+            except ApiError as error:
                 if error.code == "workspace_not_found" and not is_forgotten:
                     is_forgotten = True
                 elif error.status < 500 and error.code not in ("workspace_closing", "queue_full"):

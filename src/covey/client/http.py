@@ -10,10 +10,10 @@ import asyncio
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import httptools
 
+from covey.client.transport import Response, TransportFailed
 from covey.protocol.paths import Address
 
 CONNECT_S = 5.0
@@ -23,19 +23,12 @@ READ_BYTES = 256 * 1024
 MAX_IDLE_CONNECTIONS = 8
 
 
-class HttpFailed(Exception):
+class HttpFailed(TransportFailed):
     """There is no answer, or only a part of one."""
 
 
 class CannotConnect(HttpFailed):
     """Nobody listens: nothing was sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    status: int
-    headers: dict[str, str]
-    body: bytes
 
 
 class Http:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,7 @@ from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStrea
 from covey.client.transcript import TranscriptChange
 from covey.client.view.commands import Reconnect
 from covey.client.view.view import View
-from covey.protocol.errors import Conflict, CoveyError, NotFound, Unavailable
+from covey.protocol.errors import ApiError, Conflict, NotFound, Unavailable
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, Run, RunComplete
@@ -31,7 +31,8 @@ POST_S = 30.0
 TAIL_S = 2.0
 """How long the stream may take to bring the last events of a run that is known to have ended."""
 
-OnEvent = Callable[[Event, TranscriptChange | None], None]
+OnEvent = Callable[[Event, TranscriptChange | None], Awaitable[None] | None]
+"""What it returns, if anything, is awaited before the next event is read."""
 OnAccepted = Callable[[PromptReceipt], None]
 
 
@@ -141,7 +142,7 @@ async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> Prom
                 raise
         await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, LONGEST_DELAY_S)
-        with suppress(ServerUnreachable, CoveyError):
+        with suppress(ServerUnreachable, ApiError):
             await client.revive()
             stream.workspace_id = await client.rejoin(stream.workspace_id)
 
@@ -151,7 +152,8 @@ async def _follow(
 ) -> RunComplete:
     async for event in stream:
         step = view.event(event)
-        on_event(event, step.change)
+        if taken := on_event(event, step.change):
+            await taken
         if Reconnect() in step.commands:
             stream.reconnect()
         match event.payload:
@@ -169,7 +171,7 @@ async def _ask(client: Client, stream: EventStream, run_id: str, trouble: asynci
     while True:
         try:
             terminal = await _end_of(client, stream.workspace_id, run_id, wait_s=LONG_POLL_S)
-        except (ServerUnreachable, CoveyError) as error:
+        except (ServerUnreachable, ApiError) as error:
             if getattr(error, "code", "") == "run_not_found":
                 raise
             # The stream has the same trouble, and brings the server or the workspace back.

@@ -1,94 +1,105 @@
-"""A small face for scripts that are not asynchronous.
+"""A face for programs that are not asynchronous. Works where an event loop runs already, as in a notebook.
 
-    from covey.client.sync import ask
-    print(ask("What does this project do?", cwd=".").text)
-
-For more than one question, `SyncClient` keeps the connection and the session.
+with covey.SyncClient(covey.connect(".")) as client:
+    print(client.ask("What does this project do?").text)
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable
-from contextlib import AsyncExitStack
+import concurrent.futures
+import threading
+from collections.abc import Awaitable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
-from covey.client.client import Client
-from covey.client.connect import connect, environment
-from covey.client.prompt import new_run_id, run_prompt
-from covey.protocol.messages import Message
-from covey.protocol.requests import PostPrompt
+from covey.client.prompt_stream import PromptOptions
+from covey.client.workspace_client import WorkspaceClient
+from covey.protocol.events import Event
 from covey.protocol.runs import RunComplete
 
 T = TypeVar("T")
 
 
-def ask(prompt: str, cwd: str = ".", *, output_schema: dict[str, Any] | None = None, **connection: Any) -> RunComplete:
-    """One prompt in a new session of the workspace at `cwd`. `connection` is what `connect` takes, such as `host`.
-
-    With an `output_schema`, a JSON Schema, a run that completes has the JSON that fits it as `output`.
-    """
-    with SyncClient(cwd, **connection) as client:
-        return client.ask(prompt, output_schema=output_schema)
-
-
 class SyncClient:
-    """A workspace and one session in it, for one thread."""
+    """What `covey.connect` or `covey.open` gives, used from one thread while its event loop runs in another."""
 
-    def __init__(self, cwd: str = ".", *, session_id: str = "", **connection: Any) -> None:
-        self.session_id = session_id
-        self.workspace_id = ""
-        self._path = os.path.abspath(cwd)
-        self._connection = connection
-        self._runner = asyncio.Runner()
-        self._stack = AsyncExitStack()
-        self._client: Client | None = None
+    def __init__(self, opening: AbstractAsyncContextManager[WorkspaceClient]) -> None:
+        self._opening = opening
+        self._opened: concurrent.futures.Future[WorkspaceClient] = concurrent.futures.Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="covey-sync", daemon=True)
+        self._failed: BaseException | None = None
 
     def __enter__(self) -> Self:
+        self._thread.start()
         try:
-            self._runner.run(self._open())
+            self._opened.result()
         except BaseException:
-            self._runner.close()
+            self._close()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._runner.run(self._stack.aclose())
-        finally:
-            self._runner.close()
+        self._close()
+        if self._failed and error is None:
+            raise self._failed
 
     @property
-    def client(self) -> Client:
+    def client(self) -> WorkspaceClient:
         """The asynchronous client underneath; give what its methods return to `wait`."""
-        assert self._client is not None, "use it in a `with` statement"
-        return self._client
+        return self._opened.result(0)
 
     def wait(self, answer: Awaitable[T]) -> T:
-        """The result of any call of the asynchronous client: `wait(c.client.sessions(c.workspace_id))`."""
+        """The result of any call of the asynchronous client: `wait(c.client.sessions(c.client.workspace_id))`.
+
+        If this is interrupted, as by Ctrl-C, the call is cancelled. A run goes on: see `WorkspaceClient.cancel_run`.
+        """
 
         async def await_it() -> T:
             return await answer
 
-        return self._runner.run(await_it())
+        assert self._loop is not None, "use it in a `with` block"
+        waiting = asyncio.run_coroutine_threadsafe(await_it(), self._loop)
+        try:
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()
+            raise
 
-    def ask(self, prompt: str, *, output_schema: dict[str, Any] | None = None) -> RunComplete:
-        """The terminal event of this prompt. A failed run is an answer too: look at `error`."""
-        request = PostPrompt(session_id=self.session_id, prompt=prompt, run_id=new_run_id())
-        return self.wait(run_prompt(self.client, self.workspace_id, request, output_schema=output_schema))
+    def ask(self, prompt: str, **options: Unpack[PromptOptions]) -> RunComplete:
+        """Post a prompt and wait for its end. Functions among the options are called in the other thread."""
+        return self.wait(self.client.ask(prompt, **options))
 
-    def messages(self) -> tuple[Message, ...]:
-        return self.wait(self.client.messages(self.workspace_id, self.session_id))
+    def stream(self, prompt: str, **options: Unpack[PromptOptions]) -> Iterator[Event]:
+        """The events of a prompt until it has ended. Leaving the loop early leaves the run alone."""
+        events = aiter(self.client.stream(prompt, **options))
+        while (event := self.wait(anext(events, None))) is not None:
+            yield event
 
-    async def _open(self) -> None:
-        async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(connect(**self._connection))
-            self.workspace_id = (await client.create_workspace(self._path, env=environment(client.address))).id
-            if not self.session_id:
-                self.session_id = (await client.create_session(self.workspace_id)).id
-            self._client = client
-            self._stack = stack.pop_all()
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._live())
+
+    async def _live(self) -> None:
+        """Entered and left by one task, as a context manager may expect."""
+        self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            async with self._opening as client:
+                self._opened.set_result(client)
+                await self._closing.wait()
+        except BaseException as error:
+            if self._opened.done():
+                self._failed = error
+            else:
+                self._opened.set_exception(error)
+
+    def _close(self) -> None:
+        if self._loop is not None and self._closing is not None:
+            with suppress(RuntimeError):  # it could not be opened, so its loop has ended already
+                self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()

@@ -233,13 +233,22 @@ def find(config: Config, reference: str) -> ResolvedModel:
     if owners:
         raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
     why = f": there is no provider {provider_id}" if model_id else ""
-    raise ConfigError(f'no model is known as "{reference}"{why}; {_what_exists(config)}')
+    raise ConfigError(f'no model is known as "{reference}"{why}; {_near(config, reference)}{_what_exists(config)}')
 
 
 def _of_provider(config: Config, provider_id: str, model_id: str) -> ResolvedModel:
     provider = config.providers[provider_id]
     listed = (model for model in provider.models if model.id == model_id)
     return ResolvedModel(provider_id, provider, next(listed, ModelSettings(id=model_id)))
+
+
+def _near(config: Config, reference: str) -> str:
+    """What was probably meant, as the beginning of a sentence."""
+    from difflib import get_close_matches  # only needed once something is wrong
+
+    names = {f"{id}/{model.id}": model.id for id, provider in config.providers.items() for model in provider.models}
+    near = get_close_matches(reference, [*names, *names.values()], n=1, cutoff=0.7)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def _what_exists(config: Config) -> str:

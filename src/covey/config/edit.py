@@ -15,7 +15,7 @@ from covey.config.check import check
 from covey.config.expand import expand
 from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
 from covey.config.schema import ConfigError, Files
-from covey.config.toml_text import Item, Table, header_of, inline, with_items, without_item
+from covey.config.toml_text import Item, Table, header_of, inline, with_items, with_value, without_item
 from covey.machine.locks import locked
 from covey.machine.replace import replace_file
 from covey.permissions.reach import Reach
@@ -88,6 +88,22 @@ def add_permission_rule(
         return with_items(text, table, kind, new), wanted
 
     advice = f"Write it there yourself:\n{rule_lines(directory, kind, rules, reach)}"
+    _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
+    return path
+
+
+def set_value(environ: Mapping[str, str], section: str, key: str, value: str | float | bool) -> Path:
+    """Give one plain key of the user's own config.toml a value, and give the path of the file. Raises ConfigError."""
+    path = config_dir(environ) / "config.toml"
+    # A text that is typed is meant as it is: in the file a dollar begins a variable.
+    entry = _in_file(value) if isinstance(value, str) else value
+
+    def change(text: str, old: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        wanted = deepcopy(old)
+        wanted.setdefault(section, {})[key] = entry
+        return (text if wanted == old else with_value(text, (section,), key, entry)), wanted
+
+    advice = f"Write it there yourself: {key} under {header_of((section,))}."
     _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
     return path
 

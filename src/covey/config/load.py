@@ -40,6 +40,11 @@ class Loaded:
     """What was ignored or is empty, for people. Never shows a value."""
     files: tuple[Path, ...]
     """The files that were read, in order."""
+    layers: tuple[tuple[Path, dict[str, Any]], ...] = ()
+    """What counts of each of them, as it is written there: no variable is looked up."""
+
+    def __repr__(self) -> str:
+        return f"Loaded({self.config!r})"  # the layers may hold keys
 
 
 class Trusted(Settings, frozen=True):
@@ -65,6 +70,7 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     warnings: list[str] = []
     files: list[Path] = []
     variables: set[str] = set()
+    layers: list[tuple[Path, dict[str, Any]]] = []
     project_file = project / PROJECT_FILE if project else None
     for path in (config_dir(environ) / "config.toml", project_file, extra):
         raw = _read(path) if path else None
@@ -74,7 +80,9 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
             _check_leaves_to_the_user(path, raw)
         if path is project_file and project and not is_trusted(project, environ):
             data, said = _untrusted(path, project, raw, merged)
+            layers.append((path, _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))[0]))
         else:
+            layers.append((path, _of_project(raw, project)))
             data, said = _believed(path, project, raw, merged, environ)
             variables |= key_variables(raw)
         warnings += said
@@ -84,7 +92,14 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     if extra and extra not in files:
         raise ConfigError(f"{extra}: there is no such file")
     config = msgspec.structs.replace(msgspec.convert(merged, Config), key_variables=tuple(sorted(variables)))
-    return Loaded(config, tuple(warnings), tuple(files))
+    return Loaded(config, tuple(warnings), tuple(files), tuple(layers))
+
+
+def _of_project(raw: dict[str, Any], project: Path | None) -> dict[str, Any]:
+    """What a file says for this project: in place of `projects` what that says about it."""
+    listed = raw.get("projects", {})
+    mine = listed.get(str(project.resolve()), {}) if project else {}
+    return _merge({name: table for name, table in raw.items() if name != "projects"}, mine)
 
 
 def _believed(

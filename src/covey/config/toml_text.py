@@ -44,6 +44,8 @@ class _Found:
     values: _List | None
     header_end: int | None
     """The end of the line with the header of the table."""
+    value: tuple[int, int] | None = None
+    """Where the value of the key stands, if it is no list."""
 
 
 def quoted(text: str) -> str:
@@ -81,6 +83,22 @@ def with_items(text: str, table: Table, key: str, items: Sequence[Item]) -> str:
     gap = "" if not text or text.endswith("\n") else newline
     header = f"{newline if text else ''}{header_of(table)}{newline}" if table else ""
     return text + gap + header + block
+
+
+def with_value(text: str, table: Table, key: str, value: str | float | bool) -> str:
+    """`text` in which `key` of `table` has one plain value: in its place if it has one, else below the header."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    written = quoted(value) if isinstance(value, str) else str(value).lower()
+    found = _find(text, table, key)
+    if found.value is not None:
+        start, end = found.value
+        return text[:start] + written + text[end:]
+    line = f"{key} = {written}{newline}"
+    if found.header_end is not None:
+        before, after = text[: found.header_end], text[found.header_end :]
+        return before + ("" if before.endswith("\n") else newline) + line + after
+    gap = "" if not text or text.endswith("\n") else newline
+    return f"{text}{gap}{newline if text else ''}{header_of(table)}{newline}{line}"
 
 
 def without_item(text: str, table: Table, key: str, item: str) -> str:
@@ -148,8 +166,11 @@ def _find(text: str, table: Table, key: str) -> _Found:
             current = path if header == "[" else ["", *path]
             if current == list(table):
                 header_end = _line_end(text, start)
-        elif current + path == wanted and text[start : start + 1] == "[":
-            return _Found(_list(text, start), header_end)
+        elif current + path == wanted:
+            if text[start : start + 1] == "[":
+                return _Found(_list(text, start), header_end)
+            token = _TOKEN.match(text, start)
+            return _Found(None, header_end, token.span() if token else None)
     return _Found(None, header_end)
 
 

@@ -25,6 +25,7 @@ from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
+from covey.tools.files import FileReads
 from covey.tools.jobs import Jobs
 from covey.tools.locales import in_utf8
 from covey.tools.processes import LocalProcesses, Processes
@@ -37,7 +38,7 @@ NO_MODEL = (
     "no usable model is configured. Log in to a provider with `covey login`, set OPENAI_API_KEY, ANTHROPIC_API_KEY or "
     "GEMINI_API_KEY, start a local server (Ollama, llama.cpp, LM Studio), get the embedded model with "
     "`covey models get`, or name a provider in "
-    "~/.config/covey/config.toml; see docs/CONFIGURATION.md"
+    "~/.config/covey/config.toml (`covey config edit`); `covey help login` says more"
 )
 
 TOLD_LIMIT = 1_000
@@ -93,7 +94,8 @@ class Agent:
         self.client_env = env
         self.processes: Processes = LocalProcesses(root)
         self.jobs = Jobs(self.processes, workspace_tag(workspace_id))
-        self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs)
+        self.reads = FileReads()
+        self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs, self.reads)
         self.look_around = look_around
         self.key_refused = False
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""

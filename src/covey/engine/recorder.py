@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from covey.engine.run_log import RunLog
 from covey.engine.session_book import SessionBook
 from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event, MessageDelta, created, updated
@@ -60,6 +61,7 @@ class Recorder:
     ) -> None:
         self._journal = journal
         self._sessions = sessions
+        self._run_log = RunLog()
         self._view = view
         """Adds to a session what is true at the moment: whether it is busy, and who looks at it."""
 
@@ -84,6 +86,8 @@ class Recorder:
         def landed(refusal: Exception | None) -> None:
             for session_id, count in added.items() if refusal else ():
                 self._sessions.change(session_id, added_messages=-count)
+            if not refusal:
+                self._run_log.note(events)
             if then:
                 then(refusal)
 

@@ -1,6 +1,6 @@
-"""Every error that the API can answer with: code, exception and HTTP status, in one table.
+"""The root of all errors of ours, and every one that the API can answer with: code, exception and HTTP status.
 
-    CoveyError
+    ApiError
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
     ├── BadRequest 400        invalid_answer, no_rule, invalid_rule, binary_file, other_data_dir, empty_command
     ├── BadRequest 400        unusable_schema
@@ -18,6 +18,7 @@
     └── Unavailable 503       shutting_down, store_unavailable, search_unavailable
 
 The code is stable; the message is for people and says what to do.
+Errors that no server answers with, such as those of `client/errors.py`, are CoveyErrors too.
 """
 
 from __future__ import annotations
@@ -28,69 +29,78 @@ import msgspec
 
 
 class CoveyError(Exception):
-    """An error with an answer. Never raised bare: 500 is always a bug of ours."""
+    """Whatever goes wrong with Covey, for whoever uses it from Python. Never raised bare."""
 
-    status: ClassVar[int] = 500
-    code: str = "internal"
+    code: str = "failed"
 
-    def __init__(self, message: str, code: str | None = None, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or type(self).code
+
+
+class ApiError(CoveyError):
+    """An error with an answer. Never raised bare: 500 is always a bug of ours."""
+
+    status: ClassVar[int] = 500
+    code = "internal"
+
+    def __init__(self, message: str, code: str | None = None, *, retry_after: float | None = None) -> None:
+        super().__init__(message, code)
         self.retry_after = retry_after
 
 
-class BadRequest(CoveyError):
+class BadRequest(ApiError):
     status = 400
     code = "invalid_request"
 
 
-class Unauthorized(CoveyError):
+class Unauthorized(ApiError):
     status = 401
     code = "unauthorized"
 
 
-class Forbidden(CoveyError):
+class Forbidden(ApiError):
     status = 403
     code = "forbidden_host"
 
 
-class NotFound(CoveyError):
+class NotFound(ApiError):
     status = 404
     code = "not_found"
 
 
-class MethodNotAllowed(CoveyError):
+class MethodNotAllowed(ApiError):
     status = 405
     code = "method_not_allowed"
 
 
-class Conflict(CoveyError):
+class Conflict(ApiError):
     status = 409
     code = "conflict"
 
 
-class TooLarge(CoveyError):
+class TooLarge(ApiError):
     status = 413
     code = "body_too_large"
 
 
-class WrongType(CoveyError):
+class WrongType(ApiError):
     status = 415
     code = "unsupported_media_type"
 
 
-class QueueFull(CoveyError):
+class QueueFull(ApiError):
     status = 429
     code = "queue_full"
 
 
-class Unavailable(CoveyError):
+class Unavailable(ApiError):
     status = 503
     code = "shutting_down"
 
 
-BY_STATUS: dict[int, type[CoveyError]] = {
+BY_STATUS: dict[int, type[ApiError]] = {
     cls.status: cls
     for cls in (
         BadRequest,
@@ -113,9 +123,9 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     retry_after: float | None = None
 
 
-def decode_error(status: int, body: bytes) -> CoveyError:
+def decode_error(status: int, body: bytes) -> ApiError:
     """The exception for an answer of the server, whatever its body: ours, malformed, HTML or empty."""
-    cls = BY_STATUS.get(status, CoveyError)
+    cls = BY_STATUS.get(status, ApiError)
     try:
         decoded = msgspec.json.decode(body, type=ErrorBody)
     except (ValueError, RecursionError):  # not JSON, not UTF-8, not ours, or nested to do harm

@@ -35,6 +35,8 @@ class AgentEvent(Wire, frozen=True):
 
 
 class PermissionRequest(Wire, frozen=True):
+    """A tool call waits until somebody allows or denies it."""
+
     id: str
     session_id: str
     tool_call_id: str
@@ -217,10 +219,10 @@ NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One event inside the server: what changed, and which session it belongs to ('' = the whole workspace)."""
+    """One event, out of its envelope: what changed, and which session it belongs to ('' = the whole workspace)."""
 
     change: ChangeKind
-    payload: Any
+    payload: Payload
     session_id: str
 
     @property

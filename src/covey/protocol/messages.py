@@ -117,6 +117,8 @@ Part = (
 
 
 class Message(Wire, frozen=True):
+    """What the user, the model or a tool said: parts, in their order."""
+
     id: str
     role: Role
     session_id: str
@@ -230,6 +232,8 @@ class Session(Wire, frozen=True):
 
 
 class Attachment(Wire, frozen=True):
+    """A file that comes with a prompt."""
+
     file_path: str
     file_name: str
     mime_type: str

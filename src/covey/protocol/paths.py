@@ -9,17 +9,36 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from covey.protocol.errors import CoveyError
+
 SOCKET_PATH_MAX_BYTES = 107 if sys.platform == "linux" else 103
 """What fits into `sun_path` with its final NUL: 108 bytes on Linux, 104 on macOS and the BSDs."""
 _TEMP = "/tmp"  # noqa: S108 - only ever the parent of a directory that `make_private` has checked
 
 
-class BadAddress(ValueError):
+class BadAddress(CoveyError, ValueError):
     """The text is not an address of ours; the message says what one looks like."""
 
+    code = "bad_address"
 
-class UnsafeDirectory(Exception):
+
+class UnsafeDirectory(CoveyError):
     """Others could enter the directory: whoever owns it could pose as the server, or read what we write there."""
+
+    code = "unsafe_directory"
+
+
+class DataDirInUse(CoveyError):
+    """Somebody else owns the data directory: two at once would write into one store."""
+
+    code = "data_dir_in_use"
+
+    def __init__(self, message: str, *, pid: int = 0, address: str = "") -> None:
+        super().__init__(message)
+        self.pid = pid
+        """Of its owner; 0: not known."""
+        self.address = address
+        """Where its owner listens; '': nowhere, or not known."""
 
 
 class Address(NamedTuple):
@@ -61,9 +80,22 @@ class Address(NamedTuple):
 
 def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Where sessions are kept, for all projects of this user."""
+    if chosen := environ.get("COVEY_DATA_DIR", ""):
+        return Path(chosen).expanduser().absolute()
     base = environ.get("XDG_DATA_HOME", "")
     home = Path(environ.get("HOME") or Path.home())
     return (Path(base) if os.path.isabs(base) else home / ".local" / "share") / "covey"
+
+
+def _usual_data_dir() -> Path:
+    """That of the account, whatever HOME and other variables say: two homes of one user are two data directories."""
+    from pwd import getpwuid
+
+    try:
+        home = Path(getpwuid(os.getuid()).pw_dir)
+    except KeyError:  # a container with a number for a user
+        home = Path.home()
+    return home / ".local" / "share" / "covey"
 
 
 def token_file(data_dir: Path) -> Path:
@@ -73,7 +105,8 @@ def token_file(data_dir: Path) -> Path:
 def default_socket(data_dir: Path | None = None) -> Path:
     """The socket of the server for `data_dir`. Each data directory has one of its own: two servers never share one."""
     name = f"covey-{os.getuid()}"
-    if data_dir is not None and _real(data_dir) != _real(default_data_dir()):
+    data_dir = data_dir or default_data_dir()
+    if _real(data_dir) != _real(_usual_data_dir()):
         from hashlib import sha256
 
         name += "-" + sha256(_real(data_dir).encode()).hexdigest()[:12]

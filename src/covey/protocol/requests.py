@@ -109,6 +109,8 @@ class ConfigView(Wire, frozen=True):
 
 
 class WorkspaceView(Wire, frozen=True):
+    """An open workspace."""
+
     id: str
     path: str
     yolo: bool
@@ -139,6 +141,8 @@ class UpdateSession(Wire, frozen=True):
 
 
 class PostPrompt(Wire, frozen=True):
+    """A prompt for a session. With a `run_id` it is safe to post it again."""
+
     session_id: str = ""
     prompt: str = ""
     run_id: str = ""

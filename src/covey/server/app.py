@@ -13,7 +13,7 @@ from starlette.routing import Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
-from covey.protocol.errors import CoveyError, MethodNotAllowed, NotFound, TooLarge
+from covey.protocol.errors import ApiError, MethodNotAllowed, NotFound, TooLarge
 from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
@@ -90,7 +90,7 @@ class App:
             await respond_error(send, error, [self._allow(scope)])
         except TooLarge as error:
             await respond_error(send, error, [(b"connection", b"close")], receive)
-        except CoveyError as error:
+        except ApiError as error:
             await respond_error(send, error)
         except HTTPException as error:
             refusal = MethodNotAllowed(f"{scope['method']} is not for this path: {error.detail}")
@@ -99,7 +99,7 @@ class App:
             pass
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
-            await respond_error(send, CoveyError("an error of ours; the server's log has the details"))
+            await respond_error(send, ApiError("an error of ours; the server's log has the details"))
 
     def _allow(self, scope: Scope) -> tuple[bytes, bytes]:
         """What a 405 has to name: the methods of this path. HEAD is left out."""

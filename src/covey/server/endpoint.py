@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
-from covey.protocol.errors import BadRequest, CoveyError, ErrorBody, TooLarge, WrongType
+from covey.protocol.errors import ApiError, BadRequest, ErrorBody, TooLarge, WrongType
 from covey.protocol.requests import MAX_BODY_BYTES
 from covey.protocol.who import May, Who
 
@@ -224,7 +224,7 @@ async def _drop(unread: Receive) -> None:
 
 
 async def respond_error(
-    send: Send, error: CoveyError, more: Sequence[tuple[bytes, bytes]] = (), unread: Receive | None = None
+    send: Send, error: ApiError, more: Sequence[tuple[bytes, bytes]] = (), unread: Receive | None = None
 ) -> None:
     body = ErrorBody(message=error.message, code=error.code, retry_after=error.retry_after)
     headers = [_JSON, *more]

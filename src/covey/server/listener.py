@@ -10,14 +10,17 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from covey.protocol.errors import CoveyError
 from covey.protocol.paths import Address, make_private
 
 BACKLOG = 1024
 """Connections that may wait while the loop is busy: a hundred terminals may come back at once."""
 
 
-class CannotServe(Exception):
+class CannotServe(CoveyError):
     """The server cannot start; the text says why and what to do."""
+
+    code = "cannot_serve"
 
 
 class Listener:

@@ -16,7 +16,7 @@ from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
 from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
-from covey.server.routes.sessions import MESSAGES_MAX, SESSIONS_MAX
+from covey.server.routes.sessions import CHANGES_MAX, MESSAGES_MAX, SESSIONS_MAX
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _CLIENT: dict[str, Any] = {"type": "string", "format": "uuid"}
@@ -36,6 +36,9 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     "GET /v1/workspaces/{id}/sessions": {"limit": _up_to(SESSIONS_MAX), "before": _TEXT, "children": _TEXT},
     "GET /v1/workspaces/{id}/sessions/{sid}/messages": {
         "after": _TEXT, "before": _TEXT, "limit": _up_to(MESSAGES_MAX)
+    },
+    "GET /v1/workspaces/{id}/sessions/{sid}/changes": {
+        "run_id": _TEXT, "after": _TEXT, "limit": _up_to(CHANGES_MAX), "diffs": _TEXT
     },
     "GET /v1/workspaces/{id}/files": {"q": _TEXT, "limit": _up_to(FILES_MAX)},
     "GET /v1/workspaces/{id}/files/content": {"path": _TEXT},

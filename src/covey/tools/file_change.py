@@ -23,6 +23,7 @@ from covey.tools.base import (
 from covey.tools.diffs import Diff, unified
 from covey.tools.excerpt import around
 from covey.tools.files import FileParams, FileReads, exists, name_for, printable, read_for_change, replace, version_of
+from covey.tools.seen_files import seen_fact
 from covey.tools.threads import in_thread
 
 P = TypeVar("P", bound=FileParams)
@@ -106,7 +107,8 @@ class _Change(Generic[P]):
             version = replace(change.path, change.content, change.name)
             self._reads.record(context.session_id, change.path, version)
         files = (version_of(change.path, change.before, change.content),)
-        return ToolOutput(change.summary, metadata=change.shown(), files=files)
+        metadata = {**change.shown(), **seen_fact(change.path, version)}
+        return ToolOutput(change.summary, metadata=metadata, files=files)
 
     def _plan(self, params: P, context: ToolContext) -> FileChange:
         path = resolve(context, params.file_path)

@@ -11,7 +11,7 @@ import difflib
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -56,6 +56,19 @@ class FileReads:
     def __init__(self) -> None:
         self.changing = threading.RLock()
         self._seen: dict[tuple[str, Path], FileStamp] = {}
+        self._recalled: set[str] = set()
+
+    def needs_recall(self, session_id: str) -> bool:
+        """Whether what the session saw before this workspace was opened has yet to be recalled; True only once."""
+        needed = session_id not in self._recalled
+        self._recalled.add(session_id)
+        return needed
+
+    def recall(self, session_id: str, seen: Iterable[tuple[Path, FileStamp]]) -> None:
+        """Take up what the session had seen before, the oldest first. What it has seen since counts more."""
+        with self.changing:
+            for path, version in dict(seen).items():
+                self._seen.setdefault((session_id, path), version)
 
     def record(self, session_id: str, path: Path, version: FileStamp) -> None:
         with self.changing:

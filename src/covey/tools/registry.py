@@ -26,12 +26,14 @@ from covey.tools.view import view_tool
 from covey.tools.write import write_tool
 
 
-def make_tools(processes: Processes | None = None, jobs: Jobs | None = None) -> dict[str, Tool[Any]]:
+def make_tools(
+    processes: Processes | None = None, jobs: Jobs | None = None, reads: FileReads | None = None
+) -> dict[str, Tool[Any]]:
     """Fresh tools by name. They share what the workspace's sessions have seen of its files, and nothing beyond it.
 
     Without `jobs`, which whoever made them must close, nothing can be left running in the background.
     """
-    reads = FileReads()
+    reads = reads or FileReads()
     processes = processes or LocalProcesses()
     tools: list[Tool[Any]] = [
         bash_tool(processes, jobs),

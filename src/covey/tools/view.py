@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -11,6 +12,7 @@ from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
 from covey.tools.base import Image, Tool, ToolContext, ToolFailed, ToolOutput, built_in, parameters, resolve
 from covey.tools.files import FileParams, FileReads, may_look, name_for, open_regular, printable
+from covey.tools.seen_files import seen_fact
 from covey.tools.threads import in_thread
 
 LINES_LIMIT = 2_000
@@ -74,7 +76,7 @@ def _view(params: ViewParams, context: ToolContext, reads: FileReads) -> ToolOut
             content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
             output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
     reads.record(context.session_id, path, version)
-    return output
+    return replace(output, metadata={**output.metadata, **seen_fact(path, version)})
 
 
 def _picture(beginning: bytes) -> str | None:

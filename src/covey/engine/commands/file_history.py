@@ -30,7 +30,7 @@ def ends(steps: Iterable[FileStep], undone: Collection[str]) -> list[Ends]:
     """By file, the last changed first. What was undone does not count."""
     by_path: dict[str, Ends] = {}
     for step in steps:
-        if step.run_id in undone:
+        if step.run_id in undone or not step.path:
             continue
         found = by_path.pop(step.path, None)
         by_path[step.path] = Ends(found.first, step, found.steps + 1) if found else Ends(step, step)

@@ -9,7 +9,7 @@ from covey.config.schema import RetentionSettings
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.sessions import Sessions
 from covey.lifecycle.retention import DAY_S, Candidate, Keep, events_to_keep, outdated
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Retention:
         while True:
             try:
                 has_more = await self.prune()
-            except CoveyError as error:  # a full disk, or the workspace closes: tomorrow is soon enough
+            except ApiError as error:  # a full disk, or the workspace closes: tomorrow is soon enough
                 log.warning("what is outdated was not thrown away: %s", error)
                 has_more = False
             await asyncio.sleep(PAUSE_S if has_more else DAY_S)

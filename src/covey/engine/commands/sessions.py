@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from covey.engine.commands.changes import ChangesQuery, session_changes
 from covey.engine.commands.file_history import file_history
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.session_book import changed_at
 from covey.engine.undo.undo import Undos
+from covey.protocol.changes import SessionChanges
 from covey.protocol.events import created, deleted, updated
 from covey.protocol.messages import Message, Session, TextPart
 from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns, UpdateSession
@@ -121,6 +123,12 @@ class Sessions:
     async def history(self, session_id: str) -> list[HistoryFile]:
         """What the session has changed, file by file."""
         return await file_history(self._parts, session_id)
+
+    async def changes(
+        self, session_id: str, *, run_id: str = "", after: str = "", limit: int = 0, diffs: bool = True
+    ) -> SessionChanges:
+        """What the session, or one turn of it, has changed: by file and turn, a page of files after a path."""
+        return await session_changes(self._parts, session_id, ChangesQuery(run_id, after, limit, diffs))
 
     async def prompts(self, session_id: str = "") -> list[Message]:
         """What people asked, the newest first: in one session or in all (''), without what was attached."""

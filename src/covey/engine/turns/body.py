@@ -91,6 +91,8 @@ class TurnBody:
         messages = await parts.read_messages(run.session_id, summary_message_id)
         self._seen = Conversation(messages, summary_message_id)
         self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
+        parts.tool_calls.recall(run.session_id, messages)
+        await parts.tool_calls.take_in(self._requests)
         self._check_bounds()
         if run.effective_options.summarize:
             await self._summarise(going_on=False)
@@ -154,6 +156,7 @@ class TurnBody:
         written = self._parts.recorder.write(batch)
         if folded:
             await written
+            await self._parts.tool_calls.take_in(folded)
             self._requests += [message for message in folded if not message.is_command]
             self._seen.add(folded)
 

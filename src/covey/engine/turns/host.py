@@ -14,7 +14,7 @@ from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import ApiError
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt, RunComplete, RunOptions
@@ -119,7 +119,7 @@ class EngineHost:
         try:
             async with turn.agents_at_once:
                 terminal = await self._delegate(context, prompt, turn)
-        except CoveyError as error:  # the workspace is closing, or the disk is full
+        except ApiError as error:  # the workspace is closing, or the disk is full
             raise ToolFailed(f"No agent could be sent: {error}.") from None
         if terminal.text and terminal.outcome == "completed":
             return terminal.text

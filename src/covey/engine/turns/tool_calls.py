@@ -29,10 +29,11 @@ from covey.permissions.reach import Reach
 from covey.permissions.shell import parse
 from covey.protocol.effects import Effect
 from covey.protocol.events import PermissionRequest
-from covey.protocol.messages import SessionMode, ToolCall, ToolResult
+from covey.protocol.messages import BinaryPart, Message, SessionMode, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunOptions
 from covey.tools.base import RESULT_LIMIT, Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.live_output import OpenSink
+from covey.tools.seen_files import brought_along, seen_in
 from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
@@ -90,6 +91,19 @@ class ToolCalls:
     def purse_of_principal(self, run_id: str) -> Purse | None:
         """The money of the run which this one works for, if there is one."""
         return self._host.purse_of_principal(run_id)
+
+    def recall(self, session_id: str, messages: Sequence[Message]) -> None:
+        """Know what a session had seen of its files before the workspace was opened."""
+        if self._agent.reads.needs_recall(session_id):
+            self._agent.reads.recall(session_id, seen_in(messages))
+
+    async def take_in(self, prompts: Sequence[Message]) -> None:
+        """Files that came along with prompts count as seen."""
+        if not any(isinstance(part, BinaryPart) for prompt in prompts for part in prompt.parts):
+            return
+        session_id, root = prompts[0].session_id, self._agent.root
+        for path, version in await in_thread(lambda: list(brought_along(prompts, root))):
+            self._agent.reads.record(session_id, path, version)
 
     def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """The calls of a step in order; those that may run at the same time are together."""

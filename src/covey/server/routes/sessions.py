@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from covey.protocol.changes import SessionChanges
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import CreateSession, UpdateSession
@@ -13,6 +14,7 @@ from covey.server.endpoint import Call, Endpoint
 
 SESSIONS_MAX = 10_000
 MESSAGES_MAX = 10_000
+CHANGES_MAX = 1_000
 """The most that one answer holds; `after` and `before` page on."""
 
 
@@ -63,6 +65,17 @@ async def history(call: Call, _body: None) -> list[HistoryFile]:
     return await workspace.sessions.history(call.path["sid"])
 
 
+async def changes(call: Call, _body: None) -> SessionChanges:
+    workspace = await call.workspace()
+    return await workspace.sessions.changes(
+        call.path["sid"],
+        run_id=call.query.get("run_id", ""),
+        after=call.query.get("after", ""),
+        limit=call.count("limit", at_most=CHANGES_MAX),
+        diffs=call.query.get("diffs") != "0",
+    )
+
+
 SESSIONS = "/v1/workspaces/{id}/sessions"
 ONE = SESSIONS + "/{sid}"
 
@@ -84,6 +97,11 @@ ENDPOINTS = (
         list_messages,
         "Messages in order; `after` or `before`, and `limit`, page.",
         answer=list[Message],
+    ),
+    Endpoint(
+        "GET", ONE + "/changes", changes,
+        "What it, or the turn of `run_id`, has changed: by file and turn, with diffs (or `diffs=0`). `after` pages.",
+        answer=SessionChanges,
     ),
     Endpoint(
         "GET", ONE + "/history", history, "What it has changed: each file before, and as the session left it.",

@@ -1,0 +1,63 @@
+"""What completes each option and argument, and the script for fish, which names them one by one."""
+
+from __future__ import annotations
+
+import argparse
+
+from covey.cli.parser import Described
+
+WORDS = {"session": "sessions", "run_id": "runs", "model": "models"}
+"""Arguments and options whose values the server knows, by their names in the parser."""
+
+
+def values_of(command: Described) -> dict[str, str]:
+    """By option, or '' for the first argument: what completes it."""
+    first = command.arguments[0].dest if command.arguments else ""
+    found = {"": WORDS[first]} if first in WORDS else {}
+    for option in command.options:
+        # `--run-id` is for an id that there is not yet.
+        known = WORDS.get(option.dest, "") if option.dest != "run_id" else ""
+        kind = "files" if option.metavar in ("FILE", "DIR") else known
+        if kind and option.nargs != 0:
+            found |= dict.fromkeys(option.option_strings, kind)
+        elif option.choices:
+            found |= dict.fromkeys(option.option_strings, "=" + " ".join(map(str, option.choices)))
+    return found
+
+
+def fish(commands: list[Described]) -> str:
+    head = "# covey completion fish: covey completion fish > ~/.config/fish/completions/covey.fish"
+    lines = [head, "complete -c covey -f", *(line for command in commands for line in _lines(command))]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(command: Described) -> list[str]:
+    *above, name = command.words
+    before = "; and ".join(map(_seen, above)) or "__fish_use_subcommand"
+    lines = [f"complete -c covey -n {_quoted(before)} -a {name} -d {_quoted(command.help)}"]
+    when = f"complete -c covey -n {_quoted('; and '.join(map(_seen, command.words)))}"
+    kinds = values_of(command)
+    lines += [_option(when, option, kinds.get(option.option_strings[0], "")) for option in command.options]
+    return lines + ([f"{when}{_values(kinds[''])}"] if "" in kinds else [])
+
+
+def _seen(word: str) -> str:
+    return f"__fish_seen_subcommand_from {word}"
+
+
+def _option(when: str, option: argparse.Action, kind: str) -> str:
+    names = " ".join(f"-l {name[2:]}" if name[:2] == "--" else f"-s {name[1:]}" for name in option.option_strings)
+    values = f" -r{_values(kind)}" if option.nargs != 0 else ""
+    return f"{when} {names}{values} -d {_quoted(option.help or '')}"
+
+
+def _values(kind: str) -> str:
+    if kind == "files":
+        return " -F"
+    if kind.startswith("="):
+        return f" -a {_quoted(kind[1:])}"
+    return f" -a '(covey completion --words {kind} 2>/dev/null)'" if kind else ""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,102 @@
+"""`covey config`: what is configured and by which file, whether it is right, and simple changes. Needs no server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from covey.cli import common, exits
+from covey.cli.screen import plain
+from covey.cli.terminal_text import json_text
+from covey.config.edit import set_value
+from covey.config.load import config_dir, load
+from covey.config.origins import origins, plain_key
+from covey.config.schema import ConfigError
+
+VARIABLES = ("COVEY_HOST", "COVEY_DATA_DIR", "COVEY_CONFIG", "COVEY_MODEL")
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.action != "set" and args.words:
+        raise exits.UsageError(f"`covey config {args.action}` takes nothing more, not {args.words[0]!r}")
+    try:
+        return {"show": _show, "path": _path, "check": _check, "edit": _edit, "set": _set}[args.action](args)
+    except ConfigError as error:
+        common.complain(error.message)
+        return exits.FAILED
+
+
+def own_file() -> Path:
+    return config_dir(os.environ) / "config.toml"
+
+
+def _project(args: argparse.Namespace) -> Path:
+    return Path(common.working_directory(args.cwd))
+
+
+def _extra(args: argparse.Namespace) -> Path | None:
+    return Path(args.config).expanduser().absolute() if args.config else None
+
+
+def _path(args: argparse.Namespace) -> int:
+    print(plain(str(own_file())))
+    return exits.OK
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = origins(_project(args), _extra(args), os.environ)
+    if args.json:
+        print(json_text([{"key": one.key, "value": one.value, "file": str(one.path)} for one in found]))
+        return exits.OK
+    last = None
+    for one in sorted(found, key=lambda origin: (str(origin.path), origin.key)):
+        if one.path != last:
+            print(plain(f"# {one.path}"))
+            last = one.path
+        print(plain(f"{one.key} = {json_text(one.value)}"))
+    for name in VARIABLES:
+        if value := os.environ.get(name):
+            print(plain(f"# {name} is set: {value}"))
+    if not found:
+        print(f"Nothing is configured, so Covey looks for what there is. Your own file: {own_file()}", file=sys.stderr)
+    return exits.OK
+
+
+def _check(args: argparse.Namespace) -> int:
+    loaded = load(_project(args), _extra(args), os.environ)
+    for warning in loaded.warnings:
+        common.complain(warning)
+    print(plain("\n".join(f"{path}: right" for path in loaded.files) or "There is no file, which is right as well."))
+    return exits.OK
+
+
+def _edit(args: argparse.Namespace) -> int:
+    """With the user's editor. What it leaves is checked, and stays as it is also if it is wrong."""
+    path = own_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        done = subprocess.run([*shlex.split(editor), str(path)], check=False)  # noqa: S603 - the user's own editor
+    except (OSError, ValueError) as error:
+        raise exits.UsageError(
+            f"{editor!r} cannot be started ({error}); set $EDITOR, or edit {path} yourself"
+        ) from None
+    if done.returncode:
+        common.complain(f"{editor} ended with {done.returncode}.")
+        return exits.FAILED
+    code = _check(args)
+    return common.reload_servers(args) if code == exits.OK else code
+
+
+def _set(args: argparse.Namespace) -> int:
+    if len(args.words) != 2:
+        raise exits.UsageError("write a key and a value: covey config set model anthropic/claude-opus-5-5")
+    section, key, value = plain_key(*args.words)
+    path = set_value(os.environ, section, key, value)
+    print(plain(f"{section}.{key} = {json_text(value)} in {path}"))
+    return common.reload_servers(args)

@@ -1,0 +1,69 @@
+"""The parser of the command line: argparse, with a guess at what was meant; and the tree of its commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Parser(argparse.ArgumentParser):
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Instead of the list of everything that there is: what is nearest to it, if anything is."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        hint = did_you_mean(str(value), choices) or f"there is: {', '.join(choices)}"
+        raise argparse.ArgumentError(action, f"{str(value)!r} is not known; {hint}")
+
+
+def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 2) -> str:
+    """The question, or '' if nothing is near."""
+    from difflib import get_close_matches  # only needed once something is wrong
+
+    near = get_close_matches(word, list(known), n=at_most, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
+    """What to say about words that no option or argument takes."""
+    names = [word.partition("=")[0] for word in words if word.startswith("-")]
+    hints = [did_you_mean(name, parser._option_string_actions, at_most=1) for name in names]
+    return " ".join((f"unrecognized arguments: {' '.join(words)}", *(f"({hint})" for hint in hints if hint)))
+
+
+class Described(NamedTuple):
+    """A command, or an action of one, as the parser describes it."""
+
+    words: tuple[str, ...]
+    """As it is typed after `covey`."""
+    help: str
+    parser: argparse.ArgumentParser
+
+    @property
+    def options(self) -> list[argparse.Action]:
+        return [one for one in self.parser._actions if one.option_strings and one.help != argparse.SUPPRESS]
+
+    @property
+    def arguments(self) -> list[argparse.Action]:
+        actions = self.parser._actions
+        return [one for one in actions if not one.option_strings and not isinstance(one, argparse._SubParsersAction)]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the commands, or actions, that may come next."""
+        return [command.words[-1] for command in commands(self.parser, self.words)]
+
+
+def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> list[Described]:
+    """The commands right below a parser, in their order."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            return [Described((*words, name), helps[name], child) for name, child in action.choices.items()]
+    return []
+
+
+def all_commands(parser: argparse.ArgumentParser) -> list[Described]:
+    """Every command, each with its actions after it."""
+    return [each for one in commands(parser) for each in (one, *commands(one.parser, one.words))]

@@ -1,0 +1,90 @@
+"""What the commands about Covey itself take: `config`, `logs`, `completion`, `help`."""
+
+from __future__ import annotations
+
+import argparse
+
+from covey.cli import option_types
+from covey.cli.undo_options import Command
+
+CONFIG_EXAMPLES = """\
+examples:
+  covey config                           what is set, and by which file; keys are not shown
+  covey config path                      where your own file is
+  covey config set model anthropic/claude-opus-5-5
+  covey config set limits.cost_per_run 2
+  covey config edit                      with $VISUAL or $EDITOR; checked when you are done
+  covey config check                     whether all files that count here are right
+
+`set` takes keys with one plain value of [models], [limits], [retention], [permissions] and [server]; `model` is
+models.large, `small` is models.small. A server that runs takes it up at once. Everything else: `covey config edit`.
+
+exit codes:
+  0 right, or changed     1 something is wrong with a file     2 wrong usage
+"""
+LOGS_EXAMPLES = """\
+examples:
+  covey logs                             the end of the log of your server
+  covey logs -f                          and go on with what is added; Ctrl-C leaves
+  covey logs -n 1000 | grep 4rTdsfL      what became of a run, a session or a workspace
+
+A server that was started for you writes server.log in its data directory; when it has a megabyte it becomes
+server.log.1. Of each run it says when it was accepted, when it started and how it ended, never what was said.
+`covey serve` writes to stderr instead, unless it has --log-file.
+
+exit codes:
+  0 shown     1 there is no log
+"""
+COMPLETION_EXAMPLES = """\
+examples:
+  source <(covey completion bash)        in ~/.bashrc
+  source <(covey completion zsh)         in ~/.zshrc, after compinit
+  covey completion fish > ~/.config/fish/completions/covey.fish
+
+Commands, options, files, and while a server runs also ids of sessions and runs, and names of models.
+"""
+HELP_EXAMPLES = """\
+examples:
+  covey help run                         the same as `covey run --help`
+  covey help sessions export
+  man covey                              all of it, if your system finds the manual of this installation
+"""
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        metavar="ACTION",
+        nargs="?",
+        default="show",
+        choices=("show", "path", "check", "edit", "set"),
+        help="show (the default), path, check, edit, or set KEY VALUE",
+    )
+    parser.add_argument("words", metavar="KEY VALUE", nargs="*", help="for set")
+    parser.add_argument("--config", metavar="FILE", help="also this file, which wins; default: $COVEY_CONFIG")
+    parser.add_argument("--json", action="store_true", help="with show: JSON instead of text")
+
+
+def _add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is added")
+    parser.add_argument(
+        "-n", "--lines", metavar="N", type=option_types.count, default=50, help="so many from the end; default: 50"
+    )
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", metavar="SHELL", nargs="?", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    # For the scripts themselves.
+    parser.add_argument("--words", choices=("sessions", "runs", "models"), help=argparse.SUPPRESS)
+
+
+def _add_help(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", metavar="COMMAND", nargs="*", help="a command, and perhaps an action of it")
+
+
+COMMANDS = {
+    "config": Command("what is configured, and by which file; change it", CONFIG_EXAMPLES, _add_config),
+    "logs": Command("what your server has written to its log", LOGS_EXAMPLES, _add_logs),
+    "completion": Command("a script that completes commands, options and ids", COMPLETION_EXAMPLES, _add_completion),
+    "help": Command("help on a command", HELP_EXAMPLES, _add_help),
+}

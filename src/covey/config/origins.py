@@ -1,0 +1,102 @@
+"""Which file sets what, as people may see it: no key, no header, no password in a URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from covey.config.check import dotted
+from covey.config.load import load
+from covey.config.schema import ConfigError, Sections
+
+MASK = "(not shown)"
+_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*)$")
+_PASSWORD = re.compile(r"(?<=//)[^/@\s]*@")
+_VARIABLES = re.compile(r"(?:\$\w+|\$\{\w+\})+")
+SETTABLE = ("models", "limits", "retention", "permissions", "server")
+"""Sections with keys that hold one plain value."""
+ALIASES = {"model": "models.large", "large": "models.large", "small": "models.small"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingOrigin:
+    """One value, and the file that sets it."""
+
+    key: str
+    value: Any
+    path: Path
+
+
+def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[SettingOrigin]:
+    """What counts in a directory, in the order of the keys. Of lists of rules, which add up, one for each file."""
+    found: dict[tuple[str, Path | None], SettingOrigin] = {}
+    for path, data in load(project, extra, environ).layers:
+        for key, value in _leaves(data):
+            adds_up = key.startswith("permissions.") and isinstance(value, list)
+            found[key, path if adds_up else None] = SettingOrigin(key, _masked(key, value), path)
+    return sorted(found.values(), key=lambda origin: origin.key)
+
+
+def _leaves(table: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, dotted(key, name))
+        else:
+            yield dotted(key, name), value
+
+
+def _masked(key: str, value: Any) -> Any:
+    """A value that only names a variable is no secret; what the variable holds is not looked up."""
+    if _SECRETS.search(key) and not (isinstance(value, str) and _VARIABLES.fullmatch(value)):
+        return MASK
+    return _PASSWORD.sub(f"{MASK}@", value) if isinstance(value, str) else value
+
+
+def plain_key(name: str, text: str) -> tuple[str, str, str | float | bool]:
+    """The section, the key and the value that are meant by what somebody typed. Raises ConfigError."""
+    section, _, key = ALIASES.get(name, name).partition(".")
+    known = _plain_keys()
+    if f"{section}.{key}" not in known:
+        from difflib import get_close_matches  # only needed once something is wrong
+
+        near = get_close_matches(name, [*known, *ALIASES], n=1)
+        hint = f"did you mean {near[0]}?" if near else "`covey config edit` changes all others"
+        raise ConfigError(f"{name} cannot be set by this command; {hint}")
+    kind = known[f"{section}.{key}"]
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise ConfigError(f"{name} is true or false, not {text!r}")
+        return section, key, text == "true"
+    if kind is str:
+        return section, key, text
+    try:
+        number = float(text)
+    except ValueError:
+        raise ConfigError(f"{name} is a number, not {text!r}") from None
+    return section, key, int(number) if number.is_integer() else number
+
+
+def _plain_keys() -> dict[str, type]:
+    """By key, whether a value is a text, a number or a bool."""
+    sections = {field.name: field.type for field in msgspec.structs.fields(Sections)}
+    return {
+        f"{section}.{field.name}": kind
+        for section in SETTABLE
+        for field in msgspec.structs.fields(sections[section])
+        if (kind := _kind(field.type))
+    }
+
+
+def _kind(annotation: Any) -> type | None:
+    if hasattr(annotation, "__metadata__"):
+        annotation = annotation.__origin__
+    if annotation in (str, int, float, bool):
+        return annotation if annotation in (str, bool) else float
+    values = get_args(annotation)
+    is_choice = get_origin(annotation) not in (tuple, dict, list, Union) and bool(values)
+    return str if is_choice and all(isinstance(value, str) for value in values) else None
