@@ -131,6 +131,9 @@ COMMANDS = [
     ("runs", "--all", "--json"),
     ("runs", "wait", f"none{HOSTILE}"),
     ("jobs",),
+    ("logs",),
+    ("config",),
+    ("diff",),
     ("undo", "--dry-run", "-s", "{id}"),
     ("undo", "--dry-run", "--json", "-s", "{id}"),
     ("fork", "--json", "-s", "{id}"),
@@ -150,7 +153,7 @@ def test_no_command_sends_anything_raw_to_a_terminal(attacked: Home, command: tu
     assert sent(attacked, *(word.replace("{id}", session) for word in command)).strip()
 
 
-SILENT = {"serve", "stop", "init", "login", "logout"}
+SILENT = {"serve", "stop", "init", "login", "logout", "help", "completion"}
 """Commands that show no text of a model, a project or a server."""
 
 
