@@ -23,8 +23,6 @@ STATE = "the state of a run as a store has it, which may be damaged"
 
 OPEN: dict[str, str] = {
     "cli/common.py _explained: error": ERROR,
-    "cli/output.py event: event.payload": EVENTS,
-    "cli/progress.py event: event.payload": EVENTS,
     "cli/tour.py _watch: event.payload": EVENTS,
     "client/answer_text.py take: event.payload": EVENTS,
     "client/answering.py event: event.payload": EVENTS,

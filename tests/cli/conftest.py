@@ -55,6 +55,14 @@ SCRIPT = {
             "when": "many lines",
             "steps": [[{"tool": "bash", "input": {"command": "# harmless\ntouch made"}}], [{"text": "Done."}]],
         },
+        {
+            "when": "long command",
+            "steps": [[{"tool": "bash", "input": {"command": "touch " + "x" * 2000}}], [{"text": "."}]],
+        },
+        {
+            "when": "print slowly",
+            "steps": [[{"tool": "bash", "input": {"command": "echo first; echo working; sleep 60"}}], [{"text": "."}]],
+        },
         {"when": "pause", "steps": [[{"text": "one "}, {"text": "two", "delay_ms": 1000}]]},
         {"when": "endless", "steps": [[{"text": "0123456789" * 20, "repeat": 100_000, "delay_ms": 1}]]},
         {"when": "long", "steps": [[{"text": "word é😀 ", "repeat": 5000}]]},

@@ -78,7 +78,7 @@ def asking_for(client: Client, stream: io.StringIO, unattended: Unattended) -> A
 
 def feed(asking: Asking, event: Event) -> None:
     asking.view.event(event)
-    asking.event(event)
+    asking.update()
 
 
 async def settle() -> None:

@@ -33,8 +33,8 @@ FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
-OWN = re.compile(r"\r\x1b\[K(?:[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\x1b\r\n]*)?|\x1b\[(?:2|0)m")
-"""What Covey draws itself: the spinner, and notes in a dim colour."""
+OWN = re.compile(r"\r\x1b\[K|\x1b\[\d+A\r\x1b\[J|\x1b\[[0-9;]{1,12}m")
+"""What Covey draws itself: it erases rows that it has drawn, and gives colours."""
 SCRIPTED = {
     "replies": [
         {
@@ -133,6 +133,10 @@ COMMANDS = [
     ("runs", "--all", "--json"),
     ("runs", "--all", "--everywhere"),
     ("runs", "wait", f"none{HOSTILE}"),
+    ("jobs",),
+    ("logs",),
+    ("config",),
+    ("diff",),
     ("undo", "--dry-run", "-s", "{id}"),
     ("undo", "--dry-run", "--json", "-s", "{id}"),
     ("fork", "--json", "-s", "{id}"),
@@ -152,7 +156,7 @@ def test_no_command_sends_anything_raw_to_a_terminal(attacked: Home, command: tu
     assert sent(attacked, *(word.replace("{id}", session) for word in command)).strip()
 
 
-SILENT = {"serve", "stop", "init", "login", "logout"}
+SILENT = {"serve", "stop", "init", "login", "logout", "help", "completion"}
 """Commands that show no text of a model, a project or a server."""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import msgspec
+import pytest
 
 from covey.cli.output import JsonPrinter, StreamJsonPrinter, TextPrinter
+from covey.cli.row_printer import RowPrinter
 from covey.cli.screen import Screen
-from covey.client.transcript import Transcript
+from covey.client.view.run_news import AnswerGrew, RunNews
 from covey.client.view.view import View
 from covey.protocol.events import Event, Gap, created, decode_event, deleted, updated
 from covey.protocol.messages import Message, Text, TextPart, ToolCall, ToolCallPart
@@ -24,11 +27,13 @@ class Terminal(io.StringIO):
 
 def written(*events: Event, text: str | None = None, stdout: io.StringIO | None = None, message_id: str = "m1") -> str:
     stdout = stdout or io.StringIO()
-    output = TextPrinter(stdout, "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
-    transcript = Transcript()
+    output = TextPrinter(stdout, Screen(io.StringIO(), quiet=True, shares_terminal=False))
+    view = View("s1", loads=False)
+    news = RunNews(view, "r1")
     for event in events:
-        output.event(event, transcript.apply(event))
-    output.end(run_complete(text=text, message_id=message_id), 0)
+        output.update(event, news.update(view.event(event).change))
+    terminal = run_complete(text=text, message_id=message_id)
+    output.end(terminal, news.end(terminal), 0)
     return stdout.getvalue()
 
 
@@ -63,10 +68,11 @@ def test_it_is_flushed_with_each_piece() -> None:
         def flush(self) -> None:
             seen.append(self.getvalue())
 
-    output = TextPrinter(stdout := Stdout(), "r1", Screen(io.StringIO(), quiet=True, shares_terminal=False))
-    transcript = Transcript()
+    output = TextPrinter(stdout := Stdout(), Screen(io.StringIO(), quiet=True, shares_terminal=False))
+    view = View("s1", loads=False)
+    news = RunNews(view, "r1")
     for event in (BEGUN, grows(0, "Hel"), grows(3, "lo")):
-        output.event(event, transcript.apply(event))
+        output.update(event, news.update(view.event(event).change))
     assert seen == ["Hel", "Hello"]
     assert not stdout.closed
 
@@ -131,8 +137,8 @@ def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_every_byte() -> N
 def test_json_is_one_object_with_all_fields() -> None:
     stdout = io.StringIO()
     output = JsonPrinter(stdout, View("s1", loads=False))
-    output.event(BEGUN, None)
-    output.end(run_complete(text="é"), 0)
+    output.update(BEGUN, ())
+    output.end(run_complete(text="é"), (), 0)
     assert json.loads(stdout.getvalue()) == {
         "run_id": "r1",
         "session_id": "s1",
@@ -144,6 +150,7 @@ def test_json_is_one_object_with_all_fields() -> None:
         "interrupted": False,
         "folded_into": None,
         "usage": None,
+        "denied": [],
         "output": None,
     }
     assert stdout.getvalue().count("\n") == 1
@@ -151,7 +158,7 @@ def test_json_is_one_object_with_all_fields() -> None:
 
 def test_json_has_the_usage() -> None:
     stdout = io.StringIO()
-    JsonPrinter(stdout, View()).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), 1)
+    JsonPrinter(stdout, View()).end(msgspec.structs.replace(run_complete(), usage=Usage(prompt_tokens=3)), (), 1)
     assert json.loads(stdout.getvalue())["usage"]["prompt_tokens"] == 3
 
 
@@ -161,24 +168,80 @@ def test_json_of_a_run_that_did_not_complete_has_the_text_so_far() -> None:
     output = JsonPrinter(stdout, view)
     other = [created(text_message("m0", run_id="r0")), grows(0, "no", "m0", "r0")]
     for event in (BEGUN, grows(0, "Hel"), grows(3, "lo"), *other, created(text_message("m2"))):
-        output.event(event, view.event(event).change)
-    output.end(run_complete(cancelled=True), 124)
+        view.event(event)
+        output.update(event, ())
+    output.end(run_complete(cancelled=True), (), 124)
     assert json.loads(stdout.getvalue())["text"] == "Hello"
 
 
 def test_stream_json_is_a_line_for_each_event_and_ends_with_the_run() -> None:
     stdout = io.StringIO()
-    output = StreamJsonPrinter(stdout)
+    view = View("s1", loads=False)
+    output = StreamJsonPrinter(stdout, view)
     events = [BEGUN, grows(0, "line\nbreak"), created(run_complete(text="x"))]
     for event in events:
-        output.event(event, None)
-    output.end(run_complete(text="x"), 0)
+        view.event(event)
+        output.update(event, ())
+    output.end(run_complete(text="x"), (), 0)
     assert [decode_event(line) for line in stdout.getvalue().splitlines()] == events
 
 
-def test_stream_json_ends_with_the_run_even_if_the_stream_did_not_tell() -> None:
+def test_stream_json_ends_with_the_run_even_if_the_stream_did_not_say() -> None:
     stdout = io.StringIO()
-    output = StreamJsonPrinter(stdout)
-    output.event(BEGUN, None)
-    output.end(run_complete(text="x"), 0)
+    output = StreamJsonPrinter(stdout, View("s1", loads=False))
+    output.update(BEGUN, ())
+    output.end(run_complete(text="x"), (), 0)
     assert [decode_event(line) for line in stdout.getvalue().splitlines()] == [BEGUN, created(run_complete(text="x"))]
+
+
+# ── rows on a terminal ──
+
+
+def rows(*events: Event, text: str | None = None, is_plain: bool = False) -> str:
+    stdout = Terminal()
+    output = RowPrinter(stdout, Screen(Terminal(), quiet=True, shares_terminal=True, is_plain=is_plain))
+    view = View("s1", loads=False)
+    news = RunNews(view, "r1")
+    for event in events:
+        output.update(event, news.update(view.event(event).change))
+    terminal = run_complete(text=text)
+    output.end(terminal, news.end(terminal), 0)
+    return stdout.getvalue()
+
+
+@pytest.fixture
+def no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+
+@pytest.mark.usefixtures("no_color")
+def test_on_a_terminal_only_the_row_that_is_being_written_is_drawn_over() -> None:
+    whole = "# Title\nsome **bold** text"
+    written = rows(BEGUN, grows(0, whole[:4]), grows(4, whole[4:17]), grows(17, whole[17:]), finished(whole))
+    *finished_rows, last = written.split("\n")
+    assert last == ""
+    assert [row.rpartition("\r\x1b[K")[2] for row in finished_rows] == ["# Title", "some bold text"]
+    assert re.sub(r"\r\x1b\[K", "", written).count("\x1b") == 0
+
+
+@pytest.mark.usefixtures("no_color")
+def test_for_a_screen_reader_no_row_is_ever_drawn_over() -> None:
+    assert rows(BEGUN, grows(0, "some **bo"), grows(9, "ld** text"), is_plain=True) == "some bold text\n"
+
+
+@pytest.mark.usefixtures("no_color")
+def test_a_note_in_the_middle_of_an_answer_stands_on_a_line_of_its_own() -> None:
+    terminal = Terminal()
+    screen = Screen(terminal, quiet=False, shares_terminal=True)
+    output = RowPrinter(terminal, screen)
+    output.update(BEGUN, [AnswerGrew("m1", "half a")])
+    screen.say("a note")
+    output.update(BEGUN, [AnswerGrew("m1", " line\n")])
+    assert terminal.getvalue().replace("half a\r\x1b[K", "") == "half a\na note\n line\n"
+
+
+def test_a_summary_is_no_answer() -> None:
+    summary = msgspec.structs.replace(text_message("m1", "what was said", finish="end_turn"), is_summary_message=True)
+    grows_first = [created(msgspec.structs.replace(text_message("m1"), is_summary_message=True)), grows(0, "what")]
+    assert written(*grows_first, updated(summary), created(text_message("m2", "Yes")), text=None) == "Yes\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 
 import msgspec
@@ -10,10 +11,32 @@ import pytest
 
 from covey.cli.progress import AFTER_A_KILL, Progress
 from covey.cli.screen import Screen
+from covey.client.view.view import View
 from covey.protocol.endings import CallEnd
-from covey.protocol.events import AgentEvent, created, updated
-from covey.protocol.messages import Finish, FinishPart, Message, ToolCall, ToolCallPart, ToolResult, ToolResultPart
-from tests.client.values import some_run, text_message
+from covey.protocol.events import (
+    AgentEvent,
+    Event,
+    PermissionNotification,
+    PermissionRequest,
+    ToolOutputDelta,
+    created,
+    updated,
+)
+from covey.protocol.messages import (
+    Finish,
+    FinishPart,
+    Message,
+    Reasoning,
+    ReasoningPart,
+    Text,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResult,
+    ToolResultPart,
+)
+from covey.protocol.runs import Usage
+from tests.client.values import run_complete, some_run, text_message
 
 
 def calling(tool: str, given: str, *, finished: bool = True, run_id: str = "r1") -> Message:
@@ -21,78 +44,183 @@ def calling(tool: str, given: str, *, finished: bool = True, run_id: str = "r1")
     return text_message("m1", parts=(ToolCallPart(data=call),), run_id=run_id)
 
 
-@pytest.fixture
-def stream() -> io.StringIO:
-    return io.StringIO()
+class Report:
+    """Progress of one run, fed with events."""
+
+    def __init__(self, *, is_plain: bool = False, is_verbose: bool = False, quiet: bool = False) -> None:
+        self.stream = io.StringIO()
+        self.view = View("s1", loads=False)
+        screen = Screen(self.stream, quiet=quiet, shares_terminal=False, is_plain=is_plain)
+        self.progress = Progress(screen, self.view, "r1", root="/project", is_verbose=is_verbose)
+
+    def event(self, event: Event) -> None:
+        change = self.view.event(event).change
+        self.progress.update(self.progress.news.update(change))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stream.getvalue().splitlines()
 
 
-@pytest.fixture
-def progress(stream: io.StringIO) -> Progress:
-    return Progress(Screen(stream, quiet=False, shares_terminal=False), "r1")
+def ended(
+    content: str, *, is_error: bool = False, metadata: str = "", call_id: str = "c1", name: str = "bash"
+) -> Event:
+    result = ToolResult(tool_call_id=call_id, name=name, content=content, metadata=metadata, is_error=is_error)
+    return created(text_message(f"t-{call_id}", role="tool", parts=(ToolResultPart(data=result),), run_id="r1"))
 
 
-def test_each_tool_call_is_reported_once(progress: Progress, stream: io.StringIO) -> None:
-    progress.event(updated(calling("bash", '{"com', finished=False)))
-    assert stream.getvalue() == ""
+def test_each_tool_call_and_its_result_are_reported_once() -> None:
+    report = Report()
+    report.event(updated(calling("bash", '{"com', finished=False)))
+    assert report.lines == []
     for _ in range(2):
-        progress.event(updated(calling("bash", '{"command":\n "ls"}')))
-    assert stream.getvalue() == '· bash {"command": "ls"}\n'
+        report.event(updated(calling("bash", '{"command":\n "ls"}')))
+    assert report.lines == ["· $ ls"]
+    for _ in range(2):
+        report.event(ended("a\n\nexit code 0", metadata='{"exit_code": 0}'))
+    assert report.lines == ["· $ ls", "✓ $ ls", "  │ a"]
 
 
-def test_a_long_input_is_cut_short_and_cannot_drive_the_terminal(progress: Progress, stream: io.StringIO) -> None:
-    progress.event(updated(calling("bash", "\x1b[2J" + "x" * 500)))
-    assert len(stream.getvalue()) < 120
-    assert "\x1b" not in stream.getvalue()
+def test_quiet_says_nothing_of_calls_and_verbose_says_all() -> None:
+    for quiet, is_verbose, count in ((True, False, 0), (False, True, 12)):
+        report = Report(quiet=quiet, is_verbose=is_verbose)
+        report.event(updated(calling("agent", '{"prompt": "x"}')))
+        report.event(ended("\n".join("0123456789"), name="agent"))
+        assert len(report.lines) == count
 
 
-def test_other_runs_are_not_reported(progress: Progress, stream: io.StringIO) -> None:
-    progress.event(updated(calling("bash", "{}", run_id="r0")))
-    progress.event(created(AgentEvent(type="retry", session_id="s1", run_id="r0", error="busy", attempt=2)))
-    progress.event(updated(some_run("r0")))
-    assert stream.getvalue() == ""
+def test_for_a_screen_reader_each_event_is_one_line_of_words() -> None:
+    report = Report(is_plain=True)
+    report.event(updated(calling("bash", '{"command": "make"}')))
+    report.event(ended("one\ntwo\n\nexit code 0", metadata='{"exit_code": 0}'))
+    assert report.lines == ["running: $ make", "done: $ make: two"]
 
 
-def test_retries_and_a_lost_connection_are_reported(progress: Progress, stream: io.StringIO) -> None:
-    progress.event(
-        created(AgentEvent(type="retry", session_id="s1", run_id="r1", reason="The model is busy", attempt=2))
+def test_a_long_input_is_cut_short_and_cannot_drive_the_terminal() -> None:
+    report = Report()
+    report.event(updated(calling("bash", '{"command": "\\u001b[2J' + "x" * 500 + '"}')))
+    assert len(report.stream.getvalue()) < 170
+    assert "\x1b" not in report.stream.getvalue()
+
+
+def test_other_runs_are_not_reported() -> None:
+    report = Report()
+    report.event(updated(some_run("r0")))
+    report.event(updated(calling("bash", "{}", run_id="r0")))
+    report.event(created(AgentEvent(type="retry", session_id="s1", run_id="r0", error="busy", attempt=2)))
+    assert report.lines == []
+
+
+def test_retries_with_their_delay_and_a_lost_connection_are_reported() -> None:
+    report = Report()
+    report.event(updated(some_run("r1")))
+    retry = AgentEvent(
+        type="retry", session_id="s1", run_id="r1", reason="The model is busy", attempt=2, retry_at=time.time() + 4
     )
-    progress.connection(True, "")
-    progress.connection(False, "the server closed it")
-    assert stream.getvalue().splitlines() == [
-        "The model is busy; trying again (attempt 2).",
+    report.event(created(retry))
+    report.event(updated(some_run("r1")))
+    report.progress.connection(True, "")
+    report.progress.connection(False, "the server closed it")
+    assert report.lines == [
+        "The model is busy; trying again in 4 s (attempt 2).",
         f"The connection was lost (the server closed it); reconnecting. {AFTER_A_KILL.format('r1')}",
     ]
 
 
-def test_the_pause_before_another_attempt_and_warnings_are_reported(
-    progress: Progress, stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pause_before_another_attempt_and_warnings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1000.0)
+    report = Report()
+    report.event(updated(some_run("r1")))
     for delay in (0.3, 4.2):
         retry = AgentEvent(type="retry", session_id="s1", run_id="r1", reason="busy", attempt=1, retry_at=1000 + delay)
-        progress.event(created(retry))
-    progress.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
-    assert stream.getvalue().splitlines() == [
+        report.event(created(retry))
+    for _ in range(2):
+        report.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
+    report.event(updated(some_run("r1")))
+    assert report.lines == [
         "busy; trying again (attempt 1).",
         "busy; trying again in 4 s (attempt 1).",
-        "covey: too small",
+        *["covey: too small"] * 2,
     ]
 
 
-def test_what_failed_is_reported_and_a_cancel_is_not(progress: Progress, stream: io.StringIO) -> None:
-    for content, is_error, metadata in (
-        ("No such file.\nmore", True, ""),
-        ("all is well", False, '{"exit_code": 0}'),
-        ("3 failed", False, '{"exit_code": 1}'),
-        (CallEnd.CANCELLED.words, True, ""),
-    ):
-        result = ToolResult(tool_call_id="c", name="bash", content=content, metadata=metadata, is_error=is_error)
-        message = text_message("m1", parts=(ToolResultPart(data=result),), run_id="r1")
-        progress.event(created(msgspec.structs.replace(message, role="tool")))
-    assert stream.getvalue().splitlines() == ["✗ bash: No such file.", "  exit code 1"]
+def test_what_failed_is_reported_with_the_line_that_says_why() -> None:
+    report = Report()
+    report.event(ended("No such file.\nmore", is_error=True))
+    report.event(ended("3 failed\n\nexit code 1", metadata='{"exit_code": 1}', call_id="c2"))
+    report.event(ended(CallEnd.CANCELLED.words, is_error=True, call_id="c3"))
+    assert report.lines == [
+        *("✗ $   failed", "  │ No such file."),
+        *("✗ $   exit code 1", "  │ 3 failed"),
+        "✗ $   cancelled",
+    ]
 
 
-def test_an_answer_that_is_cut_off_is_marked(progress: Progress, stream: io.StringIO) -> None:
+def test_an_answer_that_is_cut_off_is_marked() -> None:
+    report = Report()
     finish = FinishPart(data=Finish(reason="max_tokens", time=1))
-    progress.event(updated(text_message("m1", parts=(finish,), run_id="r1")))
-    assert "the answer is cut off" in stream.getvalue()
+    for _ in range(2):
+        report.event(updated(text_message("m1", parts=(finish,), run_id="r1")))
+    assert report.stream.getvalue().count("the answer is cut off") == 1
+
+
+def test_a_summary_is_one_note_and_thoughts_are_for_whoever_wants_them() -> None:
+    summary = msgspec.structs.replace(text_message("m1", "long ago", finish="end_turn"), is_summary_message=True)
+    thought = ReasoningPart(data=Reasoning(thinking="Hm.", signature=""))
+    for is_verbose, shown in ((False, 1), (True, 3)):
+        report = Report(is_verbose=is_verbose)
+        report.event(created(summary))
+        report.event(created(text_message("m2", parts=(thought, TextPart(data=Text(text="Yes"))))))
+        assert len(report.lines) == shown
+        assert ("  ┊ Hm." in report.lines) == is_verbose
+
+
+def test_the_clock_of_a_call_starts_when_nobody_is_asked_about_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    report = Report()
+    request = PermissionRequest(
+        id="p1",
+        session_id="s1",
+        tool_call_id="c1",
+        tool_name="bash",
+        description="",
+        action="execute",
+        params={},
+        path="/",
+    )
+    report.event(updated(calling("bash", '{"command": "make"}')))
+    report.event(created(request))
+    now = 160.0
+    report.event(created(PermissionNotification(tool_call_id="c1", granted=True, denied=False, permission_id="p1")))
+    now = 162.0
+    report.event(ended("ok\n\nexit code 0", metadata='{"exit_code": 0}'))
+    assert report.lines[1] == "✓ $ make  (2.0 s)"
+
+
+def test_what_a_running_call_prints_is_below_it_until_it_ends() -> None:
+    report = Report()
+    report.event(updated(calling("bash", '{"command": "make"}')))
+    printed = "".join(f"line {number}\n" for number in range(2000)) + "10 %\r50 %\r"
+    report.event(
+        updated(
+            ToolOutputDelta(session_id="s1", run_id="r1", message_id="m1", tool_call_id="c1", offset=0, delta=printed)
+        )
+    )
+    tail = report.progress._screen.tail
+    assert [row.text for row in tail()] == [*(f"  │ line {number}" for number in range(1996, 2000)), "  │ 50 %"]
+    report.event(ended("ok\n\nexit code 0"))
+    assert list(tail()) == []
+
+
+def test_the_footer_is_for_people_at_a_terminal() -> None:
+    report = Report()
+    report.progress.footer(run_complete())
+    assert report.lines == []
+    report.progress._screen.is_terminal = True
+    report.event(created(text_message("m1", "a")))
+    report.event(ended("", metadata='{"additions": 1, "removals": 0, "file_path": "/project/a"}', name="edit"))
+    report.progress.footer(msgspec.structs.replace(run_complete(), usage=Usage(cost=0.25)))
+    assert re.fullmatch(
+        r'session s1 · 1 step · \d\.\d s · \$0.25 · 1 file changed · covey run -C "…" · covey undo', report.lines[-1]
+    )

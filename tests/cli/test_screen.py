@@ -11,6 +11,8 @@ import pytest
 from covey.cli import screen as module
 from covey.cli.output import TextPrinter
 from covey.cli.screen import Screen, plain
+from covey.client.view.run_news import AnswerGrew
+from covey.lines.line import line
 from covey.protocol.events import created
 from tests.client.values import text_message
 
@@ -106,7 +108,7 @@ async def test_no_spinner_in_the_middle_of_a_line_of_the_answer() -> None:
 async def test_no_spinner_any_more_once_text_went_into_a_pipe(stdout: io.StringIO, spins: bool) -> None:
     stream = Terminal()
     screen = Screen(stream, quiet=False, shares_terminal=spins)
-    TextPrinter(stdout, "r1", screen).event(created(text_message("m1", "Hello\n")), None)
+    TextPrinter(stdout, screen).update(created(text_message("m1")), [AnswerGrew("m1", "Hello\n")])
     screen.wait_for("thinking")
     await spin(screen)
     assert ("thinking" in stream.getvalue()) == spins
@@ -127,3 +129,22 @@ async def test_no_spinner_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch
         screen.wait_for("thinking")
         await spin(screen)
     assert pipe.getvalue() + quiet.getvalue() + dumb.getvalue() == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("fast")
+async def test_what_is_below_the_spinner_goes_with_it() -> None:
+    stream = Terminal()
+    screen = Screen(stream, quiet=False, shares_terminal=True)
+    screen.tail = lambda: [line("x" * 500), line("second")]
+    screen.wait_for("$ make")
+    await spin(screen)
+    assert "\nsecond" in stream.getvalue()
+    assert max(map(len, re.split(r"[\r\n]", stream.getvalue()))) <= 90, "a row that wraps cannot be erased"
+    screen.say("note")
+    assert stream.getvalue().endswith("\x1b[2A\r\x1b[Jnote\n")
+
+
+def test_where_lines_are_read_out_none_is_drawn_over() -> None:
+    assert not Screen(Terminal(), quiet=False, shares_terminal=True, is_plain=True).moves_cursor
+    assert not Screen(io.StringIO(), quiet=False, shares_terminal=False).moves_cursor

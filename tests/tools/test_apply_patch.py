@@ -10,7 +10,7 @@ import pytest
 
 from covey.permissions.judge import Intent, Rules, Verdict, judge, session_rule
 from covey.tools import apply_patch
-from covey.tools.base import ToolContext, ToolFailed, ToolOutput
+from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import FileReads
 from covey.tools.patch import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
 from covey.tools.patch_hunks import apply_hunks
@@ -204,9 +204,7 @@ async def test_a_disk_that_fails_in_the_middle_leaves_everything_as_it_was(
         await desk.seen(name, text)
     put = apply_patch._Patching._put
 
-    def fails(
-        self: apply_patch._Patching, change: apply_patch._FileChange, context: ToolContext
-    ) -> apply_patch._Written:
+    def fails(self: apply_patch._Patching, change: apply_patch._FileChange, context: ToolContext) -> FileVersion:
         if change.name == "d":
             raise OSError("the disk is gone")
         return put(self, change, context)

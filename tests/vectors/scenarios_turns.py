@@ -7,7 +7,7 @@ import base64
 from covey.protocol.events import ToolOutputDelta, updated
 from tests.support.fake_model import Call, Reply
 from tests.vectors.recording import Recording
-from tests.vectors.scripts import ECHO, LOOK, PROMPT, WORDS, attempts, steps, streamed
+from tests.vectors.scripts import LOOK, PROMPT, WORDS, attempts, steps, streamed
 
 
 def plain_answer(r: Recording) -> None:
@@ -41,13 +41,13 @@ def tool_calls_side_by_side(r: Recording) -> None:
 
 def live_output(r: Recording) -> None:
     """What a command prints while it runs, in bytes of UTF-8; its result takes the place of it."""
-    r.model.on(steps(Reply(text="", tools=(ECHO,)), streamed(2)))
+    command = "printf '始まり🚀\\nzwei\\n'; until [ -e go ]; do sleep 0.05; done; printf 'e\u0301 完了 ✅\\n'; rm go"
+    r.model.on(steps(Reply(text="", tools=(Call(name="bash", input={"command": command}),)), streamed(2)))
     r.connect()
-    session = r.session()
+    r.session()
     r.prompt(PROMPT, "r1", yolo=True)
-    r.until(lambda view: any(call.finished for m in view.conversation.messages for call in m.tool_calls))
-    if not r.view.conversation.outputs:
-        _print_something(r, session)
+    r.until(lambda view: any("zwei\n" in output.text for output in view.conversation.outputs.values()))
+    (r.server.project / "go").touch()
     r.until_ended("r1")
 
 
@@ -63,7 +63,7 @@ def live_output_goes_on(r: Recording) -> None:
 
 
 def _print_something(r: Recording, session: str) -> None:
-    """Made up here, as a server that does not publish what calls print cannot say it."""
+    """Made up here: a server sends such pieces only to whoever reads much too slowly, or connects again."""
     message = next(m for m in r.view.conversation.messages if m.tool_calls)
     pieces = [(0, "始まり🚀\n", 0), (9, "🚀\nzwei\n", 0), (19, "e\u0301", 0), (40, "完了 ✅\n", 18)]
     for offset, text, dropped in pieces:

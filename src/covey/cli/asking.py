@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import termios
 from collections.abc import Coroutine
 from contextlib import suppress
 from enum import Enum
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from covey.cli.asks import Answer, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
+from covey.cli.asks import Answer, Ask, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -23,9 +22,10 @@ from covey.client.view.records import AskOutcome
 from covey.client.view.view import View
 from covey.lines.plain_text import visible
 from covey.protocol.errors import ApiError
-from covey.protocol.events import Event, PermissionRequest, Presence, QuestionBatchRequest
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 
-Ask = PermissionAsk | QuestionAsk
+if TYPE_CHECKING:
+    from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
     "allowed": "allowed",
@@ -93,11 +93,10 @@ class Asking:
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
-        self._terminal = find_terminal()
+        self._questioner = self._find_questioner()
+        """None: nobody can be asked here."""
         self._begun: dict[str, Ask] = {}
         """What has been shown or left to others, with the answers given so far to a part of it."""
-        self._asked = ""
-        """The id of the request that the person is looking at."""
         self._stopped = False
         self._connected = False
         self._active_in = ""
@@ -107,10 +106,20 @@ class Asking:
         self._waits_for_others: dict[str, asyncio.Task[None]] = {}
         self._presence = asyncio.Event()
         """Somebody came or went."""
+        self._comings = view.comings
 
-    def event(self, event: Event) -> None:
+    def _find_questioner(self) -> Questioner | None:
+        terminal = find_terminal()
+        if terminal is None:
+            return None
+        from covey.cli.questioner import Questioner  # late: scripts need none of it
+
+        return Questioner(terminal, self._screen, self._answered, self._lost)
+
+    def update(self) -> None:
         """Something happened, and the view has it."""
-        if isinstance(event.payload, Presence):
+        if self.view.comings != self._comings:
+            self._comings = self.view.comings
             self._presence.set()
         record = self.view.find_run(self._run_id)
         if record and record.run.state == "active":
@@ -146,25 +155,30 @@ class Asking:
 
     def stop(self) -> None:
         """The run is being cancelled, which closes its requests: there is nothing to ask any more."""
-        if self._asked:
-            self._screen.clear()
-        self._stopped, self._asked = True, ""
+        self._stopped = True
         self._begun.clear()
+        if self._questioner:
+            self._questioner.withdraw()
         self.close()
 
     def close(self) -> None:
         for task in self._waits_for_others.values():
             task.cancel()
-        if self._terminal is not None:
-            asyncio.get_running_loop().remove_reader(self._terminal)
+        if self._questioner:
+            self._questioner.close()
+
+    def restore_terminal(self) -> None:
+        """The process ends at once."""
+        if self._questioner:
+            self._questioner.restore()
 
     def _requested(self, ask: Ask) -> None:
         """May come again after a reconnect, if our answer was lost: then it is answered again."""
         self.active(ask.request.session_id)
-        if self._terminal is None:
+        if self._questioner is None:
             self._leave_or_refuse(ask)
-        elif not self._asked:
-            self._ask_next()
+        elif not self._questioner.asked:
+            self._ask_next(self._questioner)
 
     # ── where nobody can be asked ──
 
@@ -221,67 +235,35 @@ class Asking:
 
     def _announce_presence(self) -> None:
         """Tell the server that somebody here looks at the session of the run, and could answer."""
-        if self._connected and self._active_in and self._terminal is not None:
+        if self._connected and self._active_in and self._questioner:
             self._in_background(self._client.set_current_session(self._workspace_id, self._active_in))
 
     # ── at a terminal ──
 
     def _resolved(self, request_id: str) -> None:
         """Another client answered, or the run was cancelled meanwhile."""
-        del self._begun[request_id]
+        ask = self._begun.pop(request_id)
         closed = self.view.asks.closed.get(request_id)
-        if closed and (self._asked == request_id or ("open", request_id) in self._reported):
+        is_shown = self._questioner is not None and self._questioner.asked is ask
+        if closed and (is_shown or ("open", request_id) in self._reported):
             self._screen.say(f"answered elsewhere: {OUTCOMES[closed.outcome]}")
-        if self._asked == request_id:
-            self._asked = ""
-            self._ask_next()
+        if self._questioner and is_shown:
+            self._ask_next(self._questioner)
 
-    def _ask_next(self) -> None:
-        assert self._terminal is not None
-        loop = asyncio.get_running_loop()
-        ask = next(iter(self._open()), None)
-        if ask is None:
-            loop.remove_reader(self._terminal)
-            return
-        self._asked = ask.id
-        # What was typed before the question was there is no answer to it.
-        with suppress(termios.error):
-            termios.tcflush(self._terminal, termios.TCIFLUSH)
-        self._screen.ask(ask.text)
-        loop.add_reader(self._terminal, self._read)
-
-    def _read(self) -> None:
-        """A line was typed. The end of input (Ctrl-D) is a no, but a terminal that is gone has said nothing."""
-        assert self._terminal is not None
-        typed = b""
-        with suppress(OSError):
-            typed = os.read(self._terminal, 4096)
-        if not typed and not os.isatty(self._terminal):
-            self._lose_terminal()
-            return
-        line = typed.decode("utf-8", "replace")
-        ask = self._begun[self._asked]
-        heard = ask.hear(line) if line else ask.refusal
-        if line.endswith("\n"):
-            self._screen.answered()
+    def _ask_next(self, questioner: Questioner) -> None:
+        if ask := next(iter(self._open()), None):
+            questioner.ask(ask)
         else:
-            self._screen.clear()
-        match heard:
-            case Heard.AGAIN:
-                self._screen.ask(ask.question)
-            case Heard.MORE | Heard.WHOLE:
-                self._screen.ask(ask.text)
-            case PermissionAnswer() | QuestionAnswers():
-                answered, self._asked = self._asked, ""
-                self._answer(answered, heard)
-                self._ask_next()
-            case _:
-                assert_never(heard)
+            questioner.withdraw()
 
-    def _lose_terminal(self) -> None:
-        assert self._terminal is not None
-        asyncio.get_running_loop().remove_reader(self._terminal)
-        self._terminal, self._asked = None, ""
+    def _answered(self, ask: Ask, answer: Answer) -> None:
+        self._answer(ask.id, answer)
+        if self._questioner:
+            self._ask_next(self._questioner)
+
+    def _lost(self) -> None:
+        """The terminal is gone, and with it whoever could have been asked."""
+        self._questioner = None
         self._in_background(self._client.set_current_session(self._workspace_id, ""))
         for ask in self._open():
             self._leave_or_refuse(ask)

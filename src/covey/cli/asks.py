@@ -27,8 +27,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "no": "deny",
 }
 SHOW = ("s", "show")
-ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
-"""What an answer for the session covers, by the action that is asked for."""
+END_OF_INPUT = "\x04"
+"""Ctrl-D."""
 
 
 def rules_text(request: PermissionRequest) -> str:
@@ -46,6 +46,11 @@ class Heard(Enum):
     AGAIN = "not understood"
     MORE = "understood, and there is another question"
     WHOLE = "all of it has to be shown first"
+    HELP = "what the keys mean is wanted"
+    WORDS = "the answer will be typed as a line"
+
+
+KEYS_BESIDE_ANSWERS = {"v": Heard.WHOLE, "?": Heard.HELP, "h": Heard.HELP, "e": Heard.WORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +89,26 @@ class PermissionAsk:
         network = "It probably needs the network." if self.request.network else ""
         said = (self.request.reason, network, self.request.sandbox)
         reasons = "".join(f"{visible(text)}\n" for text in said if text)
-        return f"{request_text(self.request, whole=self.shown_whole)}\n{reasons}{self.question}"
+        return f"{self.shown}\n{reasons}{self.question}"
 
     @property
-    def _is_cut(self) -> bool:
+    def shown(self) -> str:
+        """The request itself, as much of it as fits or, if that was wanted, all of it."""
+        return request_text(self.request, whole=self.shown_whole)
+
+    @property
+    def is_cut(self) -> bool:
         return not self.shown_whole and request_text(self.request) != request_text(self.request, whole=True)
 
     @property
     def question(self) -> str:
+        from covey.lines.permission import ALWAYS  # late: seldom needed
+
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         rule += prefix_offer(self.request)
-        show = ", [s]how all of it" if self._is_cut else ""
+        show = ", [s]how all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
             further = ", yes [w]ith network, [u]nsandboxed (also after a or r, as in aw)"
@@ -112,7 +124,7 @@ class PermissionAsk:
         said, further = self._split(words)
         action = ANSWERS.get(said)
         allows_unseen = action not in (None, "deny") and "command" in self.request.params
-        if self._is_cut and (words in SHOW or allows_unseen):
+        if self.is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
             return Heard.WHOLE
         if action and self._can_be(action):
@@ -124,6 +136,15 @@ class PermissionAsk:
     def _can_be(self, action: PermissionAction) -> bool:
         rules = {"allow_always": self.request.rules, "allow_prefix": self.request.prefix_rules}
         return action not in rules or bool(rules[action])
+
+    def press(self, key: str) -> Answer | Heard:
+        """One key instead of a line."""
+        if key in (END_OF_INPUT, ""):
+            return self.refusal
+        if key in KEYS_BESIDE_ANSWERS:
+            self.shown_whole = self.shown_whole or key == "v"
+            return KEYS_BESIDE_ANSWERS[key]
+        return self.hear(key) if key.isalpha() else Heard.AGAIN
 
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `aw` is `a`, with the network."""
@@ -179,6 +200,9 @@ class QuestionAsk:
         if len(self.responses) < len(self.request.questions):
             return Heard.MORE
         return QuestionAnswers(tuple(self.responses))
+
+
+Ask = PermissionAsk | QuestionAsk
 
 
 def _response(item: QuestionItem, words: str) -> QuestionResponse | None:

@@ -2,87 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TextIO
 
 import msgspec
 
 from covey.cli.denials import Denied, denied_calls
-from covey.cli.screen import Screen, plain
+from covey.cli.screen import Screen
 from covey.cli.terminal_text import escaped_json, json_text
-from covey.client.transcript import TranscriptChange
+from covey.client.view.run_news import AnswerGrew, RunNewsItem
 from covey.client.view.view import View
-from covey.protocol.events import Event, MessageDelta, created, encode_event
-from covey.protocol.messages import Message
+from covey.lines.plain_text import plain
+from covey.protocol.events import Event, created, encode_event
 from covey.protocol.runs import RunComplete, Usage
 
 
 class Printer(Protocol):
-    def event(self, event: Event, change: TranscriptChange | None) -> None:
-        """Something happened in the session."""
+    def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
+        """Something happened in the session; what of it is news of the run."""
 
-    def end(self, terminal: RunComplete, exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
         """The run has ended. Whatever was not written yet is written now."""
 
 
 class TextPrinter:
-    """The text of each assistant message of one run, as it grows, each exactly once.
+    """The answer as the model wrote it. Into a pipe goes every byte; to a terminal only what cannot drive it."""
 
-    Text that was written cannot be taken back. If a message turns out other than it was streamed (a retry
-    restarted it), it is written again, whole, when it is finished. If it is only shorter (a server that was killed had
-    not stored its end), there is nothing to add.
-    """
-
-    def __init__(self, stdout: TextIO, run_id: str, screen: Screen) -> None:
+    def __init__(self, stdout: TextIO, screen: Screen) -> None:
         self._stdout = stdout
-        self._run_id = run_id
         self._screen = screen
-        self._plain = stdout.isatty()
-        self._written: dict[str, list[str]] = {}
-        self._other: set[str] = set()
-        """Messages that became other than what was written of them."""
+        self._is_terminal = stdout.isatty()
         self._current = ""
         self._last = "\n"
 
-    def event(self, event: Event, change: TranscriptChange | None) -> None:
-        match event.payload:
-            case MessageDelta() as delta if change and change.kind == "grew" and change.text_kind == "text":
-                if delta.run_id == self._run_id and delta.message_id not in self._other:
-                    self._write(delta.message_id, change.text)
-            case Message(role="assistant") as message if event.change != "deleted" and message.run_id == self._run_id:
-                self._whole(message.id, message.text, finished=message.finish is not None)
+    def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
+        for item in news:
+            if isinstance(item, AnswerGrew):
+                self._write(item)
 
-    def end(self, terminal: RunComplete, exit_code: int) -> None:
-        if terminal.text is not None:
-            self._whole(terminal.message_id, terminal.text, finished=True)
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+        for item in news:
+            if isinstance(item, AnswerGrew):
+                self._write(item)
         self._new_line()
         self._stdout.flush()
 
-    def _whole(self, message_id: str, text: str, *, finished: bool) -> None:
-        written = "".join(self._written.get(message_id, ()))
-        if text.startswith(written):
-            self._other.discard(message_id)
-            self._write(message_id, text[len(written) :])
-        elif finished:
-            self._other.discard(message_id)
-            if not written.startswith(text):
-                self._written[message_id] = []
-                self._current = ""
-                self._write(message_id, text)
-        else:
-            self._other.add(message_id)
-
-    def _write(self, message_id: str, text: str) -> None:
-        if not text:
-            return
+    def _write(self, item: AnswerGrew) -> None:
         self._screen.clear()
-        if not self._plain:
+        if not self._is_terminal:
             # The reader of the pipe may write to the same terminal, where a spinner would erase it.
             self._screen.stop_spinning()
-        if message_id != self._current:
+        if item.message_id != self._current or item.is_anew:
             self._new_line()
-            self._current = message_id
-        self._written.setdefault(message_id, []).append(text)
-        self._put(plain(text) if self._plain else text)
+            self._current = item.message_id
+        self._put(plain(item.text) if self._is_terminal else item.text)
 
     def _new_line(self) -> None:
         if self._last != "\n" and not self._screen.began_line:
@@ -96,16 +69,25 @@ class TextPrinter:
             self._screen.at_line_start = self._last == "\n"
 
 
+def answer_printer(stdout: TextIO, screen: Screen, *, is_raw: bool) -> Printer:
+    """Rendered on a terminal, and as it was written in a pipe and for whoever wants it so."""
+    if is_raw or not stdout.isatty():
+        return TextPrinter(stdout, screen)
+    from covey.cli.row_printer import RowPrinter  # late: scripts need none of it
+
+    return RowPrinter(stdout, screen)
+
+
 class OutputPrinter:
     """With a schema: nothing but the JSON that fits it, on one line, for whatever program reads it."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
 
-    def event(self, event: Event, change: TranscriptChange | None) -> None:
+    def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         """An answer that is still growing may turn out not to fit."""
 
-    def end(self, terminal: RunComplete, exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
         if terminal.outcome == "completed":
             self._stdout.write(json_text(terminal.output) + "\n")
             self._stdout.flush()
@@ -139,10 +121,10 @@ class JsonPrinter:
         self._view = view
         self._is_written = False
 
-    def event(self, event: Event, change: TranscriptChange | None) -> None:
+    def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         """Nothing is written before the end."""
 
-    def end(self, terminal: RunComplete, exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
         if self._is_written:
             return
         self._is_written = True
@@ -155,27 +137,25 @@ class JsonPrinter:
 
     def fail(self, run_id: str, session_id: str, error: str, exit_code: int) -> None:
         """Instead of an end: there is no run, or we do not wait for its end."""
-        self.end(RunComplete(session_id=session_id, run_id=run_id, message_id="", error=error), exit_code)
+        self.end(RunComplete(session_id=session_id, run_id=run_id, message_id="", error=error), (), exit_code)
 
     def _last_text(self, run_id: str) -> str | None:
-        messages = self._view.conversation.messages
-        texts = [m.text for m in messages if m.run_id == run_id and m.role == "assistant" and m.text]
+        answers = [m for m in self._view.conversation.messages if m.run_id == run_id and m.role == "assistant"]
+        texts = [answer.text for answer in answers if answer.text and not answer.is_summary_message]
         return texts[-1] if texts else None
 
 
 class StreamJsonPrinter:
     """A line for each event of the session, as it crosses the wire. The last one is the run's `run_complete`."""
 
-    def __init__(self, stdout: TextIO) -> None:
+    def __init__(self, stdout: TextIO, view: View) -> None:
         self._stdout = stdout
-        self._ended: set[str] = set()
+        self._view = view
 
-    def event(self, event: Event, change: TranscriptChange | None) -> None:
-        if isinstance(event.payload, RunComplete):
-            self._ended.add(event.payload.run_id)
+    def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         self._stdout.write(escaped_json(encode_event(event).decode()) + "\n")
         self._stdout.flush()
 
-    def end(self, terminal: RunComplete, exit_code: int) -> None:
-        if terminal.run_id not in self._ended:
-            self.event(created(terminal), None)
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+        if terminal.run_id not in self._view.conversation.terminals:
+            self.update(created(terminal), news)

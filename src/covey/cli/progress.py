@@ -1,42 +1,75 @@
-"""What a run is doing, written to stderr: the spinner's words, and a line for each tool call."""
+"""What a run is doing, on stderr: what goes on now, what came of each tool call, and what it all took."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
-
-import msgspec
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from covey.cli.screen import Screen
-from covey.cli.terminal_text import one_line
-from covey.protocol.endings import CallEnd, call_end
-from covey.protocol.events import AgentEvent, Event, MessageDelta
-from covey.protocol.messages import Message, ToolResult
-from covey.protocol.runs import PromptReceipt, Run
+from covey.client.view.run_news import (
+    AnswerCut,
+    AnswerGrew,
+    CallBegun,
+    CallEnded,
+    RetryAnnounced,
+    RunMoved,
+    RunNews,
+    RunNewsItem,
+    RunWarned,
+    SummaryWritten,
+    ThoughtGrew,
+)
+from covey.client.view.view import View
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.plain_text import plain
+from covey.lines.widths import expanded
+from covey.protocol.messages import ToolCall
+from covey.protocol.runs import PromptReceipt, RunComplete
 
-INPUT_SHOWN = 100
-"""How much of a tool call's input fits on a line."""
-
+if TYPE_CHECKING:
+    from covey.lines.results import Shown
 
 AFTER_A_KILL = (
     "If the server was killed, the run ends as interrupted when it has started again; "
     "`covey runs wait {}` says so later, too."
 )
-
-
 CUT_SHORT = {
     "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
     "content_filter": "the answer is cut off by the provider's content filter.",
 }
+TAIL_ROWS = 5
+"""Of what a running command prints."""
+SIDE_BY_SIDE = frozenset({"agent", "view", "grep", "glob", "ls"})
+"""Tools whose calls of one step run at the same time. The others run one after the other."""
 
 
 class Progress:
-    """Fed with the events of a session; reports those of one run."""
+    """Reports one run, from what is new in the view of its session."""
 
-    def __init__(self, screen: Screen, run_id: str) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        view: View,
+        run_id: str,
+        *,
+        root: str = "",
+        is_verbose: bool = False,
+    ) -> None:
         self._screen = screen
+        self._view = view
         self._run_id = run_id
-        self._calls: set[str] = set()
+        self.news = RunNews(view, run_id)
+        self._root = root
+        self._is_verbose = is_verbose
+        self._doing = "thinking"
+        """While no call runs."""
+        self._since: dict[str, float] = {}
+        """When each open call has begun to run: not while it waits for an answer, or for the calls before it."""
+        self._thought: list[str] = []
+        self._files: set[str] = set()
+        self._began = time.monotonic()
+        screen.tail = self._tail
 
     def accepted(self, receipt: PromptReceipt) -> None:
         self._screen.wait_for("queued" if receipt.state == "queued" else "thinking")
@@ -46,69 +79,121 @@ class Progress:
             self._screen.say(f"The connection was lost ({why}); reconnecting. {AFTER_A_KILL.format(self._run_id)}")
             self._screen.wait_for("reconnecting")
 
-    def event(self, event: Event) -> None:
-        match event.payload:
-            case MessageDelta(run_id=self._run_id, kind="text"):
-                self._screen.wait_for("writing")
-            case Message(run_id=self._run_id, role="assistant") as message:
-                self._message(message)
-            case Message(run_id=self._run_id, role="tool") as message:
-                self._results(message)
-                self._screen.wait_for("thinking")
-            case Run(run_id=self._run_id, state="active"):
-                self._screen.wait_for("thinking")
-            case AgentEvent(run_id=self._run_id, type="warning", reason=str(text)):
-                self._screen.warn(text)
-            case AgentEvent(run_id=self._run_id, type="retry") as retry:
-                why = retry.reason or retry.error or "The model failed"
+    def update(self, news: Sequence[RunNewsItem]) -> None:
+        """After each change of the view, also if it brought no news: an ask may have been answered."""
+        for item in news:
+            if not isinstance(item, ThoughtGrew):
+                self._end_thought()
+            self._report(item)
+        self._watch_calls()
+
+    def footer(self, terminal: RunComplete) -> None:
+        """The last line, for people who may want to go on."""
+        self._end_thought()
+        if self._screen.is_terminal:
+            from covey.lines.footer import RunFacts, footer_line  # late: scripts need none of it
+
+            seconds = time.monotonic() - self._began
+            cost = terminal.usage.cost if terminal.usage else None
+            facts = RunFacts(terminal.session_id, self.news.steps, seconds, cost, len(self._files))
+            self._screen.show([footer_line(facts, self._screen.columns)])
+
+    @property
+    def _shown(self) -> Shown:
+        from covey.lines.results import Shown  # late, as all about calls: many answers have none
+
+        return Shown(self._screen.columns, self._root, self._is_verbose, self._screen.is_plain)
+
+    def _report(self, item: RunNewsItem) -> None:
+        match item:
+            case RunMoved(run):
+                self._doing = "queued" if run.state == "queued" else "thinking"
+            case AnswerGrew():
+                self._doing = "writing"
+            case ThoughtGrew(text=text):
+                self._doing = "thinking"
+                self._thought.append(text)
+            case AnswerCut(reason):
+                if why_cut := CUT_SHORT.get(reason):
+                    self._screen.warn(why_cut)
+            case CallBegun(call):
+                self._doing = "thinking"
+                self._begun(call)
+            case CallEnded():
+                self._ended(item)
+            case SummaryWritten(message):
+                self._screen.say("— The conversation became long, and goes on from a summary of it.")
+                if self._is_verbose:
+                    self._screen.show(self._quoted(message.text))
+            case RetryAnnounced(retry):
+                why = (retry.reason or retry.error or "The model failed").rstrip(".")
                 self._screen.say(f"{why}; trying again{_in(retry.retry_at)} (attempt {retry.attempt}).")
+            case RunWarned(warning):
+                self._screen.warn(warning.reason or "")
+            case _:
+                assert_never(item)
 
-    def _message(self, message: Message) -> None:
-        if message.finish and (text := CUT_SHORT.get(message.finish.reason)):
-            self._screen.warn(text)
-        for call in message.tool_calls:
-            if call.finished and call.id not in self._calls:
-                self._calls.add(call.id)
-                self._screen.say(f"· {one_line(call.name)} {_shorten(call.input)}")
-                self._screen.wait_for(f"running {call.name}")
+    def _begun(self, call: ToolCall) -> None:
+        from covey.lines.results import begun_line
 
-    def _results(self, message: Message) -> None:
-        """What failed is reported: else it looks like success. Whoever cancelled a call knows."""
-        for result in message.tool_results:
-            if result.is_error and call_end(result) is not CallEnd.CANCELLED:
-                first = result.content.strip().partition("\n")[0]
-                self._screen.say(f"✗ {one_line(result.name)}: {_shorten(first)}")
-                continue
-            metadata = _metadata(result)
-            if isinstance(code := metadata.get("exit_code"), int) and code:
-                self._screen.say(f"  exit code {code}")
-            if refused := _refused(metadata):
-                self._screen.say(f"  {one_line(refused)}")
+        if not self._screen.moves_cursor:
+            self._screen.show([begun_line(call, self._shown)])
+
+    def _ended(self, item: CallEnded) -> None:
+        from covey.lines.results import changed_file, result_lines
+
+        begun = self._since.pop(item.call.id, None)
+        seconds = None if begun is None else time.monotonic() - begun
+        if changed := changed_file(item.result):
+            self._files.add(changed)
+        self._screen.show(result_lines(item.call, item.result, seconds, self._shown))
+
+    def _end_thought(self) -> None:
+        text, self._thought = "".join(self._thought), []
+        if self._is_verbose and text.strip():
+            self._screen.show(self._quoted(text))
+
+    def _quoted(self, text: str) -> list[StyledLine]:
+        from covey.lines.wrap import wrap
+
+        bar = (Span("  ┊ ", "dim"),)
+        texts = [expanded(plain(each)) for each in text.strip().split("\n")]
+        return [row for each in texts for row in wrap([Span(each, "dim")], self._screen.columns, bar, bar)]
+
+    # ── calls that run ──
+
+    def _watch_calls(self) -> None:
+        asked = {ask.request.tool_call_id for ask in self._view.asks.open.values()}
+        calls = self.news.open_calls
+        for number, call in enumerate(calls):
+            if call.id in asked:
+                self._since.pop(call.id, None)
+            elif number == 0 or call.name in SIDE_BY_SIDE:
+                self._since.setdefault(call.id, time.monotonic())
+        running = [call for call in calls if call.id in self._since]
+        if running:
+            from covey.lines.calls import call_line
+
+            more = Span(f"  and {len(running) - 1} more" if len(running) > 1 else "", "dim")
+            self._screen.wait_for(line(*call_line(running[0], self._root).spans, more))
+        else:
+            self._screen.wait_for("an answer" if asked and calls else self._doing)
+        record = self._view.find_run(self._run_id)
+        if record and record.run.is_being_cancelled:
+            self._screen.wait_for("cancelling")
+
+    def _tail(self) -> Sequence[StyledLine]:
+        """The last lines of what the first running call has printed."""
+        call = next((call for call in self.news.open_calls if call.id in self._since), None)
+        return self._printed(call) if call else ()
+
+    def _printed(self, call: ToolCall) -> Sequence[StyledLine]:
+        output = self._view.conversation.outputs.get(call.id)
+        lines = output.last_lines(TAIL_ROWS) if output else []
+        return [line(Span("  │ ", "dim"), Span(expanded(plain(text)), "dim")) for text in lines]
 
 
 def _in(retry_at: float | None) -> str:
     """How long it is until then, where that is worth mentioning."""
     seconds = round(retry_at - time.time()) if retry_at else 0
     return f" in {seconds} s" if seconds > 0 else ""
-
-
-def _metadata(result: ToolResult) -> dict[str, Any]:
-    try:
-        metadata = msgspec.json.decode(result.metadata or "{}")
-    except msgspec.DecodeError:
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _refused(metadata: dict[str, Any]) -> str:
-    """What the sandbox has refused to a command, with what a person could allow; empty if it was not in the way."""
-    sandbox = metadata.get("sandbox")
-    denied = sandbox.get("denied") if isinstance(sandbox, dict) else None
-    if not isinstance(denied, dict):
-        return ""
-    return f"sandbox: {denied.get('what', '')} If you are asked again: {denied.get('offer', '')}."
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= INPUT_SHOWN else line[: INPUT_SHOWN - 1] + "…"

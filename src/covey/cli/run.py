@@ -21,7 +21,7 @@ from covey.cli.denials import denied_calls
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
-from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, TextPrinter
+from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.run_request import request_of, where_debug_is
@@ -35,7 +35,8 @@ from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
-from covey.protocol.runs import PromptReceipt, Run, RunComplete, RunOptions
+from covey.protocol.requests import WorkspaceView
+from covey.protocol.runs import PromptReceipt, RunComplete, RunOptions
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
 HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
@@ -65,14 +66,17 @@ class _Command:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._request = request_of(args)
-        self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._screen = Screen(
+            sys.stderr,
+            quiet=args.quiet,
+            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            is_plain=args.plain,
+        )
         self._view = View(loads=False)
         """Of the session of the run, from when on it is known."""
-        self._output = _output(args, sys.stdout, self._request.run_id, self._screen, self._view)
+        self._output = _output(args, sys.stdout, self._screen, self._view)
         self._data_dir = ""
-        """Of the server, from when on it is known."""
-        self._host = ""
-        """The run in whose turn the prompt is answered, if it was folded in."""
+        """Of a server on this machine, from when on it is known."""
         self._asking: Asking | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
@@ -130,11 +134,11 @@ class _Command:
                     self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
                 for text in workspace.warnings:
                     self._screen.warn(text)
-                self._data_dir = workspace.data_dir
+                self._data_dir = workspace.data_dir if client.address.is_unix else ""
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
-                    return await (self._detach if self._args.detach else self._follow)(client, workspace.id)
+                    return await (self._detach if self._args.detach else self._follow)(client, workspace)
                 except ApiError:
                     await self._tidy(client, workspace.id)
                     raise
@@ -174,15 +178,15 @@ class _Command:
     def _accepted(self, receipt: PromptReceipt) -> None:
         self._unused_session = ""
 
-    async def _detach(self, client: Client, workspace_id: str) -> int:
-        receipt = await client.post_prompt(workspace_id, self._request)
+    async def _detach(self, client: Client, workspace: WorkspaceView) -> int:
+        receipt = await client.post_prompt(workspace.id, self._request)
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
         print(json_text(receipt) if as_json else receipt.run_id, flush=True)
         return exits.OK
 
-    async def _follow(self, client: Client, workspace_id: str) -> int:
-        run_id = self._request.run_id
+    async def _follow(self, client: Client, workspace: WorkspaceView) -> int:
+        run_id, workspace_id = self._request.run_id, workspace.id
         self._view.apply(SessionOpened(self._request.session_id))
         asking = self._asking = Asking(
             client,
@@ -193,14 +197,14 @@ class _Command:
             unattended=Unattended.DENY_IF_ALONE,
             how_to_allow=HOW_TO_ALLOW,
         )
-        progress = Progress(self._screen, run_id)
+        progress = Progress(self._screen, self._view, run_id, root=workspace.path, is_verbose=self._args.verbose)
         ending = Ending(self._view, run_id, self._request.options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            self._follow_host(event)
-            self._output.event(event, change)
-            progress.event(event)
-            asking.event(event)
+            news = progress.news.update(change)
+            self._output.update(event, news)
+            progress.update(news)
+            asking.update()
 
         def on_accepted(receipt: PromptReceipt) -> None:
             self._accepted(receipt)
@@ -226,28 +230,22 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
-        terminal = self._with_output(terminal)
+        return self._end(ending.worded(self._with_output(terminal)), ending, progress)
+
+    def _end(self, terminal: RunComplete, ending: Ending, progress: Progress) -> int:
+        """Say how it ended, and give the exit code."""
         exit_code = self._exit_code(terminal)
-        denied = denied_calls(self._view.conversation.messages, terminal.folded_into or run_id)
+        denied = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
         fails = self._args.fail_on_denied and denied and exit_code == exits.OK
         exit_code = exits.FAILED if fails else exit_code
-        terminal = ending.worded(terminal)
-        self._output.end(terminal, exit_code)
+        self._output.end(terminal, progress.news.end(terminal), exit_code)
         self._report_end(terminal, exit_code, ending)
-        if self._args.debug and client.address.is_unix:
-            self._screen.warn(where_debug_is(self._data_dir, terminal.folded_into or run_id))
+        if self._args.debug and self._data_dir:
+            self._screen.warn(where_debug_is(self._data_dir, terminal.folded_into or terminal.run_id))
         if fails:
             self._screen.warn(f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}")
+        progress.footer(terminal)
         return exit_code
-
-    def _follow_host(self, event: Event) -> None:
-        """A prompt that was folded in is answered in the turn of its host: from now on that is shown."""
-        run = event.payload
-        if self._host or not isinstance(run, Run) or run.run_id != self._request.run_id or not run.folded_into:
-            return
-        self._host = run.folded_into
-        if isinstance(self._output, TextPrinter):
-            self._output = TextPrinter(sys.stdout, self._host, self._screen)
 
     async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:
         with suppress(ServerUnreachable, ApiError):
@@ -289,6 +287,8 @@ class _Command:
 
     def _leave_at_once(self) -> None:
         """The second Ctrl-C: the process ends when this returns."""
+        if self._asking:
+            self._asking.restore_terminal()
         explanation = self._may_go_on("left at once") if self._posting else NOT_ACCEPTED
         self.failed(explanation, exits.STOPPED)
         # Past the buffer: the signal may have come in the middle of another line.
@@ -335,14 +335,14 @@ class _Command:
                 return
 
 
-def _output(args: argparse.Namespace, stdout: TextIO, run_id: str, screen: Screen, view: View) -> Printer:
+def _output(args: argparse.Namespace, stdout: TextIO, screen: Screen, view: View) -> Printer:
     if args.json:
         return JsonPrinter(stdout, view)
     if args.stream_json:
-        return StreamJsonPrinter(stdout)
+        return StreamJsonPrinter(stdout, view)
     if args.schema:
         return OutputPrinter(stdout)
-    return TextPrinter(stdout, run_id, screen)
+    return answer_printer(stdout, screen, is_raw=args.raw)
 
 
 @contextmanager

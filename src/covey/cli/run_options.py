@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_bounds(parser)
     _add_waiting(parser)
     parser.add_argument("--debug", action="store_true", help="keep what is sent to the model and comes back in a file")
-    parser.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    add_display(parser)
     parser.add_argument(
         "--schema", metavar="FILE|JSON", help="a JSON Schema: print JSON that fits it, and nothing else, or fail"
     )
@@ -30,6 +30,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run-id", metavar="ID", type=option_types.run_id, help="an id of your own: the same id twice is the same run"
     )
+
+
+def add_display(parser: argparse.ArgumentParser) -> None:
+    """How a run is shown to whoever watches it."""
+    group = parser.add_argument_group("what is shown")
+    much = group.add_mutually_exclusive_group()
+    much.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+    much.add_argument("-v", "--verbose", action="store_true", help="all that tools give, and the model's thoughts")
+    group.add_argument("--raw", action="store_true", help="the answer as it is written, also on a terminal")
+    group.add_argument("--plain", action="store_true", help="one line for each thing that happens: for screen readers")
 
 
 def _add_freedom(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending, in_flags
 from covey.cli.ids import find_run
 from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
-from covey.cli.output import JsonPrinter, Printer, TextPrinter
+from covey.cli.output import JsonPrinter, Printer, answer_printer
 from covey.cli.progress import Progress
 from covey.cli.screen import Screen, plain
 from covey.cli.terminal_text import json_text, one_line
@@ -29,6 +29,7 @@ from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import Event, PermissionRequest, updated
+from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import CancelReceipt, Run
 
 ENDED_SHOWN = 20
@@ -182,7 +183,12 @@ class _Wait:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._screen = Screen(sys.stderr, quiet=args.quiet, shares_terminal=sys.stdout.isatty() and sys.stderr.isatty())
+        self._screen = Screen(
+            sys.stderr,
+            quiet=args.quiet,
+            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            is_plain=args.plain,
+        )
         self._view = View(loads=False)
         """Of the session of the run, from when on it is found."""
         self._json = JsonPrinter(sys.stdout, self._view) if args.json else None
@@ -229,30 +235,31 @@ class _Wait:
                     else only_open_run(client, workspace.id)
                 )
                 self._run_id, self._session_id = run.run_id, run.session_id
-                return await self._follow(client, workspace.id, run)
+                return await self._follow(client, workspace, run)
         finally:
             spinner.cancel()
 
-    async def _follow(self, client: Client, workspace_id: str, run: Run) -> int:
+    async def _follow(self, client: Client, workspace: WorkspaceView, run: Run) -> int:
         # A folded prompt is answered in the turn of its host: what is said and asked there has the host's id.
         speaker = run.folded_into or run.run_id
-        output: Printer = self._json or TextPrinter(sys.stdout, speaker, self._screen)
-        progress = Progress(self._screen, speaker)
+        output: Printer = self._json or answer_printer(sys.stdout, self._screen, is_raw=self._args.raw)
         unattended = Unattended.DENY if self._args.deny else Unattended.WATCH
         view = self._view
         view.apply(SessionOpened(run.session_id))
         view.event(updated(run))
+        progress = Progress(self._screen, view, speaker, root=workspace.path, is_verbose=self._args.verbose)
         asking = Asking(
-            client, view, workspace_id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW
+            client, view, workspace.id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW
         )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
         ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            output.event(event, change)
-            progress.event(event)
-            asking.event(event)
+            news = progress.news.update(change)
+            output.update(event, news)
+            progress.update(news)
+            asking.update()
 
         def on_connection(connected: bool, why: str) -> None:
             progress.connection(connected, why)
@@ -261,14 +268,14 @@ class _Wait:
         self._screen.wait_for(run.waiting_on or run.state)
         try:
             terminal = await follow_run(
-                client, workspace_id, run, view=view, on_event=on_event, on_connection=on_connection
+                client, workspace.id, run, view=view, on_event=on_event, on_connection=on_connection
             )
         finally:
             asking.close()
         self._screen.wait_for("")
         exit_code = exits.OF_OUTCOME[terminal.outcome]
         terminal = ending.worded(terminal)
-        output.end(terminal, exit_code)
+        output.end(terminal, progress.news.end(terminal), exit_code)
         if explanation := ending.explanation(terminal):
             self._screen.warn(explanation)
         return exit_code

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from covey.cli import option_types
+from covey.cli.run_options import add_display
 
 ACTIONS = {
     "list": "the runs of this directory, the newest first, with what they ask (this is the default)",
@@ -31,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser, add_shared: AddShared, add_acti
     _add_all(parser)
     add_everywhere(parser, OF_ALL)
     add_shared(parser)
-    parser.set_defaults(quiet=False, deny=False)
+    parser.set_defaults(quiet=False, verbose=False, raw=False, plain=False, deny=False)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in ACTIONS.items():
         action = add_action(actions, name, help)
@@ -60,7 +61,7 @@ def _add_own(action: argparse.ArgumentParser, name: str) -> None:
     else:
         action.add_argument("run_id", metavar="ID", type=option_types.run_id, help=ID_HELP)
     if name == "wait":
-        action.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but warnings and errors")
+        add_display(action)
         action.add_argument(
             "--deny", action="store_true", help="without a terminal: deny what the run asks for, instead of waiting"
         )

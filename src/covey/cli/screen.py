@@ -1,20 +1,27 @@
-"""What people see beside the answer: notes on stderr, and a spinner when it is a terminal. Never anything on stdout."""
+"""What people see beside the answer: notes and results on stderr, and what goes on now when it is a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
-from covey.cli.terminal_text import one_line, plain, undisguised
+from covey.cli.terminal_text import undisguised
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.plain_text import one_line, plain
+from covey.lines.theme import choose_theme, paint
+from covey.lines.widths import cut_line
 
 __all__ = ["FRAMES", "Screen", "plain", "warning"]
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-FRAME_S = 0.1
+FRAME_S = 0.15
 PATIENCE_S = 0.3
 """A wait that is shorter than this needs no spinner."""
+COLUMNS_ELSEWHERE = 160
+"""Where nobody knows how wide it is: lines of a log may be long, but not without end."""
 
 
 def warning(text: str) -> str:
@@ -22,86 +29,127 @@ def warning(text: str) -> str:
     return f"covey: {plain(text)}".replace("\n", "\n  ")
 
 
+def columns_of(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80 if stream.isatty() else COLUMNS_ELSEWHERE
+
+
 class Screen:
     """Stderr of one command. `at_line_start` is set by whatever writes the answer to the same terminal."""
 
-    def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool) -> None:
+    def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool, is_plain: bool = False) -> None:
         self._stream = undisguised(stream)
         self._quiet = quiet
         self._shares_terminal = shares_terminal
-        self._spins = stream.isatty() and not quiet and os.environ.get("TERM") != "dumb"
-        self._colors = stream.isatty() and not os.environ.get("NO_COLOR")
-        self._waiting_for = ""
+        self.is_terminal = stream.isatty()
+        self.is_plain = is_plain or (self.is_terminal and os.environ.get("TERM") == "dumb")
+        """Words instead of signs, and one line for each thing that happens."""
+        self.moves_cursor = self.is_terminal and not self.is_plain
+        """Lines may be drawn over. Else no line changes."""
+        self._spins = self.moves_cursor and not quiet
+        self.theme = choose_theme(os.environ, is_terminal=self.is_terminal)
+        self.tail: Callable[[], Sequence[StyledLine]] = lambda: ()
+        """What is drawn below the spinner, each time anew."""
+        self.before_note: Callable[[], None] = lambda: None
+        """Called before anything else is written below an answer that is not finished."""
+        self._waiting_for = line()
         self._since = 0.0
-        self._drawn = False
+        self._drawn = 0
+        """Rows of the spinner and what is below it."""
         self._asking = False
+        self._is_at_prompt = False
         self.at_line_start = True
+
+    @property
+    def columns(self) -> int:
+        return columns_of(self._stream)
 
     def say(self, text: str) -> None:
         """A note that one may do without, on one line."""
+        self.show([line(Span(" ".join(plain(text).splitlines()), "dim"))])
+
+    def show(self, lines: Iterable[StyledLine]) -> None:
+        """The same, as lines."""
         if not self._quiet:
-            note = " ".join(plain(text).splitlines())
-            self._line(f"\x1b[2m{note}\x1b[0m" if self._colors else note)
+            self._write([paint(each, self.theme) for each in lines])
 
     def warn(self, text: str) -> None:
         """Something that must be said, quiet or not."""
-        self._line(warning(text))
+        self._write([warning(text)])
 
-    def ask(self, text: str) -> None:
-        """A question: the answer is typed after it. Until then nothing else is written on its line."""
+    def ask(self, prompt: str, lines: Iterable[StyledLine] = ()) -> None:
+        """A question: the answer is typed after the prompt. Until then nothing else is written on its line."""
         self._fresh_line()
-        self._stream.write(plain(text))
+        self._stream.write("".join(f"{paint(each, self.theme)}\n" for each in lines) + plain(prompt))
         self._stream.flush()
-        self._asking = True
+        self._asking, self._is_at_prompt = True, bool(prompt)
 
-    def answered(self) -> None:
-        """The person has typed an answer, and a newline with it."""
-        self._asking = False
+    def answered(self, echo: str = "") -> None:
+        """The person has typed an answer, and a newline with it, or a key that is not seen unless it is shown."""
+        if echo:
+            self._stream.write(f"{plain(echo)}\n")
+            self._stream.flush()
+        self._asking = self._is_at_prompt = False
         self.at_line_start = True
 
-    def wait_for(self, what: str) -> None:
+    def wait_for(self, what: str | StyledLine) -> None:
         """Show that we wait, and for what; '' when there is nothing to wait for."""
-        what = one_line(what)
-        if what != self._waiting_for:
-            self._waiting_for, self._since = what, time.monotonic()
+        shown = what if isinstance(what, StyledLine) else line(one_line(what))
+        if shown != self._waiting_for:
+            self._waiting_for, self._since = shown, time.monotonic()
             if self._drawn:
                 self.clear()
 
     def clear(self) -> None:
         """Take the spinner away, and leave the line of a question, before something else is written."""
         if self._drawn or self._asking:
-            self._stream.write("\n" if self._asking else "\r\x1b[K")
+            left = "\n" if self._is_at_prompt else ""
+            self._stream.write(left if self._asking else self._erased())
             self._stream.flush()
-            self._drawn = self._asking = False
+            self._drawn, self._asking, self._is_at_prompt = 0, False, False
 
     def stop_spinning(self) -> None:
         self.clear()
         self._spins = False
 
     async def spin(self) -> None:
-        """Draw the spinner until cancelled."""
+        """Draw what goes on until cancelled."""
         while self._spins:
             await asyncio.sleep(FRAME_S)
             waited_s = time.monotonic() - self._since
             has_room = not self._asking and (self.at_line_start or not self._shares_terminal)
-            if self._waiting_for and waited_s > PATIENCE_S and has_room:
+            if self._waiting_for.spans and waited_s > PATIENCE_S and has_room:
                 frame = FRAMES[int(waited_s / FRAME_S) % len(FRAMES)]
-                self._stream.write(f"\r\x1b[K{frame} {self._waiting_for} {waited_s:.0f}s")
-                self._stream.flush()
-                self._drawn = True
-
-    def _line(self, text: str) -> None:
-        self._fresh_line()
-        self._stream.write(text + "\n")
-        self._stream.flush()
+                time_of_it = Span(f" {waited_s:.0f}s", "dim")
+                what = cut_line(self._waiting_for, self.columns - len(time_of_it.text) - 3)
+                self._draw([line(Span(f"{frame} ", "marker"), *what.spans, time_of_it), *self.tail()])
 
     @property
     def began_line(self) -> bool:
         """Whether the answer's next text is on a line of its own already, because of a note in between."""
         return self._shares_terminal and self.at_line_start
 
+    def _draw(self, rows: Sequence[StyledLine]) -> None:
+        columns = self.columns - 1  # in the last column some terminals begin a new row
+        shown = "\n".join(paint(cut_line(row, columns), self.theme) for row in rows)
+        self._stream.write(f"{self._erased()}{shown}")
+        self._stream.flush()
+        self._drawn = len(rows)
+
+    def _erased(self) -> str:
+        return f"\x1b[{self._drawn - 1}A\r\x1b[J" if self._drawn > 1 else "\r\x1b[K"
+
+    def _write(self, texts: Sequence[str]) -> None:
+        if texts:
+            self._fresh_line()
+            self._stream.write("".join(f"{text}\n" for text in texts))
+            self._stream.flush()
+
     def _fresh_line(self) -> None:
         self.clear()
+        self.before_note()
         if self._shares_terminal and not self.at_line_start:
             self._stream.write("\n")
             self.at_line_start = True

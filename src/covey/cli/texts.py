@@ -49,9 +49,13 @@ examples:
   id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
   covey runs wait $id                                            # and this follows it to its end
 
-The answer goes to stdout while it is written, everything else to stderr. With --json exactly one object is written
-at the end, also if the prompt is refused or no server is reached: `error` says why, `exit_code` is that of the command.
-Only a command line that cannot be understood has none.
+The answer goes to stdout while it is written, everything else to stderr. On a terminal it is rendered from Markdown; in
+a pipe, and with --raw, it is as the model wrote it. Of results the most telling lines are shown: -v shows all, -q none.
+--plain, and TERM=dumb, move no cursor and write one line for each thing that happens. COVEY_THEME is dark, light, 16 or
+none; NO_COLOR and FORCE_COLOR count.
+
+With --json exactly one object is written at the end, also if the prompt is refused or no server is reached: `error`
+says why, `exit_code` is that of the command. Only a command line that cannot be understood has none.
 The ID of a session may be cut short, to its beginning or its end, as long as no other has the same.
 
 --allow and --accept-edits are for this run only, and `deny` and `ask` rules win over them. `covey sessions mode`

@@ -43,6 +43,11 @@ class Transcript:
         growing = self._messages.get(message_id)
         return growing.message() if growing else None
 
+    def begun(self, message_id: str) -> Message | None:
+        """The message without what it has grown by since it last came whole: costs nothing, however long it is."""
+        growing = self._messages.get(message_id)
+        return growing.whole if growing else None
+
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._messages
 

@@ -29,6 +29,8 @@ _TASK = re.compile(r"\[([ xX])\] ")
 _RULE = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})")
 _UNDECIDED = re.compile(r"\s*(?:>\s*)*(?:#{0,6}|[-*+]?|\d{0,9}[.)]?|`{1,2}|~{1,2}|[-*+] ?(?:\[[ xX]?\]?)?)\s*")
 """The beginning of a line by which it is not known yet what the line is."""
+_WHOLE = re.compile(r"\s*(?:\||`{3}|~{3})")
+"""Of a line that is known only when it has ended: of a table, or of a fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class MarkdownRows:
             return self._long_code()
         text = self._open
         if self._rows is None:
-            if not text.strip() or _UNDECIDED.fullmatch(text) or text.lstrip()[:1] in "|`~" or _RULE.fullmatch(text):
+            if not text.strip() or _UNDECIDED.fullmatch(text) or _WHOLE.match(text) or _RULE.fullmatch(text):
                 return []
             if self._shown_until() == 0:
                 return []

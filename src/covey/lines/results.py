@@ -10,7 +10,7 @@ from covey.lines.calls import Params, call_line, decoded, short_path
 from covey.lines.diffs import SHORT, diff_lines
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line, plain
-from covey.lines.widths import cut, cut_line, expanded
+from covey.lines.widths import cut, cut_line, expanded, width
 from covey.lines.words import counted, lasted, size
 from covey.lines.wrap import wrap
 from covey.protocol.endings import CallEnd, call_end
@@ -75,11 +75,13 @@ def _headline(call: ToolCall, given: _Result, summary: str, took: str) -> Styled
         mark = Span("failed: " if failed else "done: ")
     else:
         mark = Span("✗ ", "error") if failed else Span("✓ ", "success")
-    counts = _changes(given.facts)
     words = " ".join(filter(None, (summary, took)))
     style: Style = "error" if given.result.is_error else "dim"
-    about = Span(f"  {words}" if words else "", style)
-    return line(mark, *call_line(call, given.shown.root).spans, *counts, about)
+    after = [*_changes(given.facts), Span(f"  {words}" if words else "", style)]
+    # What came of it is what one looks for: it stays, and the call is cut.
+    room = given.shown.columns - width(mark.text) - sum(width(span.text) for span in after)
+    made = cut_line(call_line(call, given.shown.root), max(room, 8))
+    return line(mark, *made.spans, *after)
 
 
 def _changes(facts: Params) -> tuple[Span, ...]:

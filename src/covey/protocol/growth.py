@@ -115,6 +115,11 @@ class GrowingMessage:
         return self._message.session_id
 
     @property
+    def whole(self) -> Message:
+        """The last whole message, without its growth since."""
+        return self._message
+
+    @property
     def is_finished(self) -> bool:
         return self._message.finish is not None
 

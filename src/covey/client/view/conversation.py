@@ -8,6 +8,7 @@ from covey.client.transcript import Transcript, TranscriptChange
 from covey.client.view.output_tail import ShownOutput
 from covey.protocol.events import Event, MessageDelta, ToolOutputDelta, updated
 from covey.protocol.messages import Message
+from covey.protocol.runs import RunComplete
 
 HELD_DELTAS = 4096
 """Growth that is kept for messages which are being loaded. If there is more, the stream is opened again instead."""
@@ -26,6 +27,8 @@ class ShownConversation:
         """There are messages before the first of these."""
         self.outputs: dict[str, ShownOutput] = {}
         """By tool call, until it has a result."""
+        self.terminals: dict[str, RunComplete] = {}
+        """The terminal events of its runs that have come, by run."""
         self._elsewhere = Transcript()
         self._held: list[MessageDelta] = []
 
@@ -40,6 +43,7 @@ class ShownConversation:
         self._elsewhere.move(session_id, self.messages)
         self.has_older = False
         self.outputs.clear()
+        self.terminals.clear()
         self._held.clear()
 
     def message(self, message: Message, event: Event) -> TranscriptChange | None:
@@ -93,7 +97,9 @@ class ShownConversation:
                 output = self.outputs[delta.tool_call_id] = ShownOutput(delta)
             output.add(delta)
 
-    def run_ended(self, run_id: str) -> None:
+    def run_ended(self, terminal: RunComplete) -> None:
         """Nothing of it is printed any more. What prints is little: looking at all of it costs nothing."""
-        for call_id in [call_id for call_id, output in self.outputs.items() if output.run_id == run_id]:
+        if terminal.session_id == self.session_id:
+            self.terminals[terminal.run_id] = terminal
+        for call_id in [call_id for call_id, output in self.outputs.items() if output.run_id == terminal.run_id]:
             del self.outputs[call_id]

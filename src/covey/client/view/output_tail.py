@@ -7,6 +7,8 @@ from covey.protocol.utf8 import next_character
 
 SHOWN_BYTES = 64 * 1024
 """For each running call: some hundreds of lines, and as much as the server keeps for whoever comes later."""
+LOOKED_AT = 4096
+"""Bytes at the end in which the last lines are looked for."""
 
 
 class ShownOutput:
@@ -30,6 +32,13 @@ class ShownOutput:
     @property
     def text(self) -> str:
         return self._data.decode("utf-8", "replace")
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last lines with something on them. Looks only at the end, however much was printed."""
+        end = self._data[-LOOKED_AT:].decode("utf-8", "replace")
+        lines = [line for line in end.replace("\r\n", "\n").split("\n") if line.strip()]
+        # A line that was drawn over itself, such as a progress bar, is what it became in the end.
+        return [line.rstrip("\r").rpartition("\r")[2] for line in lines[-count:]] if count else []
 
     def add(self, delta: ToolOutputDelta) -> None:
         """Bytes that are known are passed over. Where some are missing, what was known before them goes."""

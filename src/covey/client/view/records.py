@@ -36,6 +36,8 @@ class RunRecord:
     run: Run
     retry: AgentEvent | None = None
     """It waits before it tries again."""
+    warning: AgentEvent | None = None
+    """The newest one; not shown in the state, as it passes."""
     key_refused: bool = False
     """The provider refused the key."""
 

@@ -93,6 +93,8 @@ class View:
         self.outbox = Outbox()
         self.clients: dict[str, PresentClient] = {}
         """Who else is there: the stream says so on attach, and whenever it changes."""
+        self.comings = 0
+        """How often somebody came, went, or looked at another session."""
         self.workspace: WorkspaceView | None = None
         self.skips_permissions = False
         self.loads = Loads()
@@ -254,16 +256,19 @@ class View:
 
     def _ended(self, terminal: RunComplete) -> None:
         self.asks.close_where(lambda request: request.run_id == terminal.run_id)
-        self.conversation.run_ended(terminal.run_id)
+        self.conversation.run_ended(terminal)
 
     def _agent_event(self, event: AgentEvent) -> None:
         record = self.sessions.find_run(event.session_id, event.run_id)
         if record and event.type == "retry":
             record.retry = event
+        elif record and event.type == "warning":
+            record.warning = event
         elif record and event.type == "re_authenticate":
             record.key_refused = True
 
     def _presence(self, presence: Presence) -> None:
+        self.comings += 1
         if presence.attached:
             self.clients[presence.client_id] = PresentClient(
                 presence.client_id, presence.session_id, presence.name, presence.kind

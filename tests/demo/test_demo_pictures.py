@@ -1,0 +1,39 @@
+"""The pictures in docs/screens, and the small terminal that draws them."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.demo.record import PLACE
+from tests.demo.svg import GROUNDS, picture
+from tests.demo.terminal import ScreenModel
+
+
+def test_rows_that_are_drawn_over_are_as_they_became() -> None:
+    screen = ScreenModel()
+    screen.feed("one\n⠋ waits\n  │ more\x1b[1A\r\x1b[J\x1b[32mtwo\x1b[0m\nhalf\r\x1b[Kwhole")
+    assert screen.text == "one\ntwo\nwhole"
+    assert screen.rows[1] == [("t", "32"), ("w", "32"), ("o", "32")]
+
+
+def test_whatever_covey_does_not_use_is_found() -> None:
+    for hostile in ("\x1b[2H", "\x07", "\u202e"):
+        with pytest.raises(AssertionError):
+            ScreenModel().feed(hostile)
+
+
+@pytest.mark.parametrize("theme", GROUNDS)
+@pytest.mark.parametrize("columns", [80, 120])
+def test_there_is_a_picture_of_each_theme_at_each_width(theme: str, columns: int) -> None:
+    drawn = (PLACE / f"run-{columns}-{theme}.svg").read_text()
+    texts = "".join(ElementTree.fromstring(drawn).itertext())
+    assert "Allow it? " in texts and "✓ " in texts and "collecting 4 of 6" in texts
+    assert GROUNDS[theme][0] in drawn
+
+
+def test_what_is_drawn_is_text_and_no_markup() -> None:
+    drawn = picture([[(char, "1;38;5;117") for char in "<a & b>"]], 80, "dark")
+    (text,) = [each for each in ElementTree.fromstring(drawn).iter() if each.tag.endswith("text")]
+    assert (text.text, text.get("fill"), text.get("font-weight")) == ("<a & b>", "#87d7ff", "bold")
