@@ -140,6 +140,11 @@ COMMANDS = [
     ("doctor",),
     ("doctor", "--json"),
     ("trust", "--list"),
+    ("config",),
+    ("config", "set", f"key{HOSTILE}", "x"),
+    ("logs",),
+    ("jobs",),
+    ("diff", "{id}"),
 ]
 
 
@@ -149,7 +154,7 @@ def test_no_command_sends_anything_raw_to_a_terminal(attacked: Home, command: tu
     assert sent(attacked, *(word.replace("{id}", session) for word in command)).strip()
 
 
-SILENT = {"serve", "stop", "init", "login", "logout"}
+SILENT = {"serve", "stop", "init", "login", "logout", "completion", "help"}
 """Commands that show no text of a model, a project or a server."""
 
 
