@@ -129,6 +129,11 @@ class CreateSession(Wire, frozen=True):
     title: Title = ""
 
 
+class SummarizeSession(Wire, frozen=True):
+    focus: Annotated[str, msgspec.Meta(max_length=4000)] = ""
+    """What the summary has to keep above all."""
+
+
 class UpdateSession(Wire, frozen=True):
     """Only the fields given are changed; the rest of a session belongs to the server."""
 
