@@ -147,6 +147,11 @@ COMMANDS = [
     ("doctor",),
     ("doctor", "--json"),
     ("trust", "--list"),
+    ("config",),
+    ("config", "set", f"key{HOSTILE}", "x"),
+    ("logs",),
+    ("jobs",),
+    ("diff", "{id}"),
 ]
 
 
