@@ -26,6 +26,8 @@ FEW_HERE, MANY_HERE = 3, 300
 OPENED = 20
 """So many workspaces of each kind are opened: one alone is too little to measure."""
 FEW_OPEN, MANY_OPEN = 3, 300
+SHORT, LONG = "0000001", "0000002"
+"""Ids are those of long ago: the server gives out none before the newest that it finds."""
 PAGE = 50
 ROUNDS = 5
 WORDS = "what is said in a message of the usual length, which is a few lines " * 4
@@ -66,7 +68,7 @@ def _pages(place: Path, server: Process, caller: Caller, rounds: int, requests: 
         return lambda: _ask(caller, f"/v1/workspaces/{workspace_id}/sessions?limit={PAGE}", requests)
 
     for name, short, long in (
-        (f"last {PAGE} of {MANY_MESSAGES:,} messages / of {FEW_MESSAGES}", messages("short"), messages("long")),
+        (f"last {PAGE} of {MANY_MESSAGES:,} messages / of {FEW_MESSAGES}", messages(SHORT), messages(LONG)),
         (f"page of {PAGE} of {MANY_SESSIONS:,} sessions / of {FEW_SESSIONS}", sessions(few), sessions(many)),
     ):
         costs = [(_cpu(server, short), _cpu(server, long)) for _ in range(rounds)]
@@ -141,10 +143,10 @@ def _fill(place: Path) -> None:
     counts |= {f"many_here{number}": MANY_HERE for number in range(OPENED)}
     for name, count in counts.items():
         row = WorkspaceRow(name, str(place.resolve() / "workspaces" / name), 1, 1)
-        sessions = [PutSession(_session(f"{name}{number}", number)) for number in range(count)]
+        sessions = [PutSession(_session(f"{number + 10:07}", number)) for number in range(count)]
         store.commit([Change(name, (PutWorkspace(row), *sessions))])
-    for session_id, count in (("short", FEW_MESSAGES), ("long", MANY_MESSAGES)):
-        messages = [PutMessage(_message(session_id, number)) for number in range(count)]
+    for session_id, count, first in ((SHORT, FEW_MESSAGES, 100_000), (LONG, MANY_MESSAGES, 200_000)):
+        messages = [PutMessage(_message(session_id, first + number)) for number in range(count)]
         store.commit([Change("few", (PutSession(_session(session_id, 1)), *messages))])
     store.close()
 
@@ -169,7 +171,7 @@ def _session(session_id: str, at: int) -> Session:
 def _message(session_id: str, number: int) -> Message:
     parts = (TextPart(data=Text(text=WORDS)), FinishPart(data=Finish(reason="end_turn", time=1)))
     return Message(
-        id=f"{session_id}{number:06}",
+        id=f"{number:07}",
         role="user" if number % 2 == 0 else "assistant",
         session_id=session_id,
         parts=parts if number % 2 else parts[:1],
