@@ -18,7 +18,7 @@ from bench.rig import Options
 
 PARTS = (
     *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "tool_output", "view"),
-    *("memory", "startup", "sandbox", "providers", "files", "peers"),
+    *("memory", "startup", "sandbox", "providers", "files", "changes", "peers"),
 )
 
 

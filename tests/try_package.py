@@ -24,8 +24,8 @@ script = "{script}"
 models = [{{ id = "script" }}]
 """
 SCRIPT = {"replies": [{"steps": [[{"text": "You said: ${prompt}"}]]}]}
-SHIPPED = ("covey/cli/main.py", "covey/context/init.md", "man1/covey.1")
-"""A module, a data file, and what is no part of the package itself."""
+SHIPPED = ("covey/cli/main.py", "covey/py.typed", "covey/context/init.md", "man1/covey.1")
+"""A module, that it is typed, a data file, and what is no part of the package itself."""
 
 
 def call(*command: str | Path, **further: object) -> str:
@@ -81,6 +81,10 @@ def tried(place: Path, wheel: Path) -> None:
                 sys.exit(f"the answer is {answer!r}")
         finally:
             call(covey, "stop", **where)
+        example = call(python, ROOT / "examples" / "one_answer.py", "hello", **where)
+        call(covey, "stop", **where)
+        if example != answer:
+            sys.exit(f"the example says {example!r}")
 
 
 def main() -> None:

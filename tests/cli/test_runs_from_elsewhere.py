@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 
 import pytest
 
@@ -108,3 +109,22 @@ def test_a_prompt_that_steers_is_answered_in_the_turn_of_the_run(home: Home) -> 
 def test_what_steers_a_run_has_no_options_of_its_own(home: Home, option: str) -> None:
     done = home.covey("run", "--steer", option, "hello")
     assert done.returncode == exits.USAGE and "--steer" in done.stderr
+
+
+def test_a_prefix_that_is_offered_becomes_rules_of_this_directory(own_home: Home) -> None:
+    replies = [
+        {"when": name, "steps": [[{"tool": "bash", "input": {"command": f"pytest -q {name}"}}], [{"text": "Done."}]]}
+        for name in ("one.py", "another.py")
+    ]
+    script = own_home.config.parent.parent.parent / "script.json"
+    script.write_text(json.dumps({"replies": replies}))
+    run_id = detach(own_home, "one.py")
+    until(lambda: listed(own_home)[0]["asks"] == "permission", "a request for permission")
+    (request,) = listed(own_home)[0]["requests"]
+    assert request["prefix_rules"] == ["bash:pytest", "bash:pytest *"]
+    assert own_home.covey("runs", "allow", "--prefix", request["id"]).returncode == 0
+    ended(own_home, run_id)
+    table = tomllib.loads(own_home.config.read_text())["projects"][str(own_home.project)]
+    assert table["permissions"]["allow"] == ["bash:pytest", "bash:pytest *"]
+    again = json.loads(own_home.covey("run", "--json", "another.py").stdout)
+    assert again["denied"] == []

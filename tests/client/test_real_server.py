@@ -227,6 +227,15 @@ async def test_a_run_survives_cuts_everywhere(client: Client, server: Server, mo
     assert any(cuts), "the proxy cut nothing"
 
 
+def test_scripts_can_ask_for_json_that_fits_a_schema(server: Server, model: FakeModel, tmp_path: Path) -> None:
+    model.on(lambda request: Reply(text='{"n": 1}' if "cannot be used" in request.prompt else "one"))
+    where: dict[str, Any] = {"host": str(address(server)), "token_file": server.data_dir / "token"}
+    schema = {"type": "object", "required": ["n"]}
+    assert ask_sync("count", str(tmp_path), output_schema=schema, **where).output == {"n": 1}
+    failed = ask_sync("count", str(tmp_path), output_schema={"type": "array"}, **where)
+    assert (failed.outcome, failed.output) == ("failed", None)
+
+
 def test_scripts_can_ask(server: Server, model: FakeModel, tmp_path: Path) -> None:
     model.on(lambda request: Reply(text=f"You said: {request.prompt}"))
     where: dict[str, Any] = {"host": str(address(server)), "token_file": server.data_dir / "token"}

@@ -227,3 +227,12 @@ async def test_what_an_earlier_server_has_left_is_removed(tmp_path: Path, reposi
     await taking.take(repository.path)
     assert not left.exists()
     await taking.aclose()
+
+
+async def test_settings_of_a_repository_are_read_again_when_they_have_changed(
+    taking: Snapshots, repository: Repository
+) -> None:
+    (repository.path / "a.txt").chmod(0o755)
+    assert list((await taking.take(repository.path)).loose) == [b"a.txt"]
+    repository.git("config", "core.fileMode", "false")
+    assert list((await taking.take(repository.path)).loose) == []

@@ -96,6 +96,8 @@ def test_s14_an_approved_program_can_neither_reach_the_server_nor_approve_anythi
         ("POST", f"{workspace.path}/permissions/skip", {"skip": True}),
         ("PUT", f"{workspace.path}/sessions/{session}", {"mode": "sandboxed"}),
         ("POST", f"{workspace.path}/agent", {"session_id": session, "prompt": "x", "yolo": True}),
+        ("POST", f"{workspace.path}/agent", {"session_id": session, "prompt": "x", "allow": ["bash"]}),
+        ("POST", f"{workspace.path}/agent", {"session_id": session, "prompt": "x", "accept_edits": True}),
         ("POST", f"{workspace.path}/agent", {"session_id": session, "prompt": "x", "sandbox": "off"}),
         ("POST", "/v1/workspaces", {"path": str(on_socket.project), "client_id": "evil", "yolo": True}),
     ]

@@ -69,11 +69,12 @@ async def test_the_next_prompt_sees_the_summary_and_what_came_after_it(tmp_path:
         engine.model.answer("They said one.")
         receipt = await engine.workspace.runs.summarize(engine.session_id)
         run = await engine.ended(receipt.run_id)
-        assert (run.state, run.prompt, run.text) == ("completed", summary.PROMPT, "They said one.")
+        assert (run.state, run.prompt) == ("completed", summary.PROMPT)
+        assert run.text == f"They said one.{summary.SAID}one"
         await engine.post("two", "b")
         await engine.ended("b")
         texts = [message.text for message in engine.model.requests[-1].messages]
-        assert texts == ["They said one.", "two"]
+        assert texts == [f"They said one.{summary.SAID}one", "two"]
 
 
 async def test_a_conversation_that_the_model_refuses_as_too_long_is_summarised(tmp_path: Path) -> None:
@@ -184,3 +185,43 @@ async def test_a_prompt_folded_before_the_summary_is_not_lost(tmp_path: Path) ->
         await engine.ended("a")
         (seen,) = engine.model.requests[-1].messages
         assert "a house" in seen.text and "and a door" in seen.text
+
+
+# ── what the user said, and what must be kept ──
+
+
+async def test_a_summary_keeps_what_the_user_said_word_by_word_also_after_the_next_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for number, prompt in enumerate(["use tabs, never blanks", "only the parser"]):
+            await engine.post(prompt, f"p{number}")
+            await engine.ended(f"p{number}")
+            engine.model.answer(f"summary {number}")
+            receipt = await within(engine.workspace.runs.summarize(engine.session_id))
+            await engine.ended(receipt.run_id)
+        await engine.post("go on", "last")
+        await engine.ended("last")
+        read = engine.model.requests[-1].messages[0].text
+        assert read.startswith("summary 1")
+        assert read.index("use tabs, never blanks") < read.index("only the parser")
+
+
+async def test_the_words_of_the_user_that_are_kept_have_a_bound(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for number in range(8):
+            await engine.post(f"{number} " + "word " * 5_000, f"p{number}")
+            await engine.ended(f"p{number}")
+        engine.model.answer("summary")
+        receipt = await within(engine.workspace.runs.summarize(engine.session_id))
+        await engine.ended(receipt.run_id)
+        text = next(message.text for message in engine.messages() if message.is_summary_message)
+        assert len(text) < summary.SAID_CHARACTERS + 1_000
+        assert "7 word" in text and "0 word" not in text, "the newest is kept"
+
+
+async def test_a_focus_is_given_to_the_model_that_summarises(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("a", "a")
+        await engine.ended("a")
+        receipt = await within(engine.workspace.runs.summarize(engine.session_id, "the names of the tests"))
+        await engine.ended(receipt.run_id)
+        assert engine.model.requests[-1].messages[-1].text.endswith("keep above all: the names of the tests")

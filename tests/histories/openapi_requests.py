@@ -20,7 +20,10 @@ TEXTS = (
 )  # fmt: skip
 """Texts with which somebody once had trouble."""
 NOT_JSON = (b"", b"{", b"nope", b"\xff\xfe", b'{"a": NaN}', b"[" * 5000, b'{"a":1}{"b":2}', b"\x00")
-IGNORED = {"title", "description", "default", "discriminator", "contentEncoding", "format", "minimum", "maximum"}
+IGNORED = {
+    "title", "description", "default", "discriminator", "contentEncoding", "format", "minimum", "maximum", "maxItems",
+    "minLength",
+}  # fmt: skip
 """Words that say nothing which another word does not say, or which only requests need."""
 WRONG: dict[str, Any] = {"string": 7, "integer": "x", "number": "x", "boolean": "x", "array": {}, "object": [1]}
 
@@ -122,7 +125,7 @@ class Generator:
             case "object":
                 return self._object(schema)
             case "array":
-                return [self.value(schema["items"]) for _ in range(self._chance.randrange(3))]
+                return [self.value(schema["items"], name) for _ in range(self._chance.randrange(3))]
             case "string":
                 return self._text(schema, name)
             case "integer":

@@ -96,6 +96,7 @@ def known_values(workspace: Workspace) -> dict[str, list[str]]:
         "path": [str(workspace.server.project)],
         "prompt": ["hello"],
         "model": ["fake/fake"],
+        "allow": ["view", "bash:git status"],
     }
 
 

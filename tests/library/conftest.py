@@ -27,7 +27,7 @@ SCRIPT = {
         {"when": "ask me", "steps": [[{"tool": "question", "input": QUESTION}], [{"text": "Done."}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {"when": "fail", "steps": [[{"error": "the model broke"}]]},
-        {"when": "long", "steps": [[{"reasoning": "hm"}, {"text": "wörd 😀 ", "repeat": 2000}]]},
+        {"when": "long", "steps": [[{"reasoning": "hm"}, {"text": "wörd 😀 ", "repeat": 500}]]},
         {"steps": [[{"text": "You said: ${prompt}"}, {"usage": [10, 5]}]]},
     ]
 }

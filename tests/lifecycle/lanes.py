@@ -100,7 +100,7 @@ class LaneDriver:
     def crash(self) -> Decisions:
         """Everything was on disk; memory is gone. That an accepted run had entered is not recorded."""
         runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
-        return self._cancelled(Lane(runs, mark=self.lane.mark).recover())
+        return self._cancelled(Lane.of(runs, self.lane.mark).recover())
 
     def _ruled(self, ruling: Ruling) -> Decisions:
         self.lane = ruling.lane

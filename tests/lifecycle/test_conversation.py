@@ -21,6 +21,7 @@ FINISHES = st.sampled_from(
         Finish(reason="error", time=1, message=AnswerEnd.FAILED.words),
         Finish(reason="error", time=1, message=AnswerEnd.INTERRUPTED.words),
         Finish(reason="error", time=1, message=AnswerEnd.RETRIED.words),
+        Finish(reason="error", time=1, message=AnswerEnd.REJECTED.words, details="$ must be a list"),
         None,
     ]
 )

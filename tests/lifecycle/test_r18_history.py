@@ -11,7 +11,7 @@ from msgspec import structs
 from covey.lifecycle import history
 from covey.lifecycle.decisions import Outcome
 from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
-from covey.protocol.endings import CallEnd
+from covey.protocol.endings import AnswerEnd, CallEnd
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Reasoning, ReasoningPart, Role
 from tests.lifecycle.test_history import call, in_short, message, result, text
 
@@ -254,3 +254,13 @@ def test_r18_the_notes_differ_and_stand_in_brackets() -> None:
     for note in notes:
         assert note.startswith("[") and note.endswith("]")
         assert "not to be acted upon unless the user asks for them again or says to continue" in note
+
+
+@pytest.mark.parametrize("words", ["{}", ""])
+def test_an_answer_that_does_not_fit_is_followed_by_what_does_not(words: str) -> None:
+    finish = Finish(reason="error", time=1, message=AnswerEnd.REJECTED.words, details="$.n is missing")
+    rejected = message("m2", "assistant", text(words), FinishPart(data=finish))
+    seen = history.for_model([message("m1", "user", text("count")), rejected, message("m3", "assistant", text("1"))])
+    corrected = ("user", history.correction("$.n is missing"))
+    expected = [("user", "count"), *([("assistant", words)] if words else []), corrected, ("assistant", "1")]
+    assert [(each.role, each.text) for each in seen] == expected

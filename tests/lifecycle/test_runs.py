@@ -87,7 +87,7 @@ def test_r3_a_run_that_a_cancel_covers_is_cancelled_on_entry() -> None:
 def test_r3_runs_enter_in_accept_order_and_only_once() -> None:
     driver = LaneDriver()
     driver.accept("a", "b")
-    with pytest.raises(AssertionError, match=r"b entered before \['a'\]"):
+    with pytest.raises(AssertionError, match=r"b entered before a"):
         driver.enter("b")
     driver.enter("a")
     with pytest.raises(AssertionError, match="enter of"):

@@ -122,7 +122,7 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         runs = tuple(replace(run, entered=run.phase is not Phase.ACCEPTED) for run in self.lane.runs)
-        ruling = Lane(runs).recover()
+        ruling = Lane.of(runs).recover()
         for run_id in self.having("recording"):
             self.expected[run_id] = "accepted"
         ends: Decisions = ()

@@ -189,3 +189,14 @@ def test_user_messages_in_a_row_become_one() -> None:
         "assistant",
         "user",
     ]
+
+
+def test_a_schema_for_the_output_is_given_to_the_provider_where_there_are_no_tools() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert json.loads(encode_request(request("hi", output_schema=schema), "max_tokens"))["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "output", "schema": schema},
+    }
+    tools = [ToolSpec("ls", "Lists.", {"type": "object"})]
+    for other in (request("hi", output_schema=schema, tools=tools), request("hi")):
+        assert "response_format" not in json.loads(encode_request(other, "max_tokens"))

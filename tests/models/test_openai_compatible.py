@@ -75,14 +75,14 @@ async def test_azure_has_its_key_in_a_header_of_its_own(model: FakeModel) -> Non
     assert sent.headers["api-key"] == KEY and "authorization" not in sent.headers
 
 
-@pytest.mark.parametrize("field", ["reasoning_effort", "stream_options"])
+@pytest.mark.parametrize("field", ["reasoning_effort", "stream_options", "response_format"])
 async def test_what_a_server_does_not_know_is_left_out_from_then_on(model: FakeModel, field: str) -> None:
     error = json.dumps({"error": {"message": f"Unrecognized request argument supplied: {field}"}})
     model.on(lambda sent: Reply(status=400, body=error) if field in sent.body else Reply())
     retries: list[Retry] = []
     async with client(model.url) as opened:
         for _ in range(2):
-            asked = request("hello", effort="high", on_retry=retries.append)
+            asked = request("hello", effort="high", output_schema={"type": "object"}, on_retry=retries.append)
             assert (await answer(opened, asked))[-1] == Stopped("end_turn")
     assert [field in sent.body for sent in model.requests] == [True, False, False]
     assert all("messages" in sent.body for sent in model.requests)

@@ -34,6 +34,16 @@ NETS: dict[str, tuple[Net, ...]] = {
         ),
         ("tests.sim.hunt", "core"),
     ),
+    "lifecycle/run_tree.py": (
+        (
+            *_PYTEST,
+            "tests/lifecycle/test_queue_cost.py",
+            "tests/lifecycle/test_runs.py",
+            "tests/lifecycle/test_queue.py",
+        ),
+        ("tests.sim.hunt", "core"),
+    ),
+    "lifecycle/int_tree.py": ((*_PYTEST, "tests/lifecycle/test_queue_cost.py"),),
     "lifecycle/claims.py": ((QUICK, "tests.lifecycle.test_claims"),),
     "lifecycle/history.py": (
         (

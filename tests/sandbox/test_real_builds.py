@@ -39,6 +39,8 @@ C = '#include <stdio.h>\nint main() { printf("42\\n"); return 0; }\n'
 FORK = 'node -e \'require("child_process").fork("c.js").on("message", m => console.log(m))\''
 PAGE = "--headless --no-sandbox --disable-gpu --dump-dom 'data:text/html,<p>hello</p>' 2> /dev/null"
 
+SHOT = "--headless --no-sandbox --disable-gpu --screenshot=$PWD/shot.png file://$PWD/page.html 2> /dev/null"
+
 WORK = {
     "gcc": Work("gcc -O1 -o m m.c && ./m", "42", "gcc", {"m.c": C}),
     "sanitizer": Work("gcc -fsanitize=address -o m m.c && ./m", "42", "gcc", {"m.c": C}),
@@ -56,6 +58,7 @@ WORK = {
     "java": Work("javac A.java && java A", "hello", "javac", JAVA),
     "mypy": Work(f"{PYTHON} -m mypy src/main.py", "Success"),
     "chromium": Work(f"chromium {PAGE}", "hello", "chromium"),
+    "chromium's pictures": Work(f"chromium {SHOT} && head -c 4 shot.png", "PNG", "chromium", {"page.html": "hello"}),
     "chrome": Work(f"google-chrome {PAGE}", "hello", "google-chrome"),
 }
 ALSO_WITHOUT_A_VIEW = ("gcc", "npm", "cargo")

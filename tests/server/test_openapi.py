@@ -159,7 +159,18 @@ def test_what_a_prompt_needs_is_described_as_it_is_checked(document: dict[str, A
         "$ref": "#/components/schemas/PostPrompt"
     }
     properties = document["components"]["schemas"]["PostPrompt"]["properties"]
-    options = {"model", "plan", "yolo", "max_cost", "max_steps", "sandbox", "allow", "accept_edits", "output_schema"}
+    options = {
+        "model",
+        "plan",
+        "yolo",
+        "max_cost",
+        "max_steps",
+        "sandbox",
+        "allow",
+        "accept_edits",
+        "debug",
+        "output_schema",
+    }
     assert {"session_id", "prompt", "run_id", "attachments", "mode"} | options == set(properties)
 
 

@@ -103,7 +103,7 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
 def _restarted(world: World) -> World:
     """Memory is gone, and with it whoever held the conversation: an undo is gone on with before anything else."""
     before = world.disk
-    lane, decisions, covered = Lane(runs=before.runs).recover()
+    lane, decisions, covered = Lane.of(before.runs).recover()
     waiting = (run for run in before.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED) and not run.cancelled)
     abandoned = [run.run_id for run in waiting if run.delegate]
     check([run.run_id for run in covered] == abandoned, f"the restart cancelled {covered} and not {abandoned}")

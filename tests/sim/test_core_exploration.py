@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -89,23 +89,23 @@ def test_the_search_is_complete_and_repeatable() -> None:
 
 
 def mark_off_by_one(self: Lane, newest: int) -> CancelRuling:
-    return replace(self, mark=newest)._cancel(lambda run: run.seq < newest)
+    return replace(self, mark=newest)._cancel(run for run in self.runs if run.seq < newest)
 
 
 def cancel_touches_a_later_prompt(self: Lane, newest: int) -> CancelRuling:
-    return replace(self, mark=newest)._cancel(lambda run: True)
+    return replace(self, mark=newest)._cancel(self.runs)
 
 
-def cancel_lost_before_entry(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
-    lane, decisions, covered = cancel_all(self, covers)
+def cancel_lost_before_entry(self: Lane, runs: Iterable[OpenRun]) -> CancelRuling:
+    lane, decisions, covered = cancel_all(self, runs)
     for run in covered:
         if run.phase is Phase.ACCEPTED:
             lane = lane._with(run)
     return CancelRuling(lane, decisions, covered)
 
 
-def cancel_without_wake_up(self: Lane, covers: Callable[[OpenRun], bool]) -> CancelRuling:
-    lane, decisions, covered = cancel_all(self, covers)
+def cancel_without_wake_up(self: Lane, runs: Iterable[OpenRun]) -> CancelRuling:
+    lane, decisions, covered = cancel_all(self, runs)
     return CancelRuling(lane, tuple(d for d in decisions if not isinstance(d, StopTurn)), covered)
 
 
@@ -215,11 +215,11 @@ def folds_into_a_turn_with_options(self: Lane, run_id: str) -> Ruling:
 
 
 def delegates_outlive_a_crash(self: Lane) -> CancelRuling:
-    return recover(replace(self, runs=tuple(replace(run, delegate=False) for run in self.runs)))
+    return recover(self._with(*(replace(run, delegate=False) for run in self.runs)))
 
 
 def folds_what_is_parked(self: Lane, run_id: str) -> Ruling:
-    return begin_step(replace(self, runs=tuple(replace(run, parked=False) for run in self.runs)), run_id)
+    return begin_step(self._with(*(replace(run, parked=False) for run in self.runs)), run_id)
 
 
 def unparks_and_forgets(self: Lane, run_id: str) -> Ruling:
@@ -227,7 +227,7 @@ def unparks_and_forgets(self: Lane, run_id: str) -> Ruling:
 
 
 def starts_what_is_parked(self: Lane) -> Ruling:
-    return next_run(replace(self, runs=tuple(replace(run, parked=False) for run in self.runs)))
+    return next_run(self._with(*(replace(run, parked=False) for run in self.runs)))
 
 
 def moves_to_a_new_place(self: Lane, run_id: str, *, before: str = "", after: str = "") -> Ruling:

@@ -23,6 +23,7 @@ REQUIRED = {
     "write": {"file_path", "content"},
     "edit": {"file_path", "old_string", "new_string"},
     "multiedit": {"file_path", "edits"},
+    "apply_patch": {"patch"},
     "glob": {"pattern"},
     "grep": {"pattern"},
     "ls": set(),
@@ -36,10 +37,11 @@ REQUIRED = {
 }
 
 
+EDITING = ("write", "edit", "multiedit", "apply_patch")
 L, F, C, N, T = Effect.LOOKS, Effect.CHANGES_FILES, Effect.RUNS_COMMANDS, Effect.REACHES_OUT, Effect.TALKS
 EFFECTS = {
     "bash": C, "view": L, "write": F, "edit": F, "multiedit": F, "glob": L, "grep": L, "ls": L, "fetch": N,
-    "download": F, "job_output": T, "job_kill": C, "todos": T, "question": T, "agent": T,
+    "download": F, "apply_patch": F, "job_output": T, "job_kill": C, "todos": T, "question": T, "agent": T,
 }  # fmt: skip
 CALLS = {
     "bash": {"command": "make"},
@@ -47,6 +49,7 @@ CALLS = {
     "write": {"file_path": "a", "content": "b"},
     "edit": {"file_path": "a", "old_string": "b", "new_string": "c"},
     "multiedit": {"file_path": "a", "edits": [{"old_string": "b", "new_string": "c"}]},
+    "apply_patch": {"patch": "*** Begin Patch\n*** Add File: a\n+b\n*** End Patch"},
     "glob": {"pattern": "*", "path": "/etc"},
     "grep": {"pattern": "a", "path": "/etc"},
     "ls": {"path": "/etc"},
@@ -100,17 +103,17 @@ def test_what_follows_from_the_effects() -> None:
     assert with_(lambda tool: tool.parallel) == {*looking, "agent", "job_output"}
     nothing_left = {*looking, "todos", "question", "agent", "job_output"}
     assert with_(lambda tool: tool.effect.leaves_nothing_to_undo) == nothing_left
-    assert with_(lambda tool: tool.effect is Effect.CHANGES_FILES) == {"write", "edit", "multiedit", "download"}
+    assert with_(lambda tool: tool.effect is Effect.CHANGES_FILES) == {*EDITING, "download"}
 
 
 def test_plan_mode_denies_what_may_change_something(context: ToolContext) -> None:
     verdicts = {}
     for name, tool in all_tools().items():
         intent = tool.intent(tool.decode(json.dumps(CALLS[name])), context)
-        assert (intent.tool, intent.effect) == (name, tool.effect)
+        assert (intent.tool, intent.effect) == ("write" if name == "apply_patch" else name, tool.effect)
         verdicts[name] = decide(intent, Rules(root=str(context.root)), frozenset(), skip=False, plan=True)
     assert {name for name, verdict in verdicts.items() if verdict is Verdict.DENY} == {
-        "bash", "write", "edit", "multiedit", "download"
+        "bash", "download", *EDITING
     }  # fmt: skip
     assert {name for name, verdict in verdicts.items() if verdict is Verdict.ASK} == {
         "view", "glob", "grep", "ls", "fetch"

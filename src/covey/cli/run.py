@@ -24,23 +24,22 @@ from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
+from covey.cli.run_request import request_of, where_debug_is
 from covey.cli.screen import Screen, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.client.prompt import new_run_id, run_prompt
+from covey.client.prompt import run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
-from covey.protocol.requests import PostPrompt, WorkspaceView
+from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import PromptReceipt, RunComplete, RunOptions
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
 HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
-MODEL_VARIABLE = "COVEY_MODEL"
-"""The model of a run that names none."""
 NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
@@ -66,7 +65,7 @@ class _Command:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._request = _request(args)
+        self._request = request_of(args)
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
@@ -76,6 +75,8 @@ class _Command:
         self._view = View(loads=False)
         """Of the session of the run, from when on it is known."""
         self._output = _output(args, sys.stdout, self._screen, self._view)
+        self._data_dir = ""
+        """Of the server, from when on it is known."""
         self._asking: Asking | None = None
         self._stop_code = 0
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
@@ -133,6 +134,7 @@ class _Command:
                     self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
                 for text in workspace.warnings:
                     self._screen.warn(text)
+                self._data_dir = workspace.data_dir
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
@@ -238,6 +240,8 @@ class _Command:
         exit_code = exits.FAILED if fails else exit_code
         self._output.end(terminal, progress.news.end(terminal), exit_code)
         self._report_end(terminal, exit_code, ending)
+        if self._args.debug and self._posting and self._posting[0].address.is_unix:
+            self._screen.warn(where_debug_is(self._data_dir, terminal.folded_into or terminal.run_id))
         if fails:
             self._screen.warn(f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}")
         progress.footer(terminal)
@@ -329,24 +333,6 @@ class _Command:
                 return
             else:
                 return
-
-
-def _request(args: argparse.Namespace) -> PostPrompt:
-    """What the options say; the prompt itself, and where it goes, come later."""
-    # A prompt that is said to another run has no model of its own.
-    model = args.model or ("" if args.steer else os.environ.get(MODEL_VARIABLE, ""))
-    return PostPrompt(
-        run_id=args.run_id or new_run_id(),
-        mode="fold" if args.steer else "interrupt" if args.interrupt else None,
-        model=model,
-        yolo=args.yolo,
-        plan=args.plan,
-        max_cost=args.max_cost,
-        max_steps=args.max_steps,
-        sandbox=args.sandbox,
-        allow=tuple(dict.fromkeys(args.allow)),
-        accept_edits=args.accept_edits,
-    )
 
 
 def _output(args: argparse.Namespace, stdout: TextIO, screen: Screen, view: View) -> Printer:

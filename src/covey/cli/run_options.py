@@ -20,6 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_bounds(parser)
     _add_waiting(parser)
     add_display(parser)
+    parser.add_argument("--debug", action="store_true", help="keep what is sent to the model and comes back in a file")
     parser.add_argument(
         "--schema", metavar="FILE|JSON", help="a JSON Schema: print JSON that fits it, and nothing else, or fail"
     )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from covey.client.caller import Caller, decode, readable
 from covey.client.targets import lane_path, quoted, session_path, workspace_path
 from covey.protocol.changes import SessionChanges
+from covey.protocol.errors import NotFound
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
@@ -40,6 +41,7 @@ from covey.protocol.requests import (
     QuestionResponse,
     Resolved,
     Skip,
+    SummarizeSession,
     UndoReceipt,
     UndoTurns,
     UpdateSession,
@@ -195,9 +197,10 @@ class Client(Caller):
         """Cancel every run of the session that is open now."""
         return await self._post(CancelReceipt, f"{lane_path(workspace_id, session_id)}/cancel")
 
-    async def summarize(self, workspace_id: str, session_id: str) -> PromptReceipt:
-        """Have the session's conversation replaced by a summary: a run like any other."""
-        return await self._post(PromptReceipt, f"{lane_path(workspace_id, session_id)}/summarize")
+    async def summarize(self, workspace_id: str, session_id: str, *, focus: str = "") -> PromptReceipt:
+        """Have the session's conversation replaced by a summary: a run like any other. `focus`: what must be kept."""
+        wanted = SummarizeSession(focus=focus) if focus else None
+        return await self._post(PromptReceipt, f"{lane_path(workspace_id, session_id)}/summarize", wanted)
 
     async def queued_count(self, workspace_id: str, session_id: str) -> int:
         return await self._get(int, f"{lane_path(workspace_id, session_id)}/prompts/queued")
@@ -272,8 +275,13 @@ class Client(Caller):
     # ── jobs ──
 
     async def jobs(self, workspace_id: str) -> tuple[JobView, ...]:
-        """Commands that sessions left running, and those that ended lately."""
-        return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
+        """Commands that sessions left running, and those that ended lately. Older servers list none."""
+        try:
+            return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
+        except NotFound as error:
+            if error.code != "not_found":
+                raise
+            return ()
 
     async def job(self, workspace_id: str, job_id: str) -> JobView:
         """One job, with the end of its output."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Unpack
+from typing import Unpack
 
 from covey.client.client import Client
 from covey.client.connect import leave
@@ -19,9 +19,7 @@ AnyPath = str | os.PathLike[str]
 class WorkspaceClient(Client):
     """All routes of the protocol, and prompts in the workspace that it has joined."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._home: WorkspaceView | None = None
+    _home: WorkspaceView | None = None
 
     @property
     def home(self) -> WorkspaceView:

@@ -68,6 +68,8 @@ class ModelSettings(Settings, frozen=True):
     """Not given: as the catalogue says, else no."""
     effort: Effort = ""
     """How long a model that can think does so; empty: as the provider likes."""
+    edit_tool: Literal["", "edit", "apply_patch"] = ""
+    """By which tool it changes files; empty: what its family is trained on."""
 
 
 class ProviderSettings(Settings, frozen=True):

@@ -106,9 +106,10 @@ def agent_prompt(surroundings: Surroundings) -> str:
     return _fill("agent", surroundings, "")
 
 
-def summary_prompt() -> str:
-    """The last user message of a conversation that is to be replaced by its summary."""
-    return _template("summary")
+def summary_prompt(focus: str = "") -> str:
+    """The last user message of a conversation that is to be replaced by its summary; `focus`: what matters most."""
+    wanted = f"\n\nThe user asks to keep above all: {focus}" if focus else ""
+    return _template("summary") + wanted
 
 
 def last_word_prompt(why: str) -> str:

@@ -44,6 +44,26 @@ _MODES = frozenset({0o100644, 0o100755, 0o120000})
 """Of files and links. Others are directories, and repositories inside of this one."""
 
 
+class KnownSettings:
+    """What of a repository's configuration is taken over, read again only when that file has changed."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, list[str]] | None = None
+
+    def flags(self, git: str, repository: GitRepository, env: Mapping[str, str], deadline: float) -> list[str]:
+        try:
+            status = os.stat(repository.common_dir / "config")
+        except OSError:
+            return copied_settings(git, repository, env, deadline)
+        key = (repository, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if self._known and self._known[0] == key:
+            return self._known[1]
+        flags = copied_settings(git, repository, env, deadline)
+        if time.monotonic() < deadline:  # else git may have been cut off
+            self._known = key, flags
+        return flags
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
     """A directory, and the repository that it is in."""
@@ -52,6 +72,7 @@ class SnapshotPlace:
     git: str
     repository: GitRepository | None
     commit: str
+    settings: KnownSettings
 
     @property
     def top(self) -> Path:
@@ -67,7 +88,7 @@ class SnapshotPlace:
         return 32 if len(self.commit) == 64 else 20
 
 
-def find_place(root: Path, environ: Mapping[str, str]) -> SnapshotPlace | None:
+def find_place(root: Path, environ: Mapping[str, str], settings: KnownSettings) -> SnapshotPlace | None:
     """None: there is no git. A repository that cannot be read counts as none: then all files are new."""
     top = find_root(root)
     git = find_git(environ, top or root)
@@ -76,8 +97,8 @@ def find_place(root: Path, environ: Mapping[str, str]) -> SnapshotPlace | None:
     if top is not None:
         with contextlib.suppress(Unreadable, OSError):
             repository = open_repository(top)
-            return SnapshotPlace(root, git, repository, head(repository)[1])
-    return SnapshotPlace(root, git, None, "")
+            return SnapshotPlace(root, git, repository, head(repository)[1], settings)
+    return SnapshotPlace(root, git, None, "", settings)
 
 
 def list_loose(place: SnapshotPlace, index: Path | None, ignored: Collection[str], deadline: float) -> Listed | None:
@@ -206,5 +227,5 @@ def _running(place: SnapshotPlace, index: Path | None, deadline: float) -> Itera
             env = stack.enter_context(stand_in_without(place.root))
         else:
             env = stack.enter_context(stand_in(place.repository, place.commit, index or _NO_INDEX))
-            flags = copied_settings(place.git, place.repository, env, deadline)
+            flags = place.settings.flags(place.git, place.repository, env, deadline)
         yield _Run([place.git, *flags, *CAREFUL, "-c", "core.untrackedCache=false"], env, place.root, deadline)

@@ -34,7 +34,15 @@ from covey.context.snapshot import (
     suspects,
 )
 from covey.context.snapshot_contents import Contents, digest_of
-from covey.context.snapshot_git import FILE_BYTES, SnapshotPlace, find_place, list_loose, read_blobs, tracked
+from covey.context.snapshot_git import (
+    FILE_BYTES,
+    KnownSettings,
+    SnapshotPlace,
+    find_place,
+    list_loose,
+    read_blobs,
+    tracked,
+)
 from covey.context.snapshot_walk import walk
 from covey.machine.regular import NotRegular, open_regular
 
@@ -55,6 +63,7 @@ class Snapshots:
         self._environ = environ
         self._ignored = frozenset(ignored)
         self._contents = Contents(directory)
+        self._settings = KnownSettings()
         self._lock = asyncio.Lock()
 
     async def take(self, root: Path, known: Snapshot | None = None) -> Snapshot:
@@ -90,7 +99,7 @@ class Snapshots:
         deadline = time.monotonic() + SECONDS
         root = root.resolve()
         self._contents.open()
-        place = find_place(root, self._environ)
+        place = find_place(root, self._environ, self._settings)
         index, index_id = self._contents.copy_index(place.repository) if place else (None, b"")
         self._contents.let_go(known, index)
         ignored = self._ignored
@@ -145,7 +154,7 @@ class Snapshots:
         deadline = time.monotonic() + SECONDS
         missed = before.missed or after.missed
         paths = suspects(before, after)
-        place = find_place(after.root, self._environ)
+        place = find_place(after.root, self._environ, self._settings)
         if not paths and before.index_id == after.index_id:
             return Comparison((), missed)
         try:

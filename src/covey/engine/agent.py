@@ -19,8 +19,10 @@ from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, 
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
+from covey.models import families
 from covey.models.base import KnowsWindows, ModelClient, ModelFailed, ToolSpec
 from covey.models.connect import open_client
+from covey.models.families import EditTool
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
 from covey.tools.base import Tool
@@ -41,6 +43,8 @@ NO_MODEL = (
     "~/.config/covey/config.toml (`covey config edit`); `covey help login` says more"
 )
 
+EDITING = frozenset({"edit", "multiedit"})
+"""What apply_patch stands for, with models that are trained on it."""
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
@@ -60,6 +64,8 @@ class ReadyModel:
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    edit_tool: EditTool = "edit"
+    """By which tool it changes files."""
     max_attempts: int = 1
     """How often a step is asked for, if its answer breaks off."""
 
@@ -208,6 +214,7 @@ class Agent:
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            edit_tool=settings.edit_tool or families.edit_tool(settings.id),
             max_attempts=choice.provider.max_attempts,
         )
 
@@ -218,24 +225,33 @@ class Agent:
     def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, those that only look.
 
-        A plan may also use commands, of which those that are not harmless are denied.
+        A plan and an agent may also use commands, of which those that are not harmless are denied.
         """
         tools = read_only(self.tools) if plan or delegate else self.tools
-        if plan and not delegate and (bash := self.tools.get("bash")):
+        if (plan or delegate) and (bash := self.tools.get("bash")):
             tools = {**tools, "bash": bash}
-        return {name: tool for name, tool in tools.items() if name not in self.config.tools.disabled}
+        disabled = set(self.config.tools.disabled)
+        if disabled & {"edit", "write"}:
+            disabled.add("apply_patch")  # which does what both of them do
+        return {name: tool for name, tool in tools.items() if name not in disabled}
+
+    def _tools_of(self, model: ReadyModel, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
+        """The tools of a run, without those that are for other families of models."""
+        tools = self.tools_for(plan=plan, delegate=delegate)
+        unused = EDITING if model.edit_tool == "apply_patch" and "apply_patch" in tools else {"apply_patch"}
+        return {name: tool for name, tool in tools.items() if name not in unused}
 
     def tool_specs(self, model: ReadyModel, *, plan: bool, delegate: bool) -> list[ToolSpec]:
         """What the model learns about its tools."""
         if model.is_tiny:
             return []
-        tools = self.tools_for(plan=plan, delegate=delegate)
+        tools = self._tools_of(model, plan=plan, delegate=delegate)
         return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
 
     async def system_prompt(self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool) -> str:
         """What the model reads about itself and where it is: the same for all steps of a run."""
         plan = freedom.mode == "plan"
-        tools = list(self.tools_for(plan=plan, delegate=delegate))
+        tools = list(self._tools_of(model, plan=plan, delegate=delegate))
         known = self._known.pop(session_id, None)
         surroundings = await self.look_around(
             self.root, self.config.context, self._environ, tools, model.reference, known

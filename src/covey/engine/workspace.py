@@ -211,6 +211,7 @@ def _turn_parts(
         feed=feed,
         read_messages=lambda *of: read(store.messages_since, workspace_id, *of),
         read_run=lambda *of: read(store.messages_of_run, workspace_id, *of),
+        data_dir=shared.data_dir,
     )
 
 

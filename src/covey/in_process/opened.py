@@ -70,25 +70,25 @@ class Opened(AbstractAsyncContextManager[WorkspaceClient]):
         assert self._closing is not None
         await asyncio.shield(self._closing)
 
-    async def serve(self, host: str | None = None) -> str:
-        """Listen on a unix socket too, by default on that of the data directory, and give its address.
+    async def serve(self) -> str:
+        """Listen on the unix socket of the data directory too, and give its address.
 
         From then on `covey run`, `covey status` and any other client of this user can attach.
         """
         if self._service is None or self._announce is None or self._closing is not None:
             raise Closed("Only an open Covey can listen: call `serve` inside of its `async with` block.")
-        from covey.server.listener import CannotServe, Listener
+        from covey.server.listener import Listener
         from covey.server.serving import Serving
 
-        address = Address.parse(host) if host else Address(path=str(default_socket(self._data_dir)))
-        if not address.is_unix:
-            raise CannotServe("a program listens on a unix socket only; for TCP, with its token, run `covey serve`")
-        if self._serving is not None:
-            raise CannotServe("it listens already")
-        self._listener = Listener(address)
-        self._serving = Serving(self._service.app, self._listener)
-        self._announce(address)
-        return str(address)
+        if self._listener is None:
+            self._listener = Listener(self._address)
+            self._serving = Serving(self._service.app, self._listener)
+            self._announce(self._address)
+        return str(self._address)
+
+    @property
+    def _address(self) -> Address:
+        return Address(path=str(default_socket(self._data_dir)))
 
     # ── inside ──
 
@@ -106,7 +106,7 @@ class Opened(AbstractAsyncContextManager[WorkspaceClient]):
         except DataDirInUse as error:
             raise _in_words(self._data_dir, error) from None
         self._announce(None)
-        sockets = (Path(default_socket(self._data_dir)),)
+        sockets = (Path(self._address.path),)
         options = ServiceOptions(self._data_dir, self._config_file, dict(os.environ), sockets)
         self._service = service = await Service.start(options, Access(), self._stop)
         stack.push_async_callback(service.close)

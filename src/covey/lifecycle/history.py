@@ -95,9 +95,9 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
         if message.tool_calls:
             seen.append(_results_message(message, results))
             seen.append(_with_valid_input(message))
-        elif _has_words(message):
+        else:
             seen += _correction(message)
-            seen.append(message)
+            seen += [message] if _has_words(message) else []
     seen.reverse()
     return seen
 

@@ -14,22 +14,26 @@ late, but it may not decide.
 A run that interrupts is queued first and cancels the active one, as one ruling.
 
 Why each promise holds:
-- one end per run: a run is in `Lane.runs` exactly once, and each way out of it is one `End` or `RecordCancelled`;
+- one end per run: a run is in `Lane.open` exactly once, and each way out of it is one `End` or `RecordCancelled`;
 - no run is stranded: unless it is parked, a run is queued only while one is active, and each `finish` and `unpark`
   starts the next one;
 - a cancel covers what was accepted and nothing later: two integers are compared, and the mark only rises, so it
   never has to be cleared and cannot be cleared too early;
 - order: runs enter in the order of their seq, and `finish` takes the first in the queue: its order is that of the
   seqs until somebody moves a run, which changes the places of queued runs among themselves and nothing else.
+
+What a prompt costs does not depend on how many wait: a run is found by its id, and others by their traits
+(`RunTree`). Only what concerns all of them looks at all of them: a cancel, a move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from covey.lifecycle.decisions import (
+    Decision,
     Decisions,
     DuplicateRun,
     End,
@@ -53,6 +57,7 @@ from covey.lifecycle.decisions import (
     TooLate,
     Unpark,
 )
+from covey.lifecycle.run_tree import EMPTY, RunTree, Trait
 from covey.protocol.runs import Mode
 
 
@@ -75,37 +80,46 @@ class CancelRuling(NamedTuple):
 class Lane:
     """The open runs of one session in the order of their places, and the cancel mark. Seqs are given out elsewhere."""
 
-    runs: tuple[OpenRun, ...] = ()
+    open: RunTree = EMPTY
     mark: int = 0
     closing: bool = False
     held: bool = False
     """Something other than a run changes the conversation. Runs and this exclude each other."""
 
+    @classmethod
+    def of(cls, runs: Iterable[OpenRun], mark: int = 0) -> Lane:
+        return cls(EMPTY.put(*runs), mark)
+
+    @property
+    def runs(self) -> tuple[OpenRun, ...]:
+        """All open runs."""
+        return tuple(self.open)
+
     @property
     def active(self) -> OpenRun | None:
-        return next((run for run in self.runs if run.phase is Phase.ACTIVE), None)
+        return self.open.first(Trait.ACTIVE)
 
     @property
     def queued(self) -> tuple[OpenRun, ...]:
-        return tuple(run for run in self.runs if run.phase is Phase.QUEUED)
+        return tuple(self.open.select(Trait.QUEUED))
 
     @property
     def is_empty(self) -> bool:
         """Nothing goes on in the session, and nothing waits."""
-        return not self.runs and not self.held
+        return not self.open and not self.held
 
     @property
     def is_busy(self) -> bool:
         """A run is under way, or about to be: not if all that is left is parked."""
-        return any(not run.parked for run in self.runs)
+        return self.open.first(Trait.NOT_PARKED) is not None
 
     @property
     def waiting(self) -> tuple[OpenRun, ...]:
         """Those that wait for their turn: what a bound on the queue counts."""
-        return tuple(run for run in self.runs if run.phase in (Phase.ACCEPTED, Phase.QUEUED))
+        return tuple(self.open.select(Trait.WAITING))
 
     def find(self, run_id: str) -> OpenRun | None:
-        return next((run for run in self.runs if run.run_id == run_id), None)
+        return self.open.find(run_id)
 
     # ── accepting ──
 
@@ -118,11 +132,11 @@ class Lane:
             raise DuplicateRun(run.run_id)
         if self.held:
             raise LaneHeld(run.run_id)
-        if limit is not None and len(self.waiting) >= limit:
+        if limit is not None and self.open.waiting >= limit:
             raise LaneFull(run.run_id)
-        before = max([self.mark, *(other.seq for other in self.runs)])
+        before = max(self.mark, self.open.newest_seq)
         assert run.seq > before, f"seq {run.seq} given out after {before}"
-        return replace(self, runs=(*self.runs, replace(run, place=run.seq)))
+        return self._with(replace(run, place=run.seq))
 
     def retract(self, run_id: str) -> Lane:
         """The run could not be recorded, so nobody was promised anything: it was never here."""
@@ -136,8 +150,8 @@ class Lane:
         """
         run = self._open(run_id)
         assert not run.entered, f"enter of {run}"
-        older = [r.run_id for r in self.runs if r.seq < run.seq and not r.entered]
-        assert not older, f"{run_id} entered before {older}"
+        first = next(self.open.select(Trait.NOT_ENTERED)).run_id  # they have the places of their seqs
+        assert first == run_id, f"{run_id} entered before {first}"
         lane = self._with(replace(run, entered=True))
         if run.cancelled:
             recorded = lane._record_cancelled() if self.active is None else Ruling(lane, ())
@@ -195,12 +209,9 @@ class Lane:
         assert host.phase is Phase.ACTIVE, f"step of {host}"
         if host.cancelled or not host.hosts:
             return Ruling(self, ())
-        lane, decisions = self, []
-        for run in self.queued:
-            if run.folds and not run.parked:
-                lane = lane._with(replace(run, phase=Phase.FOLDED, host=run_id))
-                decisions.append(Fold(run.run_id, run_id))
-        return Ruling(lane, tuple(decisions))
+        joining = tuple(self.open.select(Trait.JOINS))
+        lane = self._with(*(replace(run, phase=Phase.FOLDED, host=run_id) for run in joining))
+        return Ruling(lane, tuple(Fold(run.run_id, run_id) for run in joining))
 
     def finish(self, run_id: str, outcome: Outcome) -> Ruling:
         """The turn ended by itself, by an error or because it was stopped. A cancel that covers it wins (R5)."""
@@ -219,16 +230,18 @@ class Lane:
         What was folded into a turn can only end with it. Its host may be younger, if somebody has moved one of them.
         """
         lane = replace(self, mark=max(self.mark, newest))
-        covered = {run.run_id for run in self.runs if run.seq <= newest}
-        return lane._cancel(lambda run: run.run_id in covered and run.host in ("", *covered))
+        covered = {run.run_id for run in self.open if run.seq <= newest}
+        hosts = {"", *covered}
+        return lane._cancel(run for run in self.open if run.run_id in covered and run.host in hosts)
 
     def cancel_run(self, run_id: str) -> CancelRuling:
         """Cancel one run, not its neighbours. What was folded into a turn can only end with it."""
-        return self._cancel(lambda run: run.run_id == run_id and run.phase is not Phase.FOLDED)
+        run = self.find(run_id)
+        return self._cancel([run] if run and run.phase is not Phase.FOLDED else ())
 
     def clear_queue(self) -> CancelRuling:
         """Drop what waits in the queue; the active run goes on."""
-        return self._cancel(lambda run: run.phase is Phase.QUEUED)
+        return self._cancel(self.queued)
 
     def remove(self, run_id: str) -> CancelRuling:
         """Drop one queued run."""
@@ -253,7 +266,7 @@ class Lane:
             raise LaneClosing
         if self.held:
             raise LaneHeld
-        if self.runs:
+        if self.open:
             raise LaneBusy
         return replace(self, held=True)
 
@@ -273,56 +286,47 @@ class Lane:
         so those that work for another run: nobody waits for them any more, so this cancels them. And one that was to
         interrupt the active run only has to be the next: what it interrupted has ended.
         """
-        lane = self
-        decisions: Decisions = ()
         abandoned = tuple(run for run in self.waiting if run.delegate and not run.cancelled)
-        for run in abandoned:
-            lane = lane._with(replace(run, cancelled=True))
-        orphans = [run for run in lane.runs if run.phase is Phase.FOLDED and lane.find(run.host) is None]
-        active = [run for run in lane.runs if run.phase is Phase.ACTIVE]
+        lane = self._with(*(replace(run, cancelled=True) for run in abandoned))
+        orphans = [run for run in lane.open.select(Trait.FOLDED) if lane.find(run.host) is None]
+        active = lane.open.select(Trait.ACTIVE)
         dropped = [run for run in lane.queued if run.cancelled]
-        for run in orphans + active + dropped:  # nothing may come between a host's end and those of its folded runs
+        decisions: list[Decision] = []
+        for run in (*orphans, *active, *dropped):  # nothing may come between a host's end and those of its folded runs
             lane, ended = lane._end(run, Outcome.CANCELLED if run.cancelled else Outcome.INTERRUPTED)
             decisions += ended
         lane, unparked = lane._unpark_all()
         lane, queued = lane._queue_interrupting()
         lane, started = lane._next()
-        return CancelRuling(lane, decisions + unparked + queued + started, abandoned)
+        return CancelRuling(lane, (*decisions, *unparked, *queued, *started), abandoned)
 
     # ── inside ──
 
-    def _cancel(self, covers: Callable[[OpenRun], bool]) -> CancelRuling:
-        lane = self
-        decisions: Decisions = ()
-        covered = tuple(run for run in self.runs if covers(run))
+    def _cancel(self, runs: Iterable[OpenRun]) -> CancelRuling:
+        covered = tuple(runs)
+        marked, dropped, decisions = list[OpenRun](), list[str](), list[Decision]()
         for run in covered:
             if run.phase is Phase.QUEUED:
-                lane, dropped = lane._end(run, Outcome.CANCELLED)
-                decisions += dropped
+                dropped.append(run.run_id)
+                decisions.append(End(run.run_id, Outcome.CANCELLED, found=run.phase))
             else:
-                lane = lane._with(replace(run, cancelled=True))
+                marked.append(replace(run, cancelled=True))
                 if run.phase is Phase.ACTIVE:
-                    decisions += (StopTurn(run.run_id),)
-        return CancelRuling(lane, decisions, covered)
+                    decisions.append(StopTurn(run.run_id))
+        return CancelRuling(self._with(*marked)._without(*dropped), tuple(decisions), covered)
 
     def _end(self, run: OpenRun, outcome: Outcome) -> Ruling:
         """End a run and, right after it, those that were folded into its turn (R8)."""
-        lane = self
-        decisions: Decisions = ()
-        for ended in (run, *(other for other in self.runs if other.host == run.run_id)):
-            lane = lane._without(ended.run_id)
-            decisions += (End(ended.run_id, outcome, found=ended.phase, folded_into=ended.host),)
-        return Ruling(lane, decisions)
+        folded = self.open.select(Trait.FOLDED) if run.phase is Phase.ACTIVE else ()
+        ended = (run, *(other for other in folded if other.host == run.run_id))
+        ends = (End(one.run_id, outcome, found=one.phase, folded_into=one.host) for one in ended)
+        return Ruling(self._without(*(one.run_id for one in ended)), tuple(ends))
 
     def _record_cancelled(self) -> Ruling:
         """Record the runs cancelled on entry. Called when no turn is active: turns never overlap (R9)."""
         assert self.active is None
-        lane, decisions = self, []
-        for run in self.runs:
-            if run.entered and run.cancelled:
-                lane = lane._without(run.run_id)
-                decisions.append(RecordCancelled(run.run_id))
-        return Ruling(lane, tuple(decisions))
+        cancelled = tuple(run.run_id for run in self.open.select(Trait.CANCELLED))
+        return Ruling(self._without(*cancelled), tuple(map(RecordCancelled, cancelled)))
 
     def _queue(self, run_id: str) -> Ruling:
         """Put a run that has entered into the queue: last, or first if it interrupts."""
@@ -337,11 +341,7 @@ class Lane:
         """Give the queued runs their own places in another order; and the places that have changed."""
         places = sorted(run.place for run in queue)
         moved = [replace(run, place=places[at]) for at, run in enumerate(queue) if run.place != places[at]]
-        lane = self
-        for run in moved:
-            lane = lane._with(run)
-        lane = replace(lane, runs=tuple(sorted(lane.runs, key=lambda run: run.place)))
-        return lane, tuple((run.run_id, run.place) for run in moved)
+        return self._with(*moved), tuple((run.run_id, run.place) for run in moved)
 
     def _queued_run(self, run_id: str) -> OpenRun:
         run = self.find(run_id)
@@ -350,19 +350,16 @@ class Lane:
         return run
 
     def _unpark_all(self) -> Ruling:
-        lane, decisions = self, []
-        for run in self.runs:
-            if run.parked:
-                lane = lane._with(replace(run, parked=False))
-                decisions.append(Unpark(run.run_id))
-        return Ruling(lane, tuple(decisions))
+        parked = tuple(self.open.select(Trait.PARKED))
+        lane = self._with(*(replace(run, parked=False) for run in parked))
+        return Ruling(lane, tuple(Unpark(run.run_id) for run in parked))
 
     def _queue_interrupting(self) -> Ruling:
         """Queue the runs that were to interrupt one which a crash has ended, in the order in which they would enter."""
         lane = self
         decisions: Decisions = ()
-        for run in self.runs:
-            if run.interrupts and run.phase is Phase.ACCEPTED and not run.cancelled:
+        for run in self.open.select(Trait.NOT_ENTERED):
+            if run.interrupts and not run.cancelled:
                 lane, queued = lane._queue(run.run_id)
                 decisions += queued
         return Ruling(lane, decisions)
@@ -370,7 +367,7 @@ class Lane:
     def _next(self) -> Ruling:
         """Start the first run that has entered and is not parked, if any (R10)."""
         assert self.active is None
-        run = next((run for run in self.runs if run.entered and not run.parked), None)
+        run = self.open.first(Trait.NEXT)
         if run is None:
             return Ruling(self, ())
         return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run.run_id),))
@@ -380,12 +377,11 @@ class Lane:
         assert run is not None, f"{run_id} is not open"
         return run
 
-    def _with(self, changed: OpenRun) -> Lane:
-        runs = tuple(changed if run.run_id == changed.run_id else run for run in self.runs)
-        return replace(self, runs=runs)
+    def _with(self, *changed: OpenRun) -> Lane:
+        return replace(self, open=self.open.put(*changed))
 
-    def _without(self, run_id: str) -> Lane:
-        return replace(self, runs=tuple(run for run in self.runs if run.run_id != run_id))
+    def _without(self, *run_ids: str) -> Lane:
+        return replace(self, open=self.open.drop(*run_ids))
 
 
 def waits_as(asked: Mode | None, *, is_named: bool, has_options: bool) -> Mode:

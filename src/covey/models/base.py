@@ -49,6 +49,8 @@ class ModelRequest:
     """False: the model refuses pictures, so a sentence stands in their place."""
     on_retry: Callable[[Retry], None] = lambda retry: None
     on_connected: Callable[[], None] = lambda: None
+    trace: Callable[[str, str], None] | None = None
+    """For people who want to see what is sent and what comes back: which of them, and the text. Never a header."""
     on_warning: Callable[[str], None] = lambda text: None
     """Something that people should know before they read the answer."""
 

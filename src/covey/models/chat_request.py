@@ -48,6 +48,9 @@ def body_of(request: ModelRequest, max_tokens_field: str, kept: Kept) -> _Json:
         body[max_tokens_field] = request.max_tokens
     if request.effort:
         body["reasoning_effort"] = request.effort
+    if request.output_schema and not request.tools:  # a grammar would keep the model from calling any
+        wanted = {"name": "output", "schema": request.output_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
     return body
 
 

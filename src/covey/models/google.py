@@ -19,6 +19,10 @@ class Google(WireClient):
     """One provider that speaks the Gemini API."""
 
     default_base_url = OWN_URLS["google"]
+    optional_fields = {
+        "generationConfig.responseSchema": rb"(?i)response_?schema",
+        "generationConfig.responseMimeType": rb"(?i)response_?mime_?type",
+    }
 
     def _path(self, request: ModelRequest) -> str:
         model = request.model.removeprefix("models/")

@@ -33,7 +33,11 @@ _THOUGHTS_MISSED = re.compile(
 class OpenAICompatible(WireClient):
     """One provider that speaks Chat Completions."""
 
-    optional_fields = {"reasoning_effort": rb"reasoning_effort", "stream_options": rb"stream_options"}
+    optional_fields = {
+        "reasoning_effort": rb"reasoning_effort",
+        "stream_options": rb"stream_options",
+        "response_format": rb"response_format|json_schema|(?i:schema|grammar)",
+    }
     max_tokens_field = "max_tokens"
 
     def _path(self, request: ModelRequest) -> str:

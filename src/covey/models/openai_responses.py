@@ -20,8 +20,12 @@ class OpenAIResponses(WireClient):
         "include": rb"(?i)encrypted[ _]content|'include'",
         "reasoning.summary": rb"(?i)reasoning[. ]summar",
         "reasoning": rb"(?i)reasoning\.effort|'reasoning'|\"param\": *\"reasoning\"",
+        "text": rb"text\.format|json_schema|(?i:invalid schema)",
     }
-    """Models that do not think refuse all of them, and accounts that are not verified the summary."""
+    """Models that do not think refuse the first three, and accounts that are not verified the summary.
+
+    Not every schema is taken, and not by every model: whether an answer fits is checked elsewhere.
+    """
 
     def _path(self, request: ModelRequest) -> str:
         return "/responses"

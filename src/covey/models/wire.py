@@ -139,6 +139,7 @@ class WireClient(ABC):
             try:
                 request.on_connected()
                 while not decoder.done and (data := await self._read(answer, decoder)):
+                    self._trace(request, "answer", data)
                     for fact in decoder.feed(data):
                         seen = seen or not isinstance(fact, UsageReported)
                         yield fact
@@ -191,11 +192,13 @@ class WireClient(ABC):
         while True:
             attempts.count += 1
             retry_after, most = None, self._settings.max_attempts
+            self._trace(attempts.request, f"request to {self._provider_id}: POST {attempts.path}", attempts.body)
             try:
                 answer = await self._http.post(attempts.body, attempts.path)
                 if 200 <= answer.status < 300:
                     return answer
                 body = await self._read_error(answer)
+                self._trace(attempts.request, f"answer {answer.status}", body)
                 retry_after = retry_after_of(answer.headers, time.time())
                 if retry_after is None:
                     retry_after = self._retry_after(body)
@@ -277,6 +280,10 @@ class WireClient(ABC):
             busy=trouble in (Trouble.BUSY, Trouble.SPENT, Trouble.CUT) and not seen,
             broken=trouble is Trouble.CUT or (trouble is Trouble.BUSY and seen),
         )
+
+    def _trace(self, request: ModelRequest, what: str, data: bytes) -> None:
+        if request.trace:
+            request.trace(what, self._without_secrets(data.decode("utf-8", "replace")))
 
     def _without_secrets(self, text: str) -> str:
         """Servers like to quote the key that they refuse, and the address. Headers and queries may hold keys too."""

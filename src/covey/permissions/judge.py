@@ -8,6 +8,7 @@ sandbox, to which a judgement says how far the command may get.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
@@ -58,6 +59,13 @@ class Intent:
     """For a command: where its paths really lead."""
     reach: Reach = Reach.WORKSPACE
     """For a command: how far it says that it must get. More than the first is never given without a yes."""
+    others: tuple[Intent, ...] = ()
+    """What the same call is about to do besides, as a patch of several files is. All of it is allowed, or none."""
+
+    @property
+    def each(self) -> tuple[Intent, ...]:
+        """All that the call is about to do, one by one."""
+        return (replace(self, others=()), *(replace(other, effect=self.effect) for other in self.others))
 
     @property
     def grant(self) -> tuple[str, str, str]:
@@ -111,6 +119,9 @@ def judge(
     `skip` (yolo) and an answer for the session also answer for an ask rule; neither lifts plan mode or a deny rule.
     `confines`: whether a command would run in a sandbox that holds here.
     """
+    if intent.others:
+        asked = {"skip": skip, "plan": plan, "confines": confines}
+        return _strictest([judge(each, rules, granted, mode=mode, **asked) for each in intent.each])
     line = parse(intent.subject) if intent.tool == "bash" else None
 
     def found(which: tuple[str, ...]) -> str | None:
@@ -135,6 +146,12 @@ def judge(
     if _mode_allows(intent, line, rules, mode, confines=confines):
         return Judgement(Verdict.ALLOW, "mode")
     return _by_rules(intent, line, rules, worry)
+
+
+def _strictest(judgements: Sequence[Judgement]) -> Judgement:
+    """What holds for a call that does several things: one that is denied denies all, one that is asked about asks."""
+    order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+    return min(judgements, key=lambda judgement: (order.index(judgement.verdict), not judgement.is_approved))
 
 
 def _skipped(intent: Intent, *, confines: bool) -> Judgement:
@@ -260,6 +277,8 @@ def session_rule(intent: Intent, rules: Rules = _NO_RULES) -> tuple[str, ...]:
     For `bash` the commands of the line that are not harmless, each as it is; where that would not be enough, as with
     a redirection, the very same line.
     """
+    if intent.others:
+        return tuple(dict.fromkeys(rule for each in intent.each for rule in session_rule(each, rules)))
     if intent.tool != "bash":
         prefix = f"{rules.root.rstrip('/')}/"
         inside = rules.root and intent.subject.startswith(prefix)

@@ -28,13 +28,15 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Maker(Wire, frozen=True):
+    """Who made a change."""
+
     made_by: MadeBy
     label: str = ""
     """The name of the tool, or the command."""
 
 
 class FileDiff(Wire, frozen=True):
-    """How a file differs. The counts are None where a content is not kept, or is no text."""
+    """How a file differs. The counts are null where a content is not kept, or is no text."""
 
     status: FileStatus
     additions: int | None = None
@@ -47,7 +49,7 @@ class FileDiff(Wire, frozen=True):
     old_path: str = ""
     """Of a renamed file. Its content is the same."""
     is_executable: bool | None = None
-    """It may be executed now, or may no more; None: that did not change."""
+    """It may be executed now, or may no more; null: that did not change."""
 
 
 class FileTurn(Wire, frozen=True):
@@ -82,6 +84,8 @@ class MissedChanges(Wire, frozen=True):
 
 
 class SessionChanges(Wire, frozen=True):
+    """A page of the files that a session has changed."""
+
     files: tuple[ChangedFile, ...]
     """By path."""
     missed: tuple[MissedChanges, ...] = ()

@@ -102,6 +102,11 @@ def token_file(data_dir: Path) -> Path:
     return data_dir / "token"
 
 
+def debug_file(data_dir: Path, run_id: str) -> Path:
+    """Where a run that was posted with `debug` keeps what it sends to its model and what comes back."""
+    return data_dir / "debug" / f"{run_id}.txt"
+
+
 def default_socket(data_dir: Path | None = None) -> Path:
     """The socket of the server for `data_dir`. Each data directory has one of its own: two servers never share one."""
     name = f"covey-{os.getuid()}"

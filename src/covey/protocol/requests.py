@@ -129,6 +129,11 @@ class CreateSession(Wire, frozen=True):
     title: Title = ""
 
 
+class SummarizeSession(Wire, frozen=True):
+    focus: Annotated[str, msgspec.Meta(max_length=4000)] = ""
+    """What the summary has to keep above all."""
+
+
 class UpdateSession(Wire, frozen=True):
     """Only the fields given are changed; the rest of a session belongs to the server."""
 
@@ -156,7 +161,8 @@ class PostPrompt(Wire, frozen=True):
     sandbox: SandboxMode | None = None
     allow: Annotated[tuple[Rule, ...], msgspec.Meta(max_length=100)] = ()
     accept_edits: bool = False
-    """These eight: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
+    debug: bool = False
+    """These nine: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
     output_schema: dict[str, Any] | None = None
     """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
 
@@ -171,6 +177,7 @@ class PostPrompt(Wire, frozen=True):
             sandbox=self.sandbox,
             allow=self.allow,
             accept_edits=self.accept_edits,
+            debug=self.debug,
             output_schema=self.output_schema,
         )
 

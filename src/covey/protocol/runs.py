@@ -53,6 +53,8 @@ class RunOptions(Wire, frozen=True):
     """Edits in the workspace are not asked about, as in the mode of a session with that name."""
     output_schema: dict[str, Any] | None = None
     """A JSON Schema: the run ends with JSON that fits it, or fails."""
+    debug: bool = False
+    """What is sent to the model and what comes back is written to a file of the server (`paths.debug_file`)."""
     summarize: bool = False
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False

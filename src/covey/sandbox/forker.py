@@ -12,6 +12,7 @@ server, which has made this pair of sockets and gives it to nobody else.
 from __future__ import annotations
 
 import _socket
+import fcntl  # noqa: F401 - for the loopback: else each child would load it anew, for two milliseconds
 import gc
 import marshal
 import os

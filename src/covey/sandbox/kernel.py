@@ -50,17 +50,26 @@ def keep_capabilities(kept: int) -> None:
     """Give up all others, for good. An ordinary user has none."""
     held = capabilities()
     if held & 1 << 8:  # CAP_SETPCAP
-        for number in range(64):
-            try:
-                present = prctl(PR_CAPBSET_READ, number)
-            except OSError:  # the kernel knows no more
-                break
-            if present and not kept >> number & 1:
+        for number in range(_capabilities_known()):
+            if not kept >> number & 1:
                 prctl(PR_CAPBSET_DROP, number)
     prctl(PR_CAP_AMBIENT, 4)
     kept &= held
     low, high = ((kept >> shift & 0xFFFFFFFF).to_bytes(4, "little") for shift in (0, 32))
     call(CAPSET, _capability_header(), low + low + bytes(4) + high + high + bytes(4))
+
+
+def _capabilities_known() -> int:
+    """How many this kernel has, by a number that is looked for in halves: each question is a system call."""
+    low, high = 0, 64
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            prctl(PR_CAPBSET_READ, middle)
+            low = middle + 1
+        except OSError:
+            high = middle
+    return low
 
 
 def _capability_header() -> bytes:

@@ -82,7 +82,7 @@ def restrict(steps: list[tuple[str, ...]]) -> None:
     if "refuse" in given:
         refuse(given["refuse"][0])
     for step in steps:
-        if step[0] == "make":
+        if step[0] == "make" and not os.path.isdir(step[1]):
             os.makedirs(step[1], 0o700, exist_ok=True)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if "namespaces" in given:

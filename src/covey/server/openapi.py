@@ -49,15 +49,17 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
 _REQUIRED = {"client_id"}
 
 ABOUT: dict[str, str] = {
-    "after": "the id of a message: those after it",
+    "after": "where the answer before ended: the id of its last message, or its `next`",
     "before": "an id: what stands before it, in pages of `limit`",
     "children": "`1`: also the sessions in which agents work",
     "client_id": "the UUID that the client has made for itself",
+    "diffs": "`0`: without the diffs",
     "deltas": "`1`: growth of a message comes as `message_delta`, not as whole messages",
     "last_event_id": "the id of the last event that was received; the header `Last-Event-ID` says the same",
     "limit": "how many at most; 0 or nothing: as many as one answer may hold",
     "path": "from the workspace's directory",
     "q": "letters of the path, in their order",
+    "run_id": "only the turn of this run",
     "session_id": "only this session",
     "state": "only runs in this state",
     "wait": "seconds to wait for the end of the run, at most 60",

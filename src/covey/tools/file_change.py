@@ -107,7 +107,7 @@ class _Change(Generic[P]):
             version = replace(change.path, change.content, change.name)
             self._reads.record(context.session_id, change.path, version)
         files = (version_of(change.path, change.before, change.content),)
-        metadata = {**change.shown(), **seen_fact(change.path, version)}
+        metadata = {**change.shown(), **seen_fact((change.path, version))}
         return ToolOutput(change.summary, metadata=metadata, files=files)
 
     def _plan(self, params: P, context: ToolContext) -> FileChange:

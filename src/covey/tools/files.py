@@ -77,6 +77,10 @@ class FileReads:
             if len(self._seen) > _SEEN_LIMIT:
                 del self._seen[next(iter(self._seen))]
 
+    def latest(self, session_id: str, path: Path) -> FileStamp | None:
+        """The version that the session has seen last."""
+        return self._seen.get((session_id, path))
+
     def has_seen(self, session_id: str, path: Path) -> bool:
         return (session_id, path) in self._seen
 

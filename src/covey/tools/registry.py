@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.tools.agent import agent_tool
+from covey.tools.apply_patch import apply_patch_tool
 from covey.tools.base import Tool
 from covey.tools.bash import bash_tool
 from covey.tools.download import download_tool
@@ -41,6 +42,7 @@ def make_tools(
         write_tool(reads),
         edit_tool(reads),
         multiedit_tool(reads),
+        apply_patch_tool(reads),
         glob_tool(processes),
         grep_tool(processes),
         ls_tool(processes),

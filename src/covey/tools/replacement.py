@@ -92,7 +92,7 @@ def _but_for_blanks(text: str, old: str, new: str, name: str) -> Replaced:
             f"on lines {numbers}. Give it exactly as it is in the file, and unique."
         )
     if not starts:
-        raise ToolFailed(f"old_string is not in {name}. {_nearest(lines, old)}")
+        raise ToolFailed(f"old_string is not in {name}. {nearest(lines, old)}")
     start, end = starts[0], starts[0] + len(wanted)
     there = lines[start:end]
     put = _reindented(wanted, [] if new == "" else _split(new), [line.rstrip("\r") for line in there])
@@ -206,7 +206,7 @@ def _indent(line: str) -> str:
 # ── what is there instead ──
 
 
-def _nearest(lines: list[str], piece: str) -> str:
+def nearest(lines: list[str], piece: str) -> str:
     """What helps: the place with the line that is most like the first one wanted."""
     wanted = [line.strip() for line in piece.strip("\n").split("\n")]
     if all(_NUMBERED.match(line) for line in piece.strip("\n").split("\n")):

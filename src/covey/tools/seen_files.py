@@ -27,14 +27,19 @@ class _Metadata(msgspec.Struct, frozen=True):
     seen: tuple[tuple[str, int, int], ...] = ()
 
 
-def seen_fact(path: Path, version: FileStamp) -> dict[str, Any]:
-    """For the metadata of a result that showed or wrote this version of a file."""
-    name = os.fspath(path)
+def seen_fact(*seen: tuple[Path, FileStamp]) -> dict[str, Any]:
+    """For the metadata of a result that showed or wrote these versions of files."""
+    facts = [[os.fspath(path), version.mtime_ns, version.size] for path, version in seen if _can_be_sent(path)]
+    return {"seen": facts} if facts else {}
+
+
+def _can_be_sent(path: Path) -> bool:
+    """A name that is no UTF-8 cannot: such a file has to be viewed again after a restart."""
     try:
-        name.encode()
-    except UnicodeEncodeError:  # its name cannot be sent: it has to be viewed again after a restart
-        return {}
-    return {"seen": [[name, version.mtime_ns, version.size]]}
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def seen_in(messages: Iterable[Message]) -> Iterator[tuple[Path, FileStamp]]:

@@ -76,7 +76,7 @@ def _view(params: ViewParams, context: ToolContext, reads: FileReads) -> ToolOut
             content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
             output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
     reads.record(context.session_id, path, version)
-    return replace(output, metadata={**output.metadata, **seen_fact(path, version)})
+    return replace(output, metadata={**output.metadata, **seen_fact((path, version))})
 
 
 def _picture(beginning: bytes) -> str | None:

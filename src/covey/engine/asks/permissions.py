@@ -138,7 +138,8 @@ class PermissionDesk:
 
     def _grant(self, session_id: str, intent: Intent, reach: Reach) -> None:
         """For as long as the session is there, whatever becomes of this server."""
-        granted = tuple(dict.fromkeys((*self._granted(session_id), intent.granted_as(reach))))[-GRANTS_LIMIT:]
+        new = (each.granted_as(reach) for each in intent.each)
+        granted = tuple(dict.fromkeys((*self._granted(session_id), *new)))[-GRANTS_LIMIT:]
         if session := self._sessions.change(session_id, granted=granted):
             batch = Batch()
             batch.update_session(session)

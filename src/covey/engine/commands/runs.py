@@ -74,11 +74,11 @@ class Runs:
         self._parts.check_open()
         return await self._accept(request, msgspec.structs.replace(request.options, delegate=True))
 
-    async def summarize(self, session_id: str, who: Who = NOBODY) -> PromptReceipt:
-        """Accept a run that replaces the session's conversation by a summary of it."""
+    async def summarize(self, session_id: str, focus: str = "", who: Who = NOBODY) -> PromptReceipt:
+        """Accept a run that replaces the session's conversation by a summary of it; `focus`: what must not be lost."""
         self._parts.check_open()
         self._parts.book.get(session_id)
-        request = PostPrompt(session_id=session_id, prompt=summary.PROMPT, mode="own_turn")
+        request = PostPrompt(session_id=session_id, prompt=f"{summary.PROMPT} {focus}".strip(), mode="own_turn")
         return await self._accept(request, RunOptions(summarize=True), who=who)
 
     async def _accept(

@@ -245,7 +245,7 @@ class Dispatcher:
         await confirmed(self._apply_cancel(ruling, source))
         if unrecorded:  # each is recorded or refused by now, and what follows from that is ahead of this:
             await confirmed(self._parts.recorder.write(Batch()))
-        refused = [run_id for run_id, recorded in unrecorded.items() if recorded.exception()]
+        refused = {run_id for run_id, recorded in unrecorded.items() if recorded.exception()}
         covered = tuple(
             Covered(run_id=run.run_id, state_found=run.phase.value)
             for run in ruling.covered
@@ -389,7 +389,7 @@ class Dispatcher:
         """Take up what the store says is open, and go on (R15). `messages`: those of the run that was active."""
         rows = list(rows)
         self._open = OpenRuns.of(rows)
-        self.lane = Lane(self._open.in_order(), mark=self.lane.mark)
+        self.lane = Lane.of(self._open.in_order(), self.lane.mark)
         self._apply_cancel(self.lane.recover(), CancelSource("shutdown"), leftover=messages)
         for row in rows:
             run = self.lane.find(row.run.run_id)

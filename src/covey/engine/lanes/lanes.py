@@ -34,7 +34,7 @@ class Lanes:
     @property
     def is_busy(self) -> bool:
         """Any run is open: parked ones too, for they are promised an end."""
-        return any(dispatcher.lane.runs for dispatcher in self._busy.values())
+        return any(dispatcher.lane.open for dispatcher in self._busy.values())
 
     def is_busy_in(self, session_id: str) -> bool:
         return session_id in self._busy and self._busy[session_id].is_busy

@@ -19,7 +19,7 @@ from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.messages import tool_message, user_message
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
-from covey.engine.turns.summary import only_words, summary_request, with_requests
+from covey.engine.turns.summary import only_words, summary_request, with_requests, with_words
 from covey.engine.turns.title import titled
 from covey.lifecycle import history
 from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
@@ -295,6 +295,7 @@ class TurnBody:
         if not answer.text.strip():
             self.open_calls = {call.id: call for call in whole.tool_calls}
             raise TurnFailed("the model was asked for a summary and gave none")
+        answer = with_words(answer, self._seen.messages, self._requests)
         if going_on:
             answer = with_requests(answer, self._requests)
         speaker.forget_length(history.estimated_tokens(answer))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from covey.config.schema import LimitSettings
 from covey.engine.agent import Agent
 from covey.engine.recorder import Recorder
 from covey.engine.session_book import SessionBook
+from covey.engine.turns.model_trace import ModelTrace
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.feed.feed import Feed
 from covey.lifecycle.budget import Bounds
 from covey.protocol.messages import Message
+from covey.protocol.paths import debug_file
 from covey.protocol.runs import Run
 
 
@@ -32,6 +35,12 @@ class TurnParts:
     """Those of a session that decide what a model sees from a summary on ('': from the beginning)."""
     read_run: Callable[[str, str], Awaitable[list[Message]]]
     """The messages of one run in a session."""
+    data_dir: Path
+
+    def trace_of(self, run: Run) -> ModelTrace | None:
+        """Where a run keeps what it sends to its model, if it was posted so."""
+        wanted = run.effective_options.debug
+        return ModelTrace(debug_file(self.data_dir, run.run_id), self.world.now) if wanted else None
 
     @property
     def limits(self) -> LimitSettings:

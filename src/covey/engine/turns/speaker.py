@@ -17,6 +17,7 @@ from msgspec import structs
 from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.turns.answer_writer import AnswerWriter
+from covey.engine.turns.model_trace import ModelTrace
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
 from covey.lifecycle.reply import ModelFact, Reply, UsageReported
@@ -33,7 +34,15 @@ TOO_MUCH = "No model should say that much at once: ask for less in one go, or ch
 class Speaker:
     """Speaks for one run, with the model that was chosen for it or, if that cannot be reached, with another."""
 
-    def __init__(self, run: Run, world: World, recorder: Recorder, agent: Agent, purse: Purse) -> None:
+    def __init__(
+        self,
+        run: Run,
+        world: World,
+        recorder: Recorder,
+        agent: Agent,
+        purse: Purse,
+        trace: ModelTrace | None = None,
+    ) -> None:
         self.reply: Reply | None = None
         """The answer in progress, or the last one."""
         self.usage = Usage()
@@ -49,6 +58,7 @@ class Speaker:
         self._model: ReadyModel | None = None
         self._tried: list[str] = []
         self._writer: AnswerWriter | None = None
+        self._trace = trace
         self._over = False
 
     @property
@@ -134,6 +144,8 @@ class Speaker:
     def close(self) -> None:
         """Nothing that is said from now on counts: the run ends."""
         self._over = True
+        if self._trace:
+            self._trace.close()
         if self._writer:
             self._writer.close()
 
@@ -171,6 +183,7 @@ class Speaker:
             on_retry=self._on_retry,
             on_connected=lambda: self.wait_on("model"),
             on_warning=self._on_warning,
+            trace=self._trace,
         )
 
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:

@@ -17,6 +17,11 @@ PROMPT = "Summarise the conversation so far."
 """What a run that only summarises has as its prompt."""
 PROMPT_CHARACTERS = 20_000
 """As much of each request stands behind the summary: a longer one brought along what the summary is to replace."""
+SAID = "\n\nWhat the user said before, in their own words, the newest last:\n"
+SAID_CHARACTERS = 20_000
+"""Of all that the user said before: some 5,000 tokens. The newest is kept."""
+SAID_ONCE_CHARACTERS = 4_000
+"""Of one message: a longer one brought along what the summary is to replace."""
 BEGINNING = "(The beginning of this conversation is left out. It was about this:)"
 ROOM = 0.7
 """The share of the context window that the conversation may take when it is read for its summary."""
@@ -36,8 +41,36 @@ def summary_request(
             user_message(structs.replace(run, prompt=f"{BEGINNING}\n{run.prompt[:PROMPT_CHARACTERS]}"), (), world),
             *messages,
         ]
-    request = user_message(structs.replace(run, prompt=summary_prompt()), (), world)
+    focus = run.prompt.removeprefix(PROMPT).strip() if run.effective_options.summarize else ""
+    request = user_message(structs.replace(run, prompt=summary_prompt(focus)), (), world)
     return [*messages, request]
+
+
+def with_words(summary: Message, visible: Sequence[Message], requests: Sequence[Message]) -> Message:
+    """The summary with what the user said before it, word by word: a summary may lose what mattered to them.
+
+    `requests`, which are still being worked on, stand after it by themselves.
+    """
+    known = {request.id for request in requests}
+    said = [_said_before(message) if message.is_summary_message else _said(message, known) for message in visible]
+    words = "\n\n".join(filter(None, said))
+    if not words:
+        return summary
+    kept = words if len(words) <= SAID_CHARACTERS else f"(...) {words[-SAID_CHARACTERS:]}"
+    text = TextPart(data=Text(text=f"{SAID}{kept}"))
+    return structs.replace(summary, parts=(*summary.parts[:-1], text, *summary.parts[-1:]))
+
+
+def _said(message: Message, known: set[str]) -> str:
+    if message.role != "user" or message.is_command or message.id in known:
+        return ""
+    return message.text[:SAID_ONCE_CHARACTERS].strip()
+
+
+def _said_before(summary: Message) -> str:
+    """What an earlier summary had kept of it."""
+    texts = [part.data.text for part in summary.parts if isinstance(part, TextPart)]
+    return next((text.removeprefix(SAID) for text in texts if text.startswith(SAID)), "")
 
 
 def only_words(summary: Message) -> Message:

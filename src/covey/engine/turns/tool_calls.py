@@ -182,7 +182,7 @@ class ToolCalls:
         permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
         if isinstance(permit, Refusal):
             return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
-        if tool.intent(params, context).grant != intent.grant:
+        if [each.grant for each in tool.intent(params, context).each] != [each.grant for each in intent.each]:
             raise ToolFailed(CHANGED_SINCE)
         waiting_on(f"tool:{call.name}")
         if tool.starts_processes:
@@ -199,14 +199,14 @@ class ToolCalls:
         return Freedom(
             self.mode_of(run),
             asks_nobody=options.yolo or self._desk.skip,
-            allowed=rules.allow,
+            allowed=rules.allow + options.allow,
             denied=rules.deny,
             is_sandboxed=self._confining.is_on(options.sandbox),
         )
 
     def mode_of(self, run: Run) -> SessionMode:
-        """What is asked about in a run: as its prompt says, else its session."""
-        if run.effective_options.plan:
+        """What is asked about in a run: as its prompt says, else its session. Agents only look."""
+        if run.effective_options.plan or self._host.is_delegate(run.session_id):
             return "plan"
         session = self._sessions.find(run.session_id)
         mode = (session and session.mode) or "ask"

@@ -38,7 +38,7 @@ class Turn:
         self.run_id = run.run_id
         self.purse = Purse(lambda: parts.bounds_of(run), owner=parts.tool_calls.purse_of_principal(run.run_id))
         self.agents_at_once = asyncio.Semaphore(AGENTS_AT_ONCE)
-        self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent, self.purse)
+        self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent, self.purse, parts.trace_of(run))
         self.error = ""
         self.auth_failed = False
         self._run = run

@@ -47,7 +47,7 @@ class Watching:
         self, tool: Tool[Any], params: Any, context: ToolContext, intent: Intent
     ) -> tuple[ToolOutput, Changes]:
         """A tool that says itself what it has changed. That is no change of a command which runs beside it."""
-        with self._changes.touching([intent.subject] if intent.action == "write" else []):
+        with self._changes.touching([each.subject for each in intent.each if each.action == "write"]):
             output = await tool.run(params, context)
         with self._changes.touching(os.fspath(file.path) for file in output.files):
             return output, Changes(output.files)

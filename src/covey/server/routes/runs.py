@@ -6,7 +6,7 @@ import re
 from typing import get_args
 
 from covey.protocol.errors import BadRequest
-from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt
+from covey.protocol.requests import AgentSession, EditPrompt, PostPrompt, SummarizeSession
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run, RunState
 from covey.protocol.who import May
 from covey.server.endpoint import Call, Endpoint
@@ -42,9 +42,9 @@ async def cancel_session(call: Call, _body: None) -> CancelReceipt:
     return await workspace.runs.cancel_session(call.path["sid"], call.who)
 
 
-async def summarize(call: Call, _body: None) -> PromptReceipt:
+async def summarize(call: Call, body: SummarizeSession | None) -> PromptReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.summarize(call.path["sid"], call.who)
+    return await workspace.runs.summarize(call.path["sid"], body.focus if body else "", call.who)
 
 
 async def count_queued(call: Call, _body: None) -> int:
@@ -108,7 +108,7 @@ ENDPOINTS = (
     Endpoint("POST", S + "/cancel", cancel_session, "Cancel all open runs of a session.", answer=CancelReceipt),
     Endpoint(
         "POST", S + "/summarize", summarize, "Replace the conversation by a summary: a run like any other.",
-        answer=PromptReceipt,
+        SummarizeSession, PromptReceipt, optional_body=True,
     ),
     Endpoint("GET", S + "/prompts/queued", count_queued, "How many prompts wait.", answer=int),
     Endpoint("GET", S + "/prompts/list", list_queued, "The prompts that wait.", answer=list[str]),
