@@ -41,7 +41,7 @@ class ChangesQuery:
 
 
 async def session_changes(parts: WorkspaceParts, session_id: str, query: ChangesQuery) -> SessionChanges:
-    parts.book.get(session_id)
+    await parts.session(session_id)
     undos = await parts.read(parts.store.undos, pending=False)
     undone = {run_id for undo in undos if undo.session_id == session_id for run_id in undo.run_ids}
     steps = [
