@@ -148,7 +148,8 @@ class Sessions:
             stored = await read()
             if all(m.id in live or m.role != "assistant" or m.finish for m in stored):
                 break  # else one of them began or ended while it was being read
-        return [live[m.id].message() if m.id in live else m for m in stored]
+        # An end that is written counts, though it is yet to be published: its run is said to have ended too.
+        return [live[m.id].message() if m.id in live and not m.finish else m for m in stored]
 
     async def history(self, session_id: str) -> list[HistoryFile]:
         """What the session has changed, file by file."""
