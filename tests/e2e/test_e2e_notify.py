@@ -64,13 +64,20 @@ def test_a_run_that_asks_and_ends_is_reported_by_a_signed_webhook_and_on_the_des
     assert (server.project / "made").read_text() == "\n", "commands do not get the secret"
 
 
-def test_the_final_text_is_sent_if_the_settings_say_so(tmp_path: Path, model: FakeModel) -> None:
-    model.on(lambda request: Reply(text="All is well."))
+def test_the_final_text_is_sent_if_the_settings_say_so_and_a_crash_is_an_end(tmp_path: Path, model: FakeModel) -> None:
+    model.on(lambda request: Reply(text="All is well.", ending="silence" if request.prompt == "hang" else "done"))
     more = 'include_text = true\non = ["ended"]'
     with Receiver() as receiver, running(tmp_path, config(model, receiver, more), SECRET) as server:
         workspace = server.workspace()
-        workspace.prompt(workspace.session(), "hello")
+        session = workspace.session()
+        workspace.prompt(session, "hello")
         assert receiver.wait(1)[0].notice["text"] == "All is well."
+        run_id = workspace.prompt(session, "hang")["run_id"]
+        model.wait_for(lambda: any(request.prompt == "hang" for request in model.requests))
+        server.kill()
+        server.start()
+        ended = receiver.wait(2)[1].notice
+        assert (ended["state"], ended["run_id"]) == ("interrupted", run_id)
 
 
 def test_a_receiver_that_fails_or_is_silent_disturbs_neither_runs_nor_the_end_of_the_server(

@@ -12,6 +12,7 @@ import pytest
 
 from covey.config.schema import NotifySettings
 from covey.notify import desktop
+from covey.notify.delivery_queue import DeliveryQueue
 from covey.notify.notices import ERROR_CHARS, TEXT_CHARS, Notice, NoticeOrigin, notice_of
 from covey.notify.notifier import Notifier
 from covey.protocol.events import PermissionRequest, created, updated
@@ -86,21 +87,9 @@ def test_a_program_of_the_project_is_never_run(tmp_path: Path) -> None:
 def test_the_settings_say_what_is_shown(
     settings: dict[str, Any], event: Any, is_shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[list[str]] = []
-
-    async def show(words: list[str], environ: object) -> None:
-        shown.append(words)
-
-    monkeypatch.setattr(desktop, "command", lambda notice, search_path: [notice.id])
-    monkeypatch.setattr(desktop, "show", show)
-
-    async def scenario() -> None:
-        notifier = Notifier({})
-        notifier.note(updated(event), NotifySettings(**{"desktop": True, **settings}), ORIGIN)
-        await asyncio.sleep(0)
-        await notifier.aclose()
-
-    asyncio.run(scenario())
+    shown: list[Notice] = []
+    monkeypatch.setattr(DeliveryQueue, "put", lambda queue, notice: shown.append(notice))
+    Notifier({}).note(updated(event), NotifySettings(**{"desktop": True, **settings}), ORIGIN)
     assert bool(shown) == is_shown
 
 
@@ -130,7 +119,8 @@ def test_a_desktop_without_such_a_program_is_reported(tmp_path: Path, caplog: py
     async def scenario() -> None:
         notifier = Notifier({"PATH": str(tmp_path)})
         notifier.note(updated(run()), NotifySettings(desktop=True), ORIGIN)
-        await asyncio.sleep(0)
+        while not caplog.records:
+            await asyncio.sleep(0.005)
         await notifier.aclose()
 
     with caplog.at_level(logging.WARNING):

@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 QUEUE_MAX = 100
 """A receiver that is down must not fill the memory: beyond this the oldest are dropped."""
+CLOSE_S = 1.0
+"""How long a delivery that was cancelled may take to close its connection or to end its program."""
 
 Item = TypeVar("Item")
 
@@ -49,5 +51,5 @@ class DeliveryQueue(Generic[Item]):
         if self._worker and not self._worker.done():
             log.warning("the server ends before a %s was delivered, and %d others", self._what, len(self._waiting))
             self._worker.cancel()
-            await asyncio.wait({self._worker})
+            await asyncio.wait({self._worker}, timeout=CLOSE_S)
         self._waiting.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -40,7 +41,7 @@ class Notifier:
             self._shown.put(notice)
 
     async def _show(self, notice: Notice) -> None:
-        words = desktop.command(notice, self._environ.get("PATH", os.defpath))
+        words = await asyncio.to_thread(desktop.command, notice, self._environ.get("PATH", os.defpath))
         if words is None:
             log.warning("there is no program here that shows desktop notifications (notify-send, osascript)")
             return
