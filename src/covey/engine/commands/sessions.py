@@ -65,6 +65,11 @@ class Sessions:
         """One that somebody has asked for since the workspace was opened: every one in which something goes on."""
         return self._parts.view(self._parts.book.get(session_id))
 
+    def known_title(self, session_id: str) -> str:
+        """Of one that `get` would give, else ''."""
+        session = self._parts.book.find(session_id)
+        return session.title if session else ""
+
     async def create(self, title: str) -> Session:
         self._parts.check_open()
         return await self._record(self._parts.book.create(title))
