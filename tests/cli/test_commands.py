@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from covey import __version__
-from covey.cli import exits, main, stop
+from covey.cli import exits, main, status, stop
 from covey.client.connect import owner_address
 from tests.cli.conftest import Home, finish, has_ended, read_until
 from tests.support.stub_server import Connection, Request, StubServer, answer
@@ -37,12 +37,44 @@ def test_status_tells_what_runs(home: Home) -> None:
     os.kill(status["pid"], 0)
     workspace = home.workspace()
     assert workspace["model"] == "scripted/default"
-    assert (workspace["sessions"], workspace["busy"], workspace["queued"]) == (1, 1, 1)
+    assert (workspace["busy"], workspace["queued"]) == (1, 1)
     text = home.covey("status").stdout
     assert f"pid {status['pid']}" in text
-    assert "1 sessions, 1 busy, 1 queued" in text
+    assert "1 busy, 1 queued" in text
     run.send_signal(signal.SIGINT)
     finish(run)
+
+
+def a_workspace(workspace_id: str) -> dict[str, object]:
+    config = {"models": {}, "providers": {}, "options": {"data_directory": "/d"}}
+    return {"id": workspace_id, "path": "/w", "yolo": False, "data_dir": "/d", "version": "1", "config": config}
+
+
+def a_run(number: int) -> dict[str, object]:
+    """Two of them are of one session."""
+    run = {"run_id": f"r{number}", "session_id": f"s{number // 2}", "seq": number, "state": "active"}
+    return {**run, "mode": "own_turn", "prompt": "hello", "accepted_at": 1.0, "workspace_id": "w1", "path": "/w"}
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_status_asks_for_open_runs_and_for_no_sessions(
+    is_old: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [a_run(number) for number in range(3)]
+    async with StubServer(tmp_path / "s.sock") as server:
+        server.on("GET", "/v1/version", answer(200, VERSION))
+        server.on("GET", "/v1/workspaces", answer(200, [a_workspace("w1"), a_workspace("w2")]))
+        server.on("GET", "/v1/workspaces/w1/runs" if is_old else "/v1/runs", answer(200, runs))
+        if is_old:
+            server.on("GET", "/v1/workspaces/w2/runs", answer(200, []))
+        server.on("DELETE", "/v1/clients/.*", answer(200))
+        args = main.build_parser().parse_args(["status", "--host", str(server.address)])
+        assert await status._status(args) == exits.OK
+        assert not server.asked("GET", ".*/sessions")
+        assert len(server.asked("GET", "/v1/runs")) == 2
+        assert len(server.asked("GET", "/v1/workspaces/.*/runs")) == (4 if is_old else 0)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert ["2 busy, 3 queued" in lines[0], "0 busy, 0 queued" in lines[1]] == [True, True]
 
 
 def test_without_a_server_status_says_so_and_starts_none(own_home: Home) -> None:

@@ -25,6 +25,7 @@ class PlainServer:
         self.messages: dict[str, Any] = {}
         self.asks: dict[str, tuple[str, Any]] = {}
         self.outputs: dict[str, Any] = {}
+        self.clients: dict[str, Any] = {}
         self.workspace: Any = None
 
     def take(self, fed: dict[str, Any]) -> None:
@@ -69,6 +70,10 @@ class PlainServer:
                 self.asks[value["id"]] = (kind, value)
             case "permission_notification" | "question_batch_notification":
                 self.asks.pop(value.get("permission_id") or value.get("batch_id"), None)
+            case "presence" if value["attached"]:
+                self.clients[value["client_id"]] = value
+            case "presence":
+                self.clients.pop(value["client_id"], None)
             case "message_delta":
                 self._grow(value)
             case "tool_output":
@@ -92,15 +97,20 @@ class PlainServer:
         self.outputs[delta["tool_call_id"]] = delta | {"delta": data.decode()}
 
     def present(self) -> Iterator[dict[str, Any]]:
-        """What a client gets that attaches now: messages in progress, open requests, and what running calls printed."""
+        """What a client gets that attaches now, after the events that it has missed."""
         for message in self.messages.values():
             is_finished = message["parts"] and message["parts"][-1]["type"] == "finish"
             if message["role"] == "assistant" and not is_finished and message["session_id"] in self.sessions:
                 yield _event("message", "updated", message)
-        for kind, request in self.asks.values():
-            yield _event(kind, "created", request)
         for delta in self.outputs.values():
             yield _event("tool_output", "updated", delta)
+        for run in self.runs.values():
+            if run["state"] == "active" and run.get("waiting_on") and run["session_id"] in self.sessions:
+                yield _event("run", "updated", run)
+        for client in self.clients.values():
+            yield _event("presence", "updated", client)
+        for kind, request in self.asks.values():
+            yield _event(kind, "created", request)
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         """To a load."""

@@ -83,6 +83,32 @@ def title_changed(r: Recording) -> None:
     r.until(lambda view: any(each.title.startswith("Besser") for each, _ in view.sessions))
 
 
+def archived_and_taken_back(r: Recording) -> None:
+    """Two sessions are put aside by somebody else, the shown one among them; one is taken back. None of them goes."""
+    r.model.on(lambda _: streamed(2))
+    r.connect()
+    other = r.other.session("beiseite 📦")
+    session = r.session("Ablage 書庫")
+    r.prompt(PROMPT, "r1")
+    r.until_ended("r1")
+    for session_id in (other, session):
+        r.other.request("PUT", f"/sessions/{session_id}", {"archived": True}).ok()
+    r.other.request("PUT", f"/sessions/{other}", {"archived": False, "title": "wieder da 🎉"}).ok()
+    r.until(lambda view: any(each.title.startswith("wieder") for each, _ in view.sessions))
+
+
+def gap_with_an_archived_session(r: Recording) -> None:
+    """The shown session is put aside while events are missed: it is loaded with the others, and stays."""
+    r.model.on(lambda _: streamed(2))
+    r.connect()
+    session = r.session("Ablage 書庫")
+    r.prompt(PROMPT, "r1")
+    r.until_ended("r1")
+    r.disconnect()
+    r.other.request("PUT", f"/sessions/{session}", {"archived": True}).ok()
+    r.connect("77.1")
+
+
 def undo(r: Recording) -> None:
     """The newest turn is taken back, with its file."""
     write = Call(name="write", input={"file_path": "größe.txt", "content": "漢字\n"})
@@ -143,3 +169,20 @@ def presence(r: Recording) -> None:
     bo.close()
     r.until(lambda view: r.other.client_id not in view.clients)
     r.also_close(staying)
+
+
+def others_are_there_already(r: Recording) -> None:
+    """Whoever attaches is sent who else is there, and again after a break, in which somebody left."""
+    session = r.other.session("Treffpunkt 🤝")
+    bo = r.other.stream()
+    path = f"/current-session?client_id={r.other.client_id}"
+    r.other.request("POST", path, {"session_id": session}).ok()
+    third = r.join("Cy 星", "api")
+    r.also_close(third.stream())
+    r.connect()
+    r.open(session)
+    r.until(lambda view: {r.other.client_id, third.client_id} <= view.clients.keys())
+    r.disconnect()
+    bo.close()
+    r.connect()
+    r.until(lambda view: third.client_id in view.clients and r.other.client_id not in view.clients)

@@ -79,6 +79,33 @@ def _print_something(r: Recording, session: str) -> None:
         r.feed_event(updated(delta))
 
 
+def job_outlives_its_run(r: Recording) -> None:
+    """A command that was left in the background prints when its run has ended, and is shown."""
+    command = "until [ -e go ]; do sleep 0.05; done; echo 完了 ✅; sleep 300"
+    job = Call(name="bash", input={"command": command, "background": True})
+    r.model.on(steps(Reply(text="", tools=(job,)), streamed(2)))
+    r.connect()
+    r.session()
+    r.prompt(PROMPT, "r1", yolo=True)
+    r.until_ended("r1")
+    (r.server.project / "go").touch()
+    r.until(lambda view: view.conversation.outputs)
+
+
+def structured_output(r: Recording) -> None:
+    """A run with a schema: the first answer does not fit, the second does, and its JSON is that of the run."""
+    schema = {
+        "type": "object",
+        "required": ["字"],
+        "properties": {"字": {"type": "array", "items": {"type": "string"}}},
+    }
+    r.model.on(attempts(Reply(text='{"字": "漢"}'), Reply(text='{"字": ["漢", "🧪"]}')))
+    r.connect()
+    r.session()
+    r.prompt(PROMPT, "r1", output_schema=schema)
+    r.until_ended("r1")
+
+
 def attachments(r: Recording) -> None:
     """A prompt with a text and a picture."""
     r.model.on(lambda _: streamed(3))

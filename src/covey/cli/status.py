@@ -7,6 +7,7 @@ import asyncio
 import socket
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,19 +19,20 @@ from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.lines.plain_text import visible
+from covey.protocol.errors import NotFound
 from covey.protocol.paths import Address, default_data_dir
 from covey.protocol.requests import WorkspaceView
+from covey.protocol.runs import Run, RunState
 
 
 class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     path: str
     model: str
-    sessions: int
     busy: int
     """Sessions in which a run is active."""
     queued: int
-    """Prompts that wait behind it."""
+    """Prompts that wait for their turn."""
     jobs: int = 0
     """Commands that were left running."""
 
@@ -71,35 +73,53 @@ async def _report(args: argparse.Namespace) -> int:
             version=version.version,
             build_id=version.build_id,
             pid=server_pid(client.address, common.data_dir(args)),
-            workspaces=list(await asyncio.gather(*(_workspace_status(client, workspace) for workspace in found))),
+            workspaces=await _workspaces(client, found),
         )
     print(json_text(status) if args.json else _text(status))
     return exits.OK
 
 
-async def _workspace_status(client: Client, workspace: WorkspaceView) -> WorkspaceStatus:
-    sessions, queued, jobs = await asyncio.gather(
-        client.sessions(workspace.id, children=True),
-        client.runs(workspace.id, state="queued"),
-        client.jobs(workspace.id),
-    )
+async def _workspaces(client: Client, found: Sequence[WorkspaceView]) -> list[WorkspaceStatus]:
+    """By what is open: neither sessions nor runs that have ended are looked at."""
+    active, queued = await asyncio.gather(_runs(client, found, "active"), _runs(client, found, "queued"))
+    jobs = await asyncio.gather(*(client.jobs(workspace.id) for workspace in found))
+    return [
+        WorkspaceStatus(
+            id=workspace.id,
+            path=workspace.path,
+            model=_model(workspace),
+            busy=len({run.session_id for run in active[workspace.id]}),
+            queued=len(queued[workspace.id]),
+            jobs=sum(job.is_running for job in of_workspace),
+        )
+        for workspace, of_workspace in zip(found, jobs, strict=True)
+    ]
+
+
+async def _runs(client: Client, found: Sequence[WorkspaceView], state: RunState) -> dict[str, list[Run]]:
+    """By workspace: in one request, or in one for each workspace of an older server."""
+    runs: dict[str, list[Run]] = {workspace.id: [] for workspace in found}
+    try:
+        for run in await client.all_runs(state=state):
+            runs.setdefault(run.workspace_id, []).append(run)
+    except NotFound as error:
+        if error.code != "not_found":
+            raise
+        of_each = await asyncio.gather(*(client.runs(workspace.id, state=state) for workspace in found))
+        runs = {workspace.id: list(of_one) for workspace, of_one in zip(found, of_each, strict=True)}
+    return runs
+
+
+def _model(workspace: WorkspaceView) -> str:
     large = workspace.config.models.get("large")
-    return WorkspaceStatus(
-        id=workspace.id,
-        path=workspace.path,
-        model=f"{large.provider}/{large.model}" if large else "",
-        sessions=len(sessions),
-        busy=sum(session.is_busy for session in sessions),
-        queued=len(queued),
-        jobs=sum(job.is_running for job in jobs),
-    )
+    return f"{large.provider}/{large.model}" if large else ""
 
 
 def _text(status: Status) -> str:
     pid = f", pid {status.pid}" if status.pid else ""
     lines = [f"Covey {status.version} (build {status.build_id}) at {status.address}{pid}"]
     for workspace in status.workspaces:
-        counts = f"{workspace.sessions} sessions, {workspace.busy} busy, {workspace.queued} queued"
+        counts = f"{workspace.busy} busy, {workspace.queued} queued"
         if workspace.jobs:
             counts += f", {workspace.jobs} in the background (covey jobs)"
         lines.append(f"  {visible(workspace.path)}  {workspace.model or 'no model'}  {counts}")

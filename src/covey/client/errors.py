@@ -10,7 +10,7 @@ Closed                  a server in this very process that has ended
 
 from __future__ import annotations
 
-from covey.protocol.errors import CoveyError
+from covey.protocol.errors import CoveyError, Unavailable
 
 
 class ServerUnreachable(CoveyError):
@@ -47,3 +47,9 @@ class Closed(CoveyError):
     """What `covey.open` gave was used after its block had ended, or after it was shut down."""
 
     code = "closed"
+
+
+def is_passing(error: CoveyError) -> bool:
+    """Whether the same request may well succeed a little later: the server, its store or the workspace is away."""
+    is_away = isinstance(error, ServerUnreachable | Unavailable)
+    return is_away or error.code in ("workspace_not_found", "workspace_closing")

@@ -52,6 +52,7 @@ class EventStream:
         *,
         session_id: str = "",
         last_event_id: str = "",
+        reloads: bool = True,
         on_connection: OnConnection = _unheard,
         first_delay_s: float = FIRST_DELAY_S,
         silence_s: float = SILENCE_S,
@@ -61,6 +62,8 @@ class EventStream:
         self.session_id = session_id
         self.last_event_id = last_event_id
         self._client = client
+        self._reloads = reloads
+        """False: the reader itself loads what a gap has taken, such as a view (`follower.py`)."""
         self._on_connection = on_connection
         self._first_delay_s = first_delay_s
         self._silence_s = silence_s
@@ -88,6 +91,10 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
+        return (await self.next())[1]
+
+    async def next(self) -> tuple[str, Event]:
+        """The next event, and its id ('': it has none, or it is a gap)."""
         while not self._ready:
             await self._read()
         event_id, event = self._ready.popleft()
@@ -95,7 +102,7 @@ class EventStream:
             self.last_event_id = event_id
         if isinstance(event.payload, Message):
             self._sessions.add(event.payload.session_id)
-        return event
+        return event_id if not isinstance(event.payload, Gap) else "", event
 
     @property
     def connected(self) -> bool:
@@ -141,7 +148,7 @@ class EventStream:
         if event is None:
             return
         if isinstance(event.payload, Gap):
-            self._reload_due = True
+            self._reload_due = self._reloads
             self._ready.append((event.payload.resume_from, event))
         else:
             self._ready.append((frame.id, event))
@@ -174,7 +181,7 @@ class EventStream:
                     is_forgotten = True
                 elif error.status < 500 and error.code not in ("workspace_closing", "queue_full"):
                     raise
-        if not self.last_event_id:
+        if self._reloads and not self.last_event_id:
             # Nothing was read before the connection broke, so there is no place to resume from.
             self._reload_due = True
             self._ready.append(("", created(Gap(reason="reconnected without an event id", resume_from=""))))

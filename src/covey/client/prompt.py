@@ -16,12 +16,12 @@ from typing import Any
 from msgspec import structs
 
 from covey.client.client import LONG_POLL_S, Client
-from covey.client.errors import ServerUnreachable
+from covey.client.errors import ServerUnreachable, is_passing
 from covey.client.event_stream import FIRST_DELAY_S, LONGEST_DELAY_S, EventStream, OnConnection
 from covey.client.transcript import TranscriptChange
 from covey.client.view.commands import Reconnect
 from covey.client.view.view import View
-from covey.protocol.errors import ApiError, Conflict, NotFound, Unavailable
+from covey.protocol.errors import ApiError
 from covey.protocol.events import Event, Gap
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import PromptReceipt, Run, RunComplete
@@ -134,11 +134,8 @@ async def _post(client: Client, stream: EventStream, prompt: PostPrompt) -> Prom
     while True:
         try:
             return await client.post_prompt(stream.workspace_id, prompt)
-        except (ServerUnreachable, NotFound, Conflict, Unavailable) as error:
-            passing = isinstance(error, ServerUnreachable | Unavailable)
-            if not passing and getattr(error, "code", "") not in ("workspace_not_found", "workspace_closing"):
-                raise
-            if time.monotonic() + delay_s > deadline:
+        except (ServerUnreachable, ApiError) as error:
+            if not is_passing(error) or time.monotonic() + delay_s > deadline:
                 raise
         await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, LONGEST_DELAY_S)

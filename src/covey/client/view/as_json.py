@@ -70,7 +70,10 @@ def _sessions(view: View) -> list[dict[str, Any]]:
     return [_session(session, record, view) for session, record in known]
 
 
-_OF_SESSION = ("id", "title", "parent_session_id", "forked_from", "model", "summary_message_id", "cost", "created_at")
+_OF_SESSION = (
+    *("id", "title", "parent_session_id", "forked_from", "model", "mode", "summary_message_id"),
+    *("message_count", "cost", "created_at", "archived_at"),
+)
 
 
 def _session(session: Session, record: SessionRecord, view: View) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class LoadSessions(Struct, frozen=True, tag_field="command", tag="load_sessions"):
-    """GET W/sessions?children=1 → SessionsLoaded."""
+    """GET W/sessions?children=1&archived=1 → SessionsLoaded."""
 
     load: int
 

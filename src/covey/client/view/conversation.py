@@ -10,6 +10,8 @@ from covey.protocol.events import Event, MessageDelta, ToolOutputDelta, updated
 from covey.protocol.messages import Message
 from covey.protocol.runs import RunComplete
 
+OUTPUTS_SHOWN = 32
+"""Outputs of calls and jobs. No event says that a job has ended, so the ones that printed first go."""
 HELD_DELTAS = 4096
 """Growth that is kept for messages which are being loaded. If there is more, the stream is opened again instead."""
 
@@ -26,7 +28,7 @@ class ShownConversation:
         self.has_older = False
         """There are messages before the first of these."""
         self.outputs: dict[str, ShownOutput] = {}
-        """By tool call, until it has a result."""
+        """By tool call, until it has a result; what a job prints after that, from there on."""
         self.terminals: dict[str, RunComplete] = {}
         """The terminal events of its runs that have come, by run."""
         self._elsewhere = Transcript()
@@ -96,6 +98,8 @@ class ShownConversation:
             if output is None:
                 output = self.outputs[delta.tool_call_id] = ShownOutput(delta)
             output.add(delta)
+            if len(self.outputs) > OUTPUTS_SHOWN:
+                del self.outputs[next(iter(self.outputs))]
 
     def run_ended(self, terminal: RunComplete) -> None:
         """Nothing of it is printed any more. What prints is little: looking at all of it costs nothing."""

@@ -88,6 +88,13 @@ class CancelAnswered(Struct, frozen=True, tag_field="input", tag="cancel_answere
     run_id: str = ""
 
 
+class CancelFailed(Struct, frozen=True, tag_field="input", tag="cancel_failed"):
+    """The server will not have it, or it is not known whether it does. It may be asked for again."""
+
+    session_id: str
+    run_id: str = ""
+
+
 class AnswerFailed(Struct, frozen=True, tag_field="input", tag="answer_failed"):
     """The answer to an ask was not taken, and the ask is still open as far as anybody knows."""
 
@@ -136,6 +143,6 @@ class AnswerGiven(Struct, frozen=True, tag_field="input", tag="answer_given"):
 
 ConnectionFact = Connecting | Connected | Disconnected
 LoadAnswer = SessionsLoaded | RunsLoaded | MessagesLoaded | AsksLoaded | WorkspaceLoaded
-SendAnswer = PromptAccepted | PromptRefused | CancelAnswered | AnswerFailed
+SendAnswer = PromptAccepted | PromptRefused | CancelAnswered | CancelFailed | AnswerFailed
 UserIntent = SessionOpened | OlderWanted | PromptGiven | PromptDropped | CancelAsked | AnswerGiven
 ViewInput = Received | ConnectionFact | LoadAnswer | SendAnswer | UserIntent

@@ -28,6 +28,7 @@ from covey.client.view.inputs import (
     AsksLoaded,
     CancelAnswered,
     CancelAsked,
+    CancelFailed,
     Connected,
     Connecting,
     Disconnected,
@@ -119,7 +120,7 @@ class View:
                 return Step(self._connection(fed))
             case SessionsLoaded() | RunsLoaded() | MessagesLoaded() | AsksLoaded() | WorkspaceLoaded():
                 return self._loaded(fed)
-            case PromptAccepted() | PromptRefused() | CancelAnswered() | AnswerFailed():
+            case PromptAccepted() | PromptRefused() | CancelAnswered() | CancelFailed() | AnswerFailed():
                 self._answered(fed)
                 return NOTHING
             case SessionOpened() | OlderWanted() | PromptGiven() | PromptDropped() | CancelAsked() | AnswerGiven():
@@ -268,13 +269,12 @@ class View:
             record.key_refused = True
 
     def _presence(self, presence: Presence) -> None:
+        who = presence.client_id
         self.comings += 1
         if presence.attached:
-            self.clients[presence.client_id] = PresentClient(
-                presence.client_id, presence.session_id, presence.name, presence.kind
-            )
+            self.clients[who] = PresentClient(who, presence.session_id, presence.name, presence.kind)
         else:
-            self.clients.pop(presence.client_id, None)
+            self.clients.pop(who, None)
 
     def _config_changed(self, change: ConfigChanged) -> list[ViewCommand]:
         if change.skip_permissions is not None:
@@ -352,6 +352,8 @@ class View:
                 self.outbox.refused(answer)
             case CancelAnswered():
                 self.outbox.cancel_answered(answer, self.sessions.open_run_ids())
+            case CancelFailed(session_id, run_id):
+                self.outbox.cancels.pop((session_id, run_id), None)
             case AnswerFailed(ask_id):
                 self.asks.answering(ask_id, False)
             case _:

@@ -103,6 +103,8 @@ def _filled(
             words = replace(words, session_title=session.title)
     elif words.run.state == "active":
         words = cut_off(words, leftover)
+        if session := parts.sessions.find(words.run.session_id):
+            batch.update_session(session)  # what the turn has added to it counts from now on
     return words
 
 
