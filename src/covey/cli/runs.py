@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from covey.cli.ids import find_run
 from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
 from covey.cli.output import JsonPrinter, Printer, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.screen import Screen, plain
+from covey.cli.screen import Screen, plain, share_lines
 from covey.cli.terminal_text import json_text, one_line
 from covey.client.client import Client
 from covey.client.prompt import follow_run
@@ -28,12 +28,15 @@ from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.activity import WorkspaceRun
+from covey.protocol.errors import NotFound
 from covey.protocol.events import Event, PermissionRequest, updated
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import CancelReceipt, Run
 
 ENDED_SHOWN = 20
 HOW_TO_ALLOW = "by waiting for such a run at a terminal, where you are asked"
+RECALLED = 4
+"""Last messages in which the calls are looked up that run when `wait` begins."""
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
 
@@ -119,7 +122,7 @@ def _asked(request: Request) -> str:
     how = (
         f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"
         if isinstance(request, PermissionRequest)
-        else f"covey runs answer {request.id} TEXT"
+        else f"covey runs answer {request.id}{' TEXT' * len(request.questions)}"
     )
     return plain(f"    asks: {text}\n      {how}")
 
@@ -186,7 +189,7 @@ class _Wait:
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
-            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            shares_terminal=share_lines(sys.stdout, sys.stderr),
             is_plain=args.plain,
         )
         self._view = View(loads=False)
@@ -253,10 +256,12 @@ class _Wait:
         )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
+            with suppress(NotFound):  # the session is deleted: the end of the run says so
+                progress.news.recall(await client.messages(workspace.id, run.session_id, before="", limit=RECALLED))
         ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            news = progress.news.update(change)
+            news = progress.before_answer(progress.news.update(change))
             output.update(event, news)
             progress.update(news)
             asking.update()
