@@ -117,6 +117,17 @@ def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path)
     )
 
 
+def test_a_model_of_a_provider_that_nobody_knows_is_doubted(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["config", "set", "model", "openai/gpt"]) == exits.OK
+    assert capsys.readouterr().err == "", "its key may come from a login"
+    assert main(["config", "set", "model", "locla/big"]) == exits.OK
+    assert "there is no provider locla; known: local/" in capsys.readouterr().err
+    assert main(["config", "check"]) == exits.FAILED
+    assert 'models.large is "locla/big"' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [

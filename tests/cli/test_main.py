@@ -111,6 +111,7 @@ def test_run_ids_are_those_of_the_server() -> None:
     ("args", "said"),
     [
         (["run"], "there is no prompt"),
+        (["What does this do?"], "a prompt comes after `run`"),
         (["run", "-a", "/none/there", "x"], "cannot be attached"),
         (["run", "--host", "ftp://x", "x"], "is not an address"),
         (["run", "--host", "tcp://127.0.0.1:1", "--token-file", "/none/there", "x"], "there is no token"),

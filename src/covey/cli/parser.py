@@ -14,6 +14,8 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         hint = did_you_mean(str(value), choices) or f"there is: {', '.join(choices)}"
+        if " " in str(value) and "run" in choices:
+            hint = 'a prompt comes after `run`: covey run "…"'
         raise argparse.ArgumentError(action, f"{str(value)!r} is not known; {hint}")
 
 

@@ -113,7 +113,7 @@ def _asked(request: Request) -> str:
     how = (
         f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"
         if isinstance(request, PermissionRequest)
-        else f"covey runs answer {request.id} TEXT"
+        else f"covey runs answer {request.id}{' TEXT' * len(request.questions)}"
     )
     return plain(f"    asks: {text}\n      {how}")
 

@@ -7,7 +7,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from covey.cli import common, exits
@@ -15,17 +15,20 @@ from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.output import JsonPrinter, Printer, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.screen import Screen
+from covey.cli.screen import Screen, share_lines
 from covey.client.client import Client
 from covey.client.prompt import follow_run
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
+from covey.protocol.errors import NotFound
 from covey.protocol.events import Event, updated
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import Run
 
 HOW_TO_ALLOW = "by waiting for such a run at a terminal, where you are asked"
+RECALLED = 4
+"""Last messages in which the calls are looked up that run when the wait begins."""
 
 FindRun = Callable[[Client, str], Coroutine[Any, Any, Run]]
 """The run to wait for, in the workspace with this id. It may be one that it begins."""
@@ -46,7 +49,7 @@ class _Wait:
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
-            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            shares_terminal=share_lines(sys.stdout, sys.stderr),
             is_plain=args.plain,
         )
         self._view = View(loads=False)
@@ -113,10 +116,12 @@ class _Wait:
         )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
+            with suppress(NotFound):  # the session is deleted: the end of the run says so
+                progress.news.recall(await client.messages(workspace.id, run.session_id, before="", limit=RECALLED))
         ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            news = progress.news.update(change)
+            news = progress.before_answer(progress.news.update(change))
             output.update(event, news)
             progress.update(news)
             asking.update()
