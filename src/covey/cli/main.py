@@ -23,7 +23,7 @@ from covey.cli import (
     self_options,
     undo_options,
 )
-from covey.cli.parser import Parser, unknown
+from covey.cli.parser import HelpFormatter, Parser, unknown
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
@@ -132,7 +132,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="covey",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"covey {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -172,7 +172,7 @@ def _add(
         help=help,
         description=help[0].upper() + help[1:] + ".",
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.set_defaults(parser=parser)  # for complaints that show the usage of this command
     return parser
