@@ -19,14 +19,14 @@ from tests.cli.conftest import Home, finish, read_until
 from tests.cli.test_runs_command import detach, detach_until_it_asks
 from tests.client.values import some_run
 
-STEPS = "stopped after 1 steps (limits.steps_per_run)"
+STEPS = "stopped after 1 step (limits.steps_per_run)"
 COST = "stopped: this run has cost $1.0000, and it may cost $1 (limits.cost_per_run)"
 
 
 @pytest.mark.parametrize(
     ("error", "options", "said"),
     [
-        (STEPS, RunOptions(max_steps=1), "stopped after 1 steps (--max-steps)"),
+        (STEPS, RunOptions(max_steps=1), "stopped after 1 step (--max-steps)"),
         (STEPS, RunOptions(max_cost=1), STEPS),
         (COST, RunOptions(max_cost=1), COST.replace("limits.cost_per_run", "--max-cost")),
         (COST, RunOptions(), COST),
@@ -39,8 +39,8 @@ def test_a_bound_is_named_as_it_was_given(error: str, options: RunOptions, said:
 def test_the_bound_of_a_real_run_is_named_as_it_was_given(home: Home) -> None:
     done = home.covey("run", "--json", "--yolo", "--max-steps", "1", "use the tool")
     assert done.returncode == exits.FAILED
-    assert json.loads(done.stdout)["error"] == "stopped after 1 steps (--max-steps)"
-    assert done.stderr.endswith("covey: stopped after 1 steps (--max-steps)\n")
+    assert json.loads(done.stdout)["error"] == "stopped after 1 step (--max-steps)"
+    assert done.stderr.endswith("covey: stopped after 1 step (--max-steps)\n")
     assert "(--max-steps)" in home.covey("runs", "--all").stdout
     run_id = json.loads(done.stdout)["run_id"]
     assert "(--max-steps)" in home.covey("runs", "wait", run_id).stderr

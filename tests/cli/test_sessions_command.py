@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from covey.cli import exits
 from covey.cli.stats import dollars
 from tests.cli.conftest import Home
+from tests.cli.test_terminal import Terminal
 
 
 def ask(home: Home, prompt: str) -> str:
@@ -74,3 +77,21 @@ def test_a_session_is_summarized_and_the_end_is_waited_for(home: Home) -> None:
     shown = json.loads(home.covey("sessions", "show", session, "--json").stdout)
     assert [m["is_summary_message"] for m in shown["messages"] if m.get("is_summary_message")] == [True] * 3
     assert home.covey("sessions", "summarize", "nobody").returncode == exits.USAGE
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("\n", 1), ("\x03", 1)], ids=["yes", "enter", "ctrl-c"])
+def test_at_a_terminal_a_session_is_deleted_only_after_a_yes(home: Home, answer: str, left: int) -> None:
+    session = ask(home, "hello")
+    terminal = Terminal(home, *home.command("sessions", "delete", session))
+    terminal.wait_for("[y/N] ")
+    terminal.type(answer)
+    assert (terminal.finish() == exits.OK) is not bool(left)
+    terminal.close()
+    assert [each["id"] for each in home.sessions()].count(session) == left
+    home.covey("sessions", "delete", session)
+
+
+def test_the_mode_of_a_session_is_in_its_line(home: Home) -> None:
+    session = ask(home, "hello")
+    assert "(plan)" in home.covey("sessions", "mode", session, "plan").stdout
+    home.covey("sessions", "delete", session)

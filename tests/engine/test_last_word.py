@@ -51,7 +51,7 @@ async def test_a_last_word_that_fails_changes_nothing_of_the_reason(tmp_path: Pa
         await engine.post("a", "a")
         run = await engine.ended("a")
         assert (run.state, run.text) == ("failed", "half ")
-        assert "after 1 steps" in (run.error or "")
+        assert "after 1 step" in (run.error or "")
 
 
 async def test_a_cancel_during_the_last_word_is_a_cancel(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from covey.cli import common, exits
@@ -42,7 +43,7 @@ async def _list(client: Client, args: argparse.Namespace) -> int:
         print(json_text(rows))
         return exits.OK
     if not any(jobs for _, jobs in found):
-        common.complain("No jobs.")
+        print("Nothing runs in the background.", file=sys.stderr)
     for workspace, jobs in found:
         if jobs:
             _print_workspace(workspace, jobs)

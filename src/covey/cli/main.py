@@ -238,6 +238,8 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("mode", choices=SESSION_MODES)
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
+        if name == "delete":
+            action.add_argument("--yes", action="store_true", default=False, help="do not ask at a terminal")
         if name == "summarize":
             _add_summarize(action)
         _add_sessions_options(action)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import signal
 import sys
 from contextlib import aclosing
 from datetime import datetime
@@ -97,12 +98,29 @@ async def _summary_run(client: Client, workspace_id: str, args: argparse.Namespa
 
 
 async def _delete(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
+    if not args.yes and not _is_meant(session):
+        print("Nothing is deleted.", file=sys.stderr)
+        return exits.FAILED
     await client.delete_session(workspace_id, session.id)
     if args.json:
         _print_json({"deleted": session.id})
     else:
         print(f"Session {session.id} is deleted.", file=sys.stderr)
     return exits.OK
+
+
+def _is_meant(session: Session) -> bool:
+    """Ask whoever sits at a terminal: it cannot be taken back. A script has said what it means."""
+    if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return True
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nothing else goes on: Ctrl-C just leaves
+    try:
+        print(_line(session), file=sys.stderr)
+        print("Delete it for good, with its open runs? [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return answer.strip().lower() in ("y", "yes")
 
 
 async def _show(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
@@ -131,10 +149,11 @@ def _line(session: Session) -> str:
     when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
     busy = " (busy)" if session.is_busy else ""
     model = f" [{session.model}]" if session.model else ""
+    mode = f" ({session.mode})" if session.mode not in (None, "ask") else ""
     aside = " (archived)" if session.archived_at is not None else ""
     title = one_line(session.title) or "untitled"
     counts = f"{session.message_count:4} messages  {dollars(session.cost):>7}"
-    return plain(f"{session.id}  {when}  {counts}  {title}{model}{busy}{aside}")
+    return plain(f"{session.id}  {when}  {counts}  {title}{model}{mode}{busy}{aside}")
 
 
 def _print_json(value: Any) -> None:

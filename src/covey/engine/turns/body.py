@@ -143,7 +143,8 @@ class TurnBody:
                 return
             else:
                 self._seen.add([self._speaker.reject(answer, self.expected.problem)])
-        raise BoundReached(f"stopped after {limit} steps (limits.steps_per_run){self.expected.remark}")
+        steps = "1 step" if limit == 1 else f"{limit} steps"
+        raise BoundReached(f"stopped after {steps} (limits.steps_per_run){self.expected.remark}")
 
     async def _begin_step(self) -> None:
         """Take in what is folded, then open the answer to it: one change.
