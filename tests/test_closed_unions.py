@@ -38,6 +38,7 @@ OPEN: dict[str, str] = {
     "models/responses_answer.py _whole_item: item.type": PROVIDER,
     "models/trouble.py _code_of: error": JSON,
     "models/trouble.py error_text: value": JSON,
+    "notify/notices.py notice_of: event.payload": EVENTS,
     "protocol/activity.py shortened: event.payload": EVENTS,
     "protocol/messages.py _known: part": JSON,
     "protocol/messages.py _with_known_parts: message": JSON,

@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "covey"
 
 VALUES = {"protocol", "lifecycle", "permissions"}
-EDGES = VALUES | {"machine", "sandbox", "config", "credentials", "context", "models", "tools", "store", "feed"}
+EDGES = VALUES | {"machine", "sandbox", "config", "credentials", "context", "models", "notify"}
+EDGES |= {"tools", "store", "feed"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": {"client", "in_process", "protocol"},
     "__main__": {"cli"},
@@ -28,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "store": VALUES,
     "doctor": VALUES | {"store"},
     "feed": VALUES,
+    "notify": {"protocol", "machine", "config", "models"},
     "engine": EDGES,
     "server": {"machine", "engine", "protocol", "config"},
     "client": {"machine", "protocol"},

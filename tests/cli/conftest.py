@@ -26,6 +26,8 @@ WAIT_S = 30.0
 
 SCRIPT = {
     "replies": [
+        {"when": "keep above all: mind the nests", "steps": [[{"text": "A summary of nests."}]]},
+        {"when": "Write a summary that takes its place", "steps": [[{"text": "A summary."}]]},
         {"when": "This answer cannot be used", "steps": [[{"text": '{"n": 1}'}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {

@@ -24,6 +24,10 @@ base_url = "http://ann:secret-password@127.0.0.1:8080/v1"
 api_key = "sk-very-secret"
 headers = { "X-Token" = "also-secret", "X-Team" = "$TEAM" }
 
+[notify]
+webhook = "https://hooks.example/secret-path"
+webhook_secret = "a-secret-too"
+
 [projects."{project}".permissions]
 allow = ["bash:make"]
 """
@@ -70,7 +74,8 @@ def test_each_value_is_shown_with_the_file_that_sets_it(
 def test_no_key_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for args in (["config"], ["config", "show", "--json"]):
         assert main(args) == exits.OK
-        assert "secret" not in (out := capsys.readouterr().out)
+        out = capsys.readouterr().out
+        assert "secret-" not in out and "-secret" not in out
         assert "$TEAM" in out and "127.0.0.1:8080" in out
 
 
@@ -91,6 +96,9 @@ def test_path_and_check(project: Path, tmp_path: Path, capsys: pytest.CaptureFix
     own_file(tmp_path).write_text("[modles]\n")
     assert main(["config", "check"]) == exits.FAILED
     assert "modles" in capsys.readouterr().err
+    own_file(tmp_path).write_text("[notify]\nwebhook = 'hooks.example'\n")
+    assert main(["config", "check"]) == exits.FAILED
+    assert "notify.webhook: expected a URL such as" in capsys.readouterr().err
 
 
 def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path) -> None:
@@ -107,6 +115,17 @@ def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path)
         .read_text()
         .startswith('# mine\n[models]\nsmall = "local/small"\nlarge = "local/$$odd"   # the')
     )
+
+
+def test_a_model_of_a_provider_that_nobody_knows_is_doubted(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["config", "set", "model", "openai/gpt"]) == exits.OK
+    assert capsys.readouterr().err == "", "its key may come from a login"
+    assert main(["config", "set", "model", "locla/big"]) == exits.OK
+    assert "there is no provider locla; known: local/" in capsys.readouterr().err
+    assert main(["config", "check"]) == exits.FAILED
+    assert 'models.large is "locla/big"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -361,12 +361,19 @@ def test_json_has_global_rules_always_and_shows_them_to_nobody(data_dir: Path, c
     assert "every directory" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[permisions]", 'permisions: unknown key; did you mean "permissions"?'),
+        ("[notify]\nwebhook = 'hooks.example'", "notify.webhook: expected a URL such as"),
+    ],
+)
 def test_a_configuration_that_cannot_be_read_is_reported_and_no_finding(
-    data_dir: Path, config: Path, capsys: Said
+    text: str, said: str, data_dir: Path, config: Path, capsys: Said
 ) -> None:
-    config.write_text("[permisions]\n")
+    config.write_text(text)
     assert run_doctor(data_dir) == exits.OK
-    assert 'permisions: unknown key; did you mean "permissions"?' in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_a_store_that_nothing_can_be_saved_of_is_set_aside_and_a_new_one_begun(own_home: Home) -> None:

@@ -15,6 +15,7 @@ from covey import __version__
 from covey.cli import exits
 from covey.cli.main import build_parser, main
 from covey.cli.option_types import RUN_ID
+from covey.cli.parser import all_commands
 from covey.cli.texts import SESSION_MODES
 from covey.protocol.messages import SessionMode
 from covey.server.routes import runs as routes
@@ -42,6 +43,16 @@ def test_help_teaches_with_examples() -> None:
     assert "git diff | covey run" in text
     for command in ("run", "serve", "sessions", "status", "stop"):
         assert f"\n    {command} " in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in all_commands(build_parser()):
+        examples = command.parser.format_help().partition("examples:")[2]
+        too_long = [line for line in examples.split("\n") if len(line) > columns]
+        assert too_long == [], command.words
+        assert " ".join(examples.split()) == " ".join((command.parser.epilog or "").partition("examples:")[2].split())
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +122,7 @@ def test_run_ids_are_those_of_the_server() -> None:
     ("args", "said"),
     [
         (["run"], "there is no prompt"),
+        (["What does this do?"], "a prompt comes after `run`"),
         (["run", "-a", "/none/there", "x"], "cannot be attached"),
         (["run", "--host", "ftp://x", "x"], "is not an address"),
         (["run", "--host", "tcp://127.0.0.1:1", "--token-file", "/none/there", "x"], "there is no token"),

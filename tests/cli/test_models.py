@@ -210,6 +210,11 @@ def test_what_to_install_is_pinned() -> None:
     assert re.search(r" -m pip install xllamacpp==[\d.]+$", how_to_install())
 
 
+def test_where_there_is_no_pip_the_command_is_one_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models_get, "find_spec", lambda name: None)
+    assert how_to_install().startswith(f"uv pip install --python {sys.executable} xllamacpp")
+
+
 # ── list ──
 
 

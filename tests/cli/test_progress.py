@@ -11,6 +11,7 @@ import pytest
 
 from covey.cli.progress import AFTER_A_KILL, Progress
 from covey.cli.screen import Screen
+from covey.client.view.run_news import AnswerGrew, RunNewsItem, ThoughtGrew
 from covey.client.view.view import View
 from covey.protocol.endings import CallEnd
 from covey.protocol.events import (
@@ -173,6 +174,27 @@ def test_a_summary_is_one_note_and_thoughts_are_for_whoever_wants_them() -> None
         report.event(created(text_message("m2", parts=(thought, TextPart(data=Text(text="Yes"))))))
         assert len(report.lines) == shown
         assert ("  ┊ Hm." in report.lines) == is_verbose
+
+
+def test_thoughts_are_shown_before_the_words_that_they_led_to() -> None:
+    report = Report(is_verbose=True)
+    thought = ReasoningPart(data=Reasoning(thinking="Hm.", signature=""))
+    report.event(created(text_message("m1", parts=(thought,))))
+    change = report.view.event(created(text_message("m1", parts=(thought, TextPart(data=Text(text="Yes")))))).change
+    news = report.progress.news.update(change)
+    assert report.lines == []
+    assert report.progress.before_answer(news) == news
+    assert report.lines == ["  ┊ Hm."]
+    together: list[RunNewsItem] = [ThoughtGrew("m1", "Or no."), AnswerGrew("m1", "No"), ThoughtGrew("m1", "Well.")]
+    assert report.progress.before_answer(together) == together[1:]
+    assert report.lines[1:] == ["  ┊ Or no."]
+
+
+def test_the_result_of_a_call_from_before_anybody_looked_is_known_by_its_call() -> None:
+    report = Report()
+    report.progress.news.recall([calling("bash", '{"command": "make"}')])
+    report.event(ended("fine\n\nexit code 0", metadata='{"exit_code": 0}'))
+    assert report.lines == ["✓ $ make", "  │ fine"]
 
 
 def test_the_clock_of_a_call_starts_when_nobody_is_asked_about_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ def test_at_a_terminal_the_open_request_is_asked(home: Home) -> None:
     finally:
         terminal.close()
     assert terminal.shown.endswith("Done.\n")
+    assert "✓ $ touch made" in terminal.shown
     assert (home.project / "made").exists()
 
 

@@ -26,6 +26,8 @@ def test_what_a_run_asks_is_allowed_by_the_id_that_is_shown(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, "Allowed: bash:\n    touch made\n"), done.stderr
     assert ended(home, run_id)["denied"] == []
     assert (home.project / "made").exists()
+    late = home.covey("runs", "allow", request["id"])
+    assert late.returncode == exits.USAGE and "it may be answered already" in late.stderr
 
 
 def test_what_a_run_asks_is_denied_with_a_reason_for_the_model(home: Home) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+from pathlib import Path
 
 import pytest
 
 from covey.cli import screen as module
 from covey.cli.output import TextPrinter
-from covey.cli.screen import Screen, plain
+from covey.cli.screen import Screen, plain, share_lines
 from covey.client.view.run_news import AnswerGrew
 from covey.lines.line import line
 from covey.protocol.events import created
@@ -34,6 +35,18 @@ def test_notes_can_be_silenced_and_warnings_cannot() -> None:
     screen.say("note")
     screen.warn("warning")
     assert stream.getvalue() == "covey: warning\n"
+
+
+def test_one_file_for_both_is_one_text_and_two_are_not(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "log").open("w") as log,
+        (tmp_path / "log").open("a") as again,
+        (tmp_path / "b").open("w") as other,
+    ):
+        assert share_lines(log, again)
+        assert not share_lines(log, other)
+    assert share_lines(Terminal(), Terminal())
+    assert not share_lines(io.StringIO(), io.StringIO())
 
 
 def test_further_lines_of_a_warning_are_indented() -> None:

@@ -55,3 +55,22 @@ def test_stats_add_up_runs_and_tokens(home: Home) -> None:
 
 def test_costs_are_shown_as_people_write_them() -> None:
     assert [dollars(cost) for cost in (0.0, 0.00123, 0.1, 12.345)] == ["-", "$0.0012", "$0.10", "$12.35"]
+
+
+def test_a_session_is_summarized_and_the_end_is_waited_for(home: Home) -> None:
+    session = ask(home, "hello")
+    done = home.covey("sessions", "summarize", session[:8], "mind the", "nests", "--json")
+    assert done.returncode == exits.OK, done.stderr
+    ended = json.loads(done.stdout)
+    assert ended["session_id"] == session and ended["text"].startswith("A summary of nests.\n")
+    text = home.covey("sessions", "summarize", session, "--quiet").stdout
+    assert text.startswith("A summary.\n") and text.count("A summary.") == 1
+    detached = home.covey("sessions", "summarize", session, "--detach")
+    run_id = detached.stdout.strip()
+    assert home.covey("runs", "wait", run_id, "--quiet").returncode == exits.OK
+    runs = {run["run_id"]: run for run in json.loads(home.covey("runs", "--all", "--json").stdout)}
+    assert {runs[each]["state"] for each in (ended["run_id"], run_id)} == {"completed"}
+    assert all(runs[each]["options"]["summarize"] for each in (ended["run_id"], run_id))
+    shown = json.loads(home.covey("sessions", "show", session, "--json").stdout)
+    assert [m["is_summary_message"] for m in shown["messages"] if m.get("is_summary_message")] == [True] * 3
+    assert home.covey("sessions", "summarize", "nobody").returncode == exits.USAGE

@@ -49,6 +49,9 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._screen, text.encode())
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def finish(self) -> int:
         while self._read():
             pass
@@ -238,6 +241,21 @@ def test_a_terminal_is_left_as_it_was(terminals: Terminals, home: Home) -> None:
         terminal.type(typed)
         terminal.finish()
         assert termios.tcgetattr(terminal.line) == before
+
+
+def test_a_question_is_asked_again_by_keys_when_the_command_was_stopped_and_goes_on(
+    terminals: Terminals, home: Home
+) -> None:
+    terminal = terminals.run("-q", "use the tool")
+    as_the_shell_has_it = termios.tcgetattr(terminal.line)
+    terminal.wait_for(QUESTION)
+    termios.tcsetattr(terminal.line, termios.TCSANOW, as_the_shell_has_it)
+    terminal.signal(signal.SIGCONT)
+    terminal.wait_for(QUESTION, count=2)
+    terminal.type("y")
+    assert terminal.finish() == 0
+    assert (home.project / "made").exists()
+    assert termios.tcgetattr(terminal.line) == as_the_shell_has_it
 
 
 def test_in_forty_columns_no_line_of_the_question_wraps(terminals: Terminals, home: Home) -> None:

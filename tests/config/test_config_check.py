@@ -23,7 +23,8 @@ def provider(**settings: Any) -> dict[str, Any]:
         ({"permisions": {}}, 'permisions: unknown key; did you mean "permissions"?'),
         (
             {"zzz": 1},
-            "zzz: unknown key; known here: models, providers, permissions, limits, retention, context, tools, server",
+            "zzz: unknown key; known here: models, providers, permissions, limits, retention, context, tools, server, "
+            "notify",
         ),
         ({"models": {"larg": "x"}}, 'models.larg: unknown key; did you mean "large"?'),
         (provider(baseurl="x"), 'providers.local.baseurl: unknown key; did you mean "base_url"?'),
@@ -56,6 +57,20 @@ def provider(**settings: Any) -> dict[str, Any]:
         ({"providers": {"local": {}}}, f"providers.local.type: missing; expected one of {PROVIDER_TYPES}"),
         ({"providers": []}, "providers: expected a table"),
         ({"models": "local/a"}, "models: expected a table"),
+        ({"notify": {"on": "ended"}}, 'notify.on: expected a list of "ended" or "asked"'),
+        ({"notify": {"on": ["ended", "begun"]}}, 'notify.on: expected a list of "ended" or "asked"'),
+        *(
+            ({"notify": {"webhook": url}}, 'notify.webhook: expected a URL such as "https://hooks.example/covey"')
+            for url in (
+                "hooks.example",
+                "ftp://a/b",
+                "https://",
+                "https://u:p@a/b",
+                "https://a b/",
+                "http://a:b/",
+                "x\n",
+            )
+        ),
         ({"limits": {"queue_per_session": True}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"limits": {"queue_per_session": 1.5}}, "limits.queue_per_session: expected a whole number, 1 or more"),
         ({"permissions": {"deny": ["a", 1]}}, "permissions.deny: expected a list of strings"),

@@ -21,6 +21,7 @@ from covey.config.schema import (
     LimitSettings,
     ModelChoice,
     ModelSettings,
+    NotifySettings,
     PermissionSettings,
     ProviderSettings,
     ServerSettings,
@@ -57,6 +58,7 @@ def test_the_complete_example_has_its_models() -> None:
         ContextSettings,
         ToolSettings,
         ServerSettings,
+        NotifySettings,
     ],
 )
 def test_every_setting_is_described(kind: type[msgspec.Struct]) -> None:
@@ -64,7 +66,9 @@ def test_every_setting_is_described(kind: type[msgspec.Struct]) -> None:
         row = re.search(rf"^\| [^|]*`{setting.name}`[^|]*\| ([^|]*) \|", PAGE, re.MULTILINE)
         assert row, f"{setting.name} is not described"
         default: Any = setting.default
-        if isinstance(default, int | float):
+        if isinstance(default, bool):
+            assert row[1] == str(default).lower(), setting.name
+        elif isinstance(default, int | float):
             assert row[1].startswith(f"{default:g}" if default < 100_000 else str(default)), setting.name
         elif setting.required:
             assert row[1] == "(needed)"

@@ -246,6 +246,17 @@ def test_a_project_says_nothing_about_directories(files: Files, is_trusted: bool
         keys_that_need_trust(files.project.parent, files.environ)
 
 
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_a_project_notifies_nobody(files: Files, is_trusted: bool) -> None:
+    if is_trusted:
+        files.trust()
+    files.project.write_text("[notify]\nwebhook = 'https://stranger.example'")
+    expected = f"{files.project}: notify: only your own config.toml can say where notices are sent"
+    assert files.refused() == expected
+    with pytest.raises(ConfigError, match="only your own"):
+        keys_that_need_trust(files.project.parent, files.environ)
+
+
 @pytest.mark.parametrize("name", ["~/x", "x", "/x/", "/x//y", "/x/../y", "/x/.", "", "//x"])
 def test_a_directory_is_named_in_full(files: Files, name: str) -> None:
     files.user.write_text(f"[projects.'{name}'.permissions]\ndeny = ['bash']")

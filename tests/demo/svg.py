@@ -22,7 +22,7 @@ def picture(rows: Sequence[Row], columns: int, theme: str) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" width="{wide:.0f}" height="{high}">',
         f'<rect width="100%" height="100%" rx="8" fill="{ground}"/>',
-        f'<g font-family="{FONT}" font-size="{FONT_PX}" fill="{ink}" xml:space="preserve">',
+        f'<g font-family="{FONT}" font-size="{FONT_PX}" fill="{ink}" style="white-space:pre">',
         *(_row(row, MARGIN + (number + 0.75) * ROW) for number, row in enumerate(rows)),
         "</g></svg>",
     ]
@@ -34,12 +34,19 @@ def _row(row: Row, y: float) -> str:
     pieces, column = [], 0
     for style, chars in groupby(row, key=lambda cell: cell[1]):
         text = "".join(char for char, _ in chars)
-        if text.strip():
-            x, length = MARGIN + column * CELL, width(text) * CELL
-            fit = f' textLength="{length:.1f}" lengthAdjust="spacingAndGlyphs"' if len(list(clusters(text))) > 1 else ""
-            pieces.append(f'<text x="{x:.1f}" y="{y:.1f}"{_look(style)}{fit}>{escape(text)}</text>')
+        if shown := text.strip():  # a browser may drop blanks at the ends, and would stretch the rest over them
+            x, length = MARGIN + (column + width(text) - width(text.lstrip())) * CELL, width(shown) * CELL
+            fit = (
+                f' textLength="{length:.1f}" lengthAdjust="spacingAndGlyphs"' if len(list(clusters(shown))) > 1 else ""
+            )
+            pieces.append(f'<text x="{x:.1f}" y="{y:.1f}"{_look(style)}{fit}>{_unbroken(shown)}</text>')
         column += width(text)
     return "".join(pieces)
+
+
+def _unbroken(text: str) -> str:
+    """Several blanks in a row stay several."""
+    return escape(text).replace("  ", "\u00a0\u00a0")
 
 
 def _look(style: str) -> str:

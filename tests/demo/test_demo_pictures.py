@@ -29,8 +29,14 @@ def test_whatever_covey_does_not_use_is_found() -> None:
 def test_there_is_a_picture_of_each_theme_at_each_width(theme: str, columns: int) -> None:
     drawn = (PLACE / f"run-{columns}-{theme}.svg").read_text()
     texts = "".join(ElementTree.fromstring(drawn).itertext())
-    assert "Allow it? " in texts and "✓ " in texts and "collecting 4 of 6" in texts
+    assert "Allow it?" in texts and "✓" in texts and "collecting 4 of 6" in texts
     assert GROUNDS[theme][0] in drawn
+
+
+def test_blanks_keep_their_places_in_browsers_that_drop_or_join_them() -> None:
+    drawn = picture([[(char, "") for char in "  a   b "]], 80, "dark")
+    (text,) = [each for each in ElementTree.fromstring(drawn).iter() if each.tag.endswith("text")]
+    assert (text.text, text.get("x"), text.get("textLength")) == ("a\u00a0\u00a0 b", "30.8", "42.0")
 
 
 def test_what_is_drawn_is_text_and_no_markup() -> None:

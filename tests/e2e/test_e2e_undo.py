@@ -65,12 +65,14 @@ def test_an_undo_takes_back_what_tools_wrote_and_the_model_has_to_look_again(tmp
         assert contents(server) == {"one"}, "what the model has seen is not there any more"
 
 
-def test_effects_of_commands_stay_and_that_is_told(tmp_path: Path, model: FakeModel) -> None:
+def test_what_a_command_made_is_taken_back_too(tmp_path: Path, model: FakeModel) -> None:
     with running(tmp_path, provider_config(model.url, ALLOW)) as server:
         workspace = server.workspace()
         session = talk(workspace, "bash")
-        assert workspace.request("POST", f"/sessions/{session}/undo").ok()["untracked"] is True
         assert (server.project / "made").exists()
+        undone = workspace.request("POST", f"/sessions/{session}/undo").ok()
+        assert undone["removed"] == [str(server.project / "made")] and not undone.get("untracked")
+        assert not (server.project / "made").exists()
 
 
 @contextmanager

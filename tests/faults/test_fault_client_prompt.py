@@ -148,7 +148,7 @@ async def test_garbage_from_the_server_is_never_taken_for_an_answer(
     workspace: Workspace, model: FakeModel, where: Callable[[Link], bool], garbage: bytes
 ) -> None:
     """The client finds out and asks again; if it cannot, it says so. What it gives is always what the server has."""
-    positions = range(1, 260, 10) if where is is_prompt else range(HEAD, 4000, 120)
+    positions = range(1, 260, 10) if where is is_prompt else range(HEAD, 16_000, 480)
     trials = [
         Trial(workspace, n, first(where, Plan(down=Way(after=n, fault="garbage", garbage=garbage)))) for n in positions
     ]

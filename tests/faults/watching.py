@@ -15,7 +15,7 @@ from covey.client.transcript import Transcript
 from covey.protocol.events import Event, Gap, MessageDelta, Presence
 from covey.protocol.messages import Message
 from covey.protocol.paths import Address
-from covey.protocol.runs import RunComplete
+from covey.protocol.runs import Run, RunComplete
 from covey.protocol.sse import EventId
 from tests.support.fault_proxy import FaultProxy, Link, Plan
 from tests.support.server import Server, Workspace
@@ -103,7 +103,7 @@ class Watcher:
         assert not isinstance(event.payload, Gap), event
         if isinstance(event.payload, MessageDelta | Presence):
             assert now == self.known, event
-        elif isinstance(event.payload, Message):  # one in progress is sent again, without an id
+        elif isinstance(event.payload, Message | Run):  # in progress: sent again, or what it waits on; without an id
             assert now in (self.known, following), event
         else:
             assert now == following, f"{now} after {self.known}: {event}"

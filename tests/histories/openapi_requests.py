@@ -125,6 +125,8 @@ class Generator:
             case "object":
                 return self._object(schema)
             case "array":
+                if first := schema.get("prefixItems"):
+                    return [self.value(inner, name) for inner in first]
                 return [self.value(schema["items"], name) for _ in range(self._chance.randrange(3))]
             case "string":
                 return self._text(schema, name)
@@ -203,8 +205,12 @@ class Generator:
             if len(value) > schema.get("maxLength", len(value)):
                 yield f"{where}: {len(value)} characters are too many"
         elif schema["type"] == "array":
+            first = schema.get("prefixItems", ())
+            if len(value) < schema.get("minItems", 0) or (first and len(value) > schema.get("maxItems", len(value))):
+                yield f"{where}: {len(value)} are too few or too many"
             for number, item in enumerate(value):
-                yield from self.faults(schema["items"], item, f"{where}[{number}]")
+                inner = first[number] if number < len(first) else schema["items"]
+                yield from self.faults(inner, item, f"{where}[{number}]")
         elif schema["type"] == "object":
             properties = schema.get("properties", {})
             yield from (f"{where}.{name} is missing" for name in schema.get("required", ()) if name not in value)
@@ -218,7 +224,10 @@ class Generator:
 
 ANYTHING = {"default", "title", "description"}
 """A schema with no other words lets everything pass."""
-KNOWN_WORDS = {"$ref", "anyOf", "enum", "type", "items", "properties", "required", "additionalProperties", "maxLength"}
+KNOWN_WORDS = {
+    "$ref", "anyOf", "enum", "type", "items", "properties", "required", "additionalProperties", "maxLength",
+    "prefixItems", "minItems", "maxItems",
+}  # fmt: skip
 
 
 def _has_type(name: str, value: Any) -> bool:

@@ -23,10 +23,13 @@ from tests.support.server import Server, Workspace, provider_config, running
 
 ROUNDS = 25
 """Requests for each operation."""
+MOST_ROUNDS = 10 * ROUNDS
+"""As long as no request of an operation was good enough to get past the checks."""
 SILENCE = '[[{"text": "so", "ending": "silence"}]]'
 """The fake model begins to answer this, and never ends: what is posted behind it waits."""
 LOOKS_AROUND = '[[{"tools": [{"name": "ls", "input": {"path": "."}}]}, {"text": "one two "}]]'
 EVENT = {"$ref": "#/components/schemas/Event"}
+JSON = {"application/json"}
 NEVER_DONE = {
     "POST /v1/control",
     "POST /v1/workspaces/{id}/sessions/{sid}/undo",
@@ -115,7 +118,7 @@ def complaints(generator: Generator, operation: Operation, made: Made, response:
     if not content:
         if response.body:
             yield "there is a body where none is described"
-    elif "application/json" in content:
+    elif "application/json" in content and response.content_type.partition(";")[0] not in content.keys() - JSON:
         if response.content_type != "application/json":
             yield "the body is described as JSON"
         yield from generator.faults(content["application/json"]["schema"], json.loads(response.body), "body")
@@ -139,7 +142,9 @@ def test_every_answer_is_as_the_document_says(server: Server, workspace: Workspa
     done: Counter[str] = Counter()
     for number, operation in enumerate(operations(document)):
         generator = Generator(document, number, known_values(workspace))
-        for _ in range(ROUNDS):
+        for tried in range(MOST_ROUNDS):
+            if tried >= ROUNDS and (done[str(operation)] or str(operation) in NEVER_DONE):
+                break
             made = generator.request(operation)
             response = send(server, operation.method, made)
             done[str(operation)] += response.status < 400

@@ -56,8 +56,10 @@ def asks(call_id: str) -> ToolCallPart:
     return ToolCallPart(data=ToolCall(id=call_id, name="view", input="{}", finished=True))
 
 
-def result(call_id: str = "c", name: str = "view", content: str = "", *, is_error: bool = False) -> ToolResultPart:
-    found = ToolResult(tool_call_id=call_id, name=name, content=content, metadata="", is_error=is_error)
+def result(
+    call_id: str = "c", name: str = "view", content: str = "", *, is_error: bool = False, metadata: str = ""
+) -> ToolResultPart:
+    found = ToolResult(tool_call_id=call_id, name=name, content=content, metadata=metadata, is_error=is_error)
     return ToolResultPart(data=found)
 
 
@@ -119,6 +121,7 @@ EFFECTS = {
         (result(name="view", is_error=True), False),
         (result(name="bash"), True),
         (result(name="bash", content="exit code 1", is_error=True), True),
+        (result(name="bash", content="no", is_error=True, metadata='{"denied": "person"}'), False),
         (result(name="of an extension that is gone"), True),
         (result(name="of an extension that is gone", content="no", is_error=True), True),
         (result(name="edit", content="no such text", is_error=True), False),

@@ -147,6 +147,16 @@ def test_an_error_shows_the_line_that_tells_why() -> None:
     assert telling_line("") == ""
 
 
+def test_what_was_denied_did_not_fail_and_shows_what_the_person_said() -> None:
+    made = call("bash", command="make")
+    words = "The user denied this call. Do not try it again."
+    assert shown(made, result(words, is_error=True, denied="person")) == ["✗ $ make  denied"]
+    with_words = result(f"{words} The user says: use just", is_error=True, denied="person")
+    assert shown(made, with_words) == ["✗ $ make  denied", "  │ use just"]
+    by_rule = result("The rule bash:make forbids it.", is_error=True, denied="rule")
+    assert shown(made, by_rule) == ["✗ $ make  denied", "  │ The rule bash:make forbids it."]
+
+
 def test_a_cancelled_call_says_so_and_nothing_else() -> None:
     came = result(CallEnd.CANCELLED.words, is_error=True)
     assert shown(call("bash", command="x"), came) == ["✗ $ x  cancelled"]

@@ -68,6 +68,11 @@ async def test_an_edit_shows_what_is_there_now(context: ToolContext) -> None:
             "unknown field `filename`; did you mean `file_path`? The fields are: `file_path`,",
         ),
         ("view", "{}", "missing required field `file_path`. The fields are: `file_path`, `offset` (optional)"),
+        (
+            "question",
+            '{"questions": [{"question": "?", "type": "text"}]}',
+            '`$.questions[0].type`; it is one of "free_text", "multi_choice", "single_choice", "yes_no". The fields',
+        ),
         ("view", '{"zzz": 1}', "unknown field `zzz`. The fields are: `file_path`"),
         (
             "multiedit",

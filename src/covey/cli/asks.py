@@ -171,12 +171,7 @@ class QuestionAsk:
 
     @property
     def text(self) -> str:
-        item = self._item
-        lines = [visible(item.question), *([f"    {visible(item.description)}"] if item.description else [])]
-        for choice in item.choices:
-            more = f": {visible(choice.description)}" if choice.description else ""
-            lines.append(f"    {choice.id}. {visible(choice.label)}{more}")
-        return "\n".join((*lines, self.question))
+        return f"{question_text(self._item)}\n{self.question}"
 
     @property
     def question(self) -> str:
@@ -203,6 +198,15 @@ class QuestionAsk:
 
 
 Ask = PermissionAsk | QuestionAsk
+
+
+def question_text(item: QuestionItem) -> str:
+    """One question with its choices, without how it is answered here."""
+    lines = [visible(item.question), *([f"    {visible(item.description)}"] if item.description else [])]
+    for choice in item.choices:
+        more = f": {visible(choice.description)}" if choice.description else ""
+        lines.append(f"    {choice.id}. {visible(choice.label)}{more}")
+    return "\n".join(lines)
 
 
 def _response(item: QuestionItem, words: str) -> QuestionResponse | None:

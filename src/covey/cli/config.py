@@ -12,6 +12,7 @@ from pathlib import Path
 from covey.cli import common, exits
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
+from covey.config.defaults import unknown_providers
 from covey.config.edit import set_value
 from covey.config.load import config_dir, load
 from covey.config.origins import origins, plain_key
@@ -70,6 +71,10 @@ def _check(args: argparse.Namespace) -> int:
     loaded = load(_project(args), _extra(args), os.environ)
     for warning in loaded.warnings:
         common.complain(warning)
+    if doubts := list(unknown_providers(loaded.config)):
+        for doubt in doubts:
+            common.complain(doubt)
+        return exits.FAILED
     print(plain("\n".join(f"{path}: right" for path in loaded.files) or "There is no file, which is right as well."))
     return exits.OK
 
@@ -99,4 +104,7 @@ def _set(args: argparse.Namespace) -> int:
     section, key, value = plain_key(*args.words)
     path = set_value(os.environ, section, key, value)
     print(plain(f"{section}.{key} = {json_text(value)} in {path}"))
+    if section == "models":
+        for doubt in unknown_providers(load(_project(args), _extra(args), os.environ).config):
+            common.complain(doubt)
     return common.reload_servers(args)

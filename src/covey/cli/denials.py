@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from covey.lines.plain_text import visible
+from covey.protocol.endings import denied_by
 from covey.protocol.messages import Message
 
 
@@ -38,15 +39,10 @@ def denied_calls(messages: Iterable[Message], run_id: str) -> list[Denied]:
             continue
         inputs |= {call.id: call.input for call in message.tool_calls}
         for result in message.tool_results:
-            if by := _denied_by(result.metadata):
+            if by := denied_by(result):
                 given = _json(inputs.get(result.tool_call_id, "null"))
                 found.append(Denied(tool=result.name, input=given, by=by, reason=result.content))
     return found
-
-
-def _denied_by(metadata: str) -> str:
-    about = _json(metadata) if metadata else None
-    return str(about.get("denied", "")) if isinstance(about, dict) else ""
 
 
 def _json(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from covey.cli import common, exits
 from covey.cli.terminal_text import json_text
@@ -27,4 +28,6 @@ async def _fork(args: argparse.Namespace) -> int:
                 raise
             raise exits.UsageError(error.message) from None
     print(json_text(session) if args.json else session.id)
+    if sys.stdout.isatty():  # in `$(covey fork)` nobody needs it
+        print(f'`covey run -s {session.id} "…"` goes on there, -C in the session of your last prompt.', file=sys.stderr)
     return exits.OK

@@ -23,7 +23,7 @@ from covey.cli import (
     self_options,
     undo_options,
 )
-from covey.cli.parser import Parser, unknown
+from covey.cli.parser import HelpFormatter, Parser, unknown
 from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
@@ -132,7 +132,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="covey",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"covey {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -172,7 +172,7 @@ def _add(
         help=help,
         description=help[0].upper() + help[1:] + ".",
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.set_defaults(parser=parser)  # for complaints that show the usage of this command
     return parser
@@ -214,7 +214,8 @@ def _add_runs(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "sessions", "list, search, change, delete or export sessions", SESSIONS_EXAMPLES)
     parser.add_argument("--grep", metavar="TEXT", help="those in which all these words were said, as `search` does")
-    parser.set_defaults(words=[])
+    parser.set_defaults(words=[], focus=[], detach=False, deny=False)
+    parser.set_defaults(quiet=False, verbose=False, raw=False, plain=False)
     _add_limit(parser)
     _add_listing(parser)
     runs_options.add_everywhere(parser, "with --grep: in all directories of the server")
@@ -237,7 +238,15 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("mode", choices=SESSION_MODES)
         if name == "rename":
             action.add_argument("title", metavar="TITLE", nargs="+")
+        if name == "summarize":
+            _add_summarize(action)
         _add_sessions_options(action)
+
+
+def _add_summarize(action: argparse.ArgumentParser) -> None:
+    action.add_argument("focus", metavar="FOCUS", nargs="*", help="what the summary must keep, in words")
+    action.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
+    run_options.add_display(action)
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:

@@ -76,7 +76,9 @@ def how_to_install() -> str:
         wanted = [entry.partition(";")[0].strip() for entry in requires("covey") or () if RUNTIME in entry]
     except PackageNotFoundError:
         wanted = []
-    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(wanted[0] if wanted else RUNTIME)}"
+    python = shlex.quote(sys.executable)
+    install = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
+    return f"{install} {shlex.quote(wanted[0] if wanted else RUNTIME)}"
 
 
 def describe(weights: Weights, target: Path, source: str | None) -> str:

@@ -7,6 +7,33 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Texts keep their lines where those fit the terminal; else prose is filled anew, and each example wrapped."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(_fitted(paragraph, width) for paragraph in text.strip("\n").split("\n\n"))
+
+
+def _fitted(paragraph: str, width: int) -> str:
+    lines = paragraph.split("\n")
+    if max(map(len, lines)) <= width:
+        return paragraph
+    if not any(line.startswith(" ") for line in lines):
+        lines = [" ".join(lines)]
+    return "\n".join(_wrapped(line, width) for line in lines)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """Further rows are below what stands after a wide gap, such as what a command does."""
+    import re
+    import textwrap  # both only to show help
+
+    gap = re.match(r" +\S.*? {2,}(?=\S)", line)
+    column = gap.end() if gap and gap.end() <= width * 0.65 else 4 if line.startswith(" ") else 0
+    further = " " * column
+    return textwrap.fill(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Instead of the list of everything that there is: what is nearest to it, if anything is."""
@@ -14,6 +41,8 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         hint = did_you_mean(str(value), choices) or f"there is: {', '.join(choices)}"
+        if " " in str(value) and "run" in choices:
+            hint = 'a prompt comes after `run`: covey run "…"'
         raise argparse.ArgumentError(action, f"{str(value)!r} is not known; {hint}")
 
 

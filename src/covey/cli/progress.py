@@ -79,6 +79,18 @@ class Progress:
             self._screen.say(f"The connection was lost ({why}); reconnecting. {AFTER_A_KILL.format(self._run_id)}")
             self._screen.wait_for("reconnecting")
 
+    def before_answer(self, news: Sequence[RunNewsItem]) -> Sequence[RunNewsItem]:
+        """Show the thoughts that come before the next words of the answer, as those are about to be written.
+
+        Returns what is left to report.
+        """
+        first = next((number for number, item in enumerate(news) if isinstance(item, AnswerGrew)), None)
+        if first is None:
+            return news
+        self._thought += [item.text for item in news[:first] if isinstance(item, ThoughtGrew)]
+        self._end_thought()
+        return [item for number, item in enumerate(news) if number >= first or not isinstance(item, ThoughtGrew)]
+
     def update(self, news: Sequence[RunNewsItem]) -> None:
         """After each change of the view, also if it brought no news: an ask may have been answered."""
         for item in news:

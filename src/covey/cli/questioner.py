@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import termios
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,7 +44,9 @@ class Questioner:
         with suppress(termios.error):
             termios.tcflush(self._terminal, termios.TCIFLUSH)
         self._show(ask)
-        asyncio.get_running_loop().add_reader(self._terminal, self._read)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._terminal, self._read)
+        loop.add_signal_handler(signal.SIGCONT, self._resumed)
 
     def withdraw(self) -> None:
         """Nobody needs an answer any more."""
@@ -56,11 +59,20 @@ class Questioner:
         """Leave the terminal as it was."""
         self._stop_opening()
         self._modes.restore()
-        asyncio.get_running_loop().remove_reader(self._terminal)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._terminal)
+        loop.remove_signal_handler(signal.SIGCONT)
 
     def restore(self) -> None:
         """The process ends at once: only what the next program on this terminal would notice."""
         self._modes.restore()
+
+    def _resumed(self) -> None:
+        """After Ctrl-Z and `fg`: the shell has set the terminal as it likes it, and the question is far above."""
+        with suppress(OSError):
+            if self.asked and os.tcgetpgrp(self._terminal) == os.getpgrp():
+                self._modes.restore()
+                self._show(self.asked)
 
     def _show(self, ask: Ask) -> None:
         self._takes_keys = isinstance(ask, PermissionAsk) and self._screen.moves_cursor and self._modes.take_keys()

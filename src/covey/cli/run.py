@@ -25,7 +25,7 @@ from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrin
 from covey.cli.progress import Progress
 from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
 from covey.cli.run_request import request_of, where_debug_is
-from covey.cli.screen import Screen, warning
+from covey.cli.screen import Screen, share_lines, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
@@ -69,7 +69,7 @@ class _Command:
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
-            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
+            shares_terminal=share_lines(sys.stdout, sys.stderr),
             is_plain=args.plain,
         )
         self._view = View(loads=False)
@@ -201,7 +201,7 @@ class _Command:
         ending = Ending(self._view, run_id, self._request.options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
-            news = progress.news.update(change)
+            news = progress.before_answer(progress.news.update(change))
             self._output.update(event, news)
             progress.update(news)
             asking.update()

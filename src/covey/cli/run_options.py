@@ -13,7 +13,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "-s", "--session", metavar="ID", type=option_types.some_id, help="go on in this session; default: a new one"
     )
-    where.add_argument("-c", "-C", "--continue", dest="resume", action="store_true", help="go on in the latest session")
+    where.add_argument(
+        "-c", "-C", "--continue", dest="resume", action="store_true", help="go on in the session of the latest prompt"
+    )
     parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="for this run only; default: $COVEY_MODEL")
     parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
     _add_freedom(parser)

@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
 from covey.cli import common, exits, runs_answer
-from covey.cli.asking import Asking, Unattended
-from covey.cli.endings import Ending, in_flags
+from covey.cli.endings import in_flags
 from covey.cli.ids import find_run
 from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
-from covey.cli.output import JsonPrinter, Printer, answer_printer
-from covey.cli.progress import Progress
-from covey.cli.screen import Screen, plain
+from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text, one_line
+from covey.cli.waiting import wait
 from covey.client.client import Client
-from covey.client.prompt import follow_run
-from covey.client.transcript import TranscriptChange
-from covey.client.view.inputs import SessionOpened
-from covey.client.view.view import View
 from covey.protocol.activity import WorkspaceRun
-from covey.protocol.events import Event, PermissionRequest, updated
-from covey.protocol.requests import WorkspaceView
+from covey.protocol.events import PermissionRequest
 from covey.protocol.runs import CancelReceipt, Run
 
 ENDED_SHOWN = 20
-HOW_TO_ALLOW = "by waiting for such a run at a terminal, where you are asked"
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
 
 
 def main(args: argparse.Namespace) -> int:
     if args.action == "wait":
-        waiting = _Wait(args)
-        return common.run(waiting.go(), on_failure=waiting.failed)
+        return wait(args, lambda client, workspace_id: _run_of(client, workspace_id, args), args.run_id or "")
     return common.run(_runs(args))
+
+
+async def _run_of(client: Client, workspace_id: str, args: argparse.Namespace) -> Run:
+    if args.run_id:
+        return await find_run(client, workspace_id, args.run_id)
+    return await only_open_run(client, workspace_id)
 
 
 async def _runs(args: argparse.Namespace) -> int:
@@ -119,7 +113,7 @@ def _asked(request: Request) -> str:
     how = (
         f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"
         if isinstance(request, PermissionRequest)
-        else f"covey runs answer {request.id} TEXT"
+        else f"covey runs answer {request.id}{' TEXT' * len(request.questions)}"
     )
     return plain(f"    asks: {text}\n      {how}")
 
@@ -173,130 +167,3 @@ ACTIONS: dict[str | None, Callable[[Client, str, argparse.Namespace], Coroutine[
     "cancel": _cancel,
 }
 """All but `wait`, and `list`, which is the default."""
-
-
-# ── wait ──
-
-
-class _Wait:
-    """One call of `covey runs wait`, from connecting to the exit code. It never cancels the run."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
-        self._screen = Screen(
-            sys.stderr,
-            quiet=args.quiet,
-            shares_terminal=sys.stdout.isatty() and sys.stderr.isatty(),
-            is_plain=args.plain,
-        )
-        self._view = View(loads=False)
-        """Of the session of the run, from when on it is found."""
-        self._json = JsonPrinter(sys.stdout, self._view) if args.json else None
-        self._run_id: str = args.run_id or ""
-        """As much of it as is known: from when on the run is found, all."""
-        self._session_id = ""
-        self._left = False
-
-    def failed(self, sentence: str, exit_code: int) -> None:
-        """We leave without a terminal event. With `--json` there is one object all the same."""
-        if self._json:
-            self._json.fail(self._run_id, self._session_id, sentence, exit_code)
-
-    async def go(self) -> int:
-        work = asyncio.create_task(self._work())
-        with _signals(lambda: self._leave(work)):
-            try:
-                return await work
-            except asyncio.CancelledError:
-                if not self._left:
-                    raise
-                explanation = f"left; the run {self._run_id} goes on. `covey runs cancel {self._run_id}` cancels it."
-                self._screen.warn(explanation)
-                self.failed(explanation, exits.STOPPED)
-                return exits.STOPPED
-            finally:
-                self._screen.wait_for("")
-
-    def _leave(self, work: asyncio.Task[int]) -> None:
-        self._left = True
-        work.cancel()
-
-    async def _work(self) -> int:
-        spinner = asyncio.create_task(self._screen.spin())
-        self._screen.wait_for("connecting")
-        try:
-            async with common.connected(self._args, say=self._screen.say) as client:
-                workspace = await common.join(client, self._args.cwd)
-                for text in workspace.warnings:
-                    self._screen.warn(text)
-                run = await (
-                    find_run(client, workspace.id, self._args.run_id)
-                    if self._args.run_id
-                    else only_open_run(client, workspace.id)
-                )
-                self._run_id, self._session_id = run.run_id, run.session_id
-                return await self._follow(client, workspace, run)
-        finally:
-            spinner.cancel()
-
-    async def _follow(self, client: Client, workspace: WorkspaceView, run: Run) -> int:
-        # A folded prompt is answered in the turn of its host: what is said and asked there has the host's id.
-        speaker = run.folded_into or run.run_id
-        output: Printer = self._json or answer_printer(sys.stdout, self._screen, is_raw=self._args.raw)
-        unattended = Unattended.DENY if self._args.deny else Unattended.WATCH
-        view = self._view
-        view.apply(SessionOpened(run.session_id))
-        view.event(updated(run))
-        progress = Progress(self._screen, view, speaker, root=workspace.path, is_verbose=self._args.verbose)
-        asking = Asking(
-            client, view, workspace.id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW
-        )
-        if run.state in ("active", "folded"):
-            asking.active(run.session_id)
-        ending = Ending(view, speaker, run.effective_options)
-
-        def on_event(event: Event, change: TranscriptChange | None) -> None:
-            news = progress.news.update(change)
-            output.update(event, news)
-            progress.update(news)
-            asking.update()
-
-        def on_connection(connected: bool, why: str) -> None:
-            progress.connection(connected, why)
-            asking.connection(connected)
-
-        self._screen.wait_for(run.waiting_on or run.state)
-        try:
-            terminal = await follow_run(
-                client, workspace.id, run, view=view, on_event=on_event, on_connection=on_connection
-            )
-        finally:
-            asking.close()
-        self._screen.wait_for("")
-        exit_code = exits.OF_OUTCOME[terminal.outcome]
-        terminal = ending.worded(terminal)
-        output.end(terminal, progress.news.end(terminal), exit_code)
-        if explanation := ending.explanation(terminal):
-            self._screen.warn(explanation)
-        return exit_code
-
-
-@contextmanager
-def _signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM calls `on_first`; the second has its default effect."""
-    loop = asyncio.get_running_loop()
-
-    def restore() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    def handler() -> None:
-        restore()
-        on_first()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, handler)
-    try:
-        yield
-    finally:
-        restore()

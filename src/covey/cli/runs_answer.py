@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from covey.cli import exits
-from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk
+from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
 from covey.cli.ids import find_run
 from covey.cli.open_runs import Request, open_requests, waits_for
 from covey.cli.request_text import request_text
@@ -57,7 +57,9 @@ async def _answer_question(client: Client, workspace_id: str, request: Request, 
     count = len(request.questions)
     answers = [" ".join(texts)] if count == 1 else list(texts)
     if len(answers) != count:
-        raise exits.UsageError(f"the run asks {count} questions: give one text for each, in quotes\n{ask.text}")
+        raise exits.UsageError(
+            f"the run asks {count} questions: give one text for each, in quotes\n{described(request)}"
+        )
     for text in answers:
         item = request.questions[len(ask.responses)]
         heard = ask.hear(text)
@@ -73,7 +75,11 @@ async def _find_request(client: Client, workspace_id: str, name: str) -> Request
     requests = await open_requests(client, workspace_id)
     if found := next((request for request in requests if request.id == name), None):
         return found
-    run = await find_run(client, workspace_id, name)
+    try:
+        run = await find_run(client, workspace_id, name)
+    except exits.UsageError as error:
+        waits = "nothing that waits for an answer has this id: it may be answered already, or its run has ended"
+        raise exits.UsageError(f"{error}\n{waits}") from None
     speaker = run.folded_into or run.run_id
     asked = [request for request in requests if request.run_id == speaker]
     if not asked:
@@ -87,7 +93,7 @@ async def _find_request(client: Client, workspace_id: str, name: str) -> Request
 def described(request: Request) -> str:
     """All of what is asked: a command is never cut, so that no part of it is allowed unseen."""
     if isinstance(request, QuestionBatchRequest):
-        return "\n".join(visible(item.question) for item in request.questions)
+        return "\n".join(question_text(item) for item in request.questions)
     return request_text(request, whole="command" in request.params)
 
 

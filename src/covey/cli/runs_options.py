@@ -68,7 +68,7 @@ def _add_own(action: argparse.ArgumentParser, name: str) -> None:
     elif name == "allow":
         _add_how(action)
     elif name == "deny":
-        action.add_argument("text", metavar="WHY", nargs="*", help="for the model")
+        action.add_argument("text", metavar="WHY", nargs="*", default=[], help="for the model")
     elif name != "cancel":
         action.add_argument("text", metavar="TEXT", nargs="+")
 

@@ -14,7 +14,7 @@ from covey.lines.plain_text import one_line, plain
 from covey.lines.theme import choose_theme, paint
 from covey.lines.widths import cut_line
 
-__all__ = ["FRAMES", "Screen", "plain", "warning"]
+__all__ = ["FRAMES", "Screen", "plain", "share_lines", "warning"]
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME_S = 0.15
@@ -34,6 +34,16 @@ def columns_of(stream: TextIO) -> int:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
         return 80 if stream.isatty() else COLUMNS_ELSEWHERE
+
+
+def share_lines(answer: TextIO, notes: TextIO) -> bool:
+    """Whether both are written into one text: on one terminal, or into one file or pipe, as with `2>&1`."""
+    if answer.isatty() and notes.isatty():
+        return True
+    try:
+        return os.path.sameopenfile(answer.fileno(), notes.fileno())
+    except (OSError, ValueError):
+        return False
 
 
 class Screen:

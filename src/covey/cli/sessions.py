@@ -1,4 +1,4 @@
-"""`covey sessions`: list, search, show, rename, archive, delete and export the sessions of a directory."""
+"""`covey sessions`: list, search, show, rename, summarize, archive, delete and export the sessions of a directory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from covey.client.client import Client
 from covey.protocol import markdown
 from covey.protocol.messages import Session
 from covey.protocol.requests import UpdateSession
+from covey.protocol.runs import PromptReceipt, Run
 
 SHOWN_CHARS = 2000
 """What `show` shows of a tool's output: `export` has all of it."""
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.action == "summarize" and not args.detach:
+        from covey.cli.waiting import wait  # late: the other actions follow no run
+
+        return wait(args, lambda client, workspace_id: _summary_run(client, workspace_id, args))
     return common.run(_sessions(args))
 
 
@@ -34,6 +39,10 @@ async def _sessions(args: argparse.Namespace) -> int:
         workspace_id = (await common.join(client, args.cwd)).id
         if args.action in (None, "list"):
             return await _list(client, workspace_id, args)
+        if args.action == "summarize":
+            receipt = await _summarize(client, workspace_id, args)
+            print(json_text(receipt) if args.json else receipt.run_id)
+            return exits.OK
         session = await find_session(client, workspace_id, args.session)
         if args.action in ("rename", "model", "mode", "archive", "unarchive"):
             return await _change(client, workspace_id, session, args)
@@ -75,6 +84,16 @@ async def _change(client: Client, workspace_id: str, session: Session, args: arg
     else:
         print(_line(changed))
     return exits.OK
+
+
+async def _summarize(client: Client, workspace_id: str, args: argparse.Namespace) -> PromptReceipt:
+    session = await find_session(client, workspace_id, args.session)
+    return await client.summarize(workspace_id, session.id, focus=" ".join(args.focus))
+
+
+async def _summary_run(client: Client, workspace_id: str, args: argparse.Namespace) -> Run:
+    receipt = await _summarize(client, workspace_id, args)
+    return await client.run(workspace_id, receipt.run_id)
 
 
 async def _delete(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:

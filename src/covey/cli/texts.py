@@ -118,6 +118,7 @@ examples:
   covey sessions --grep puffin --everywhere    in all directories of the server
   covey sessions show ID                 read one
   covey sessions rename ID New title
+  covey sessions summarize ID the API    have the model summarise it, and keep what is about the API
   covey sessions archive ID              put it aside: not listed without --archived, and never pruned
   covey sessions model ID anthropic/claude-opus-5-5
   covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
@@ -210,6 +211,7 @@ SESSIONS_ACTIONS = {
     "rename": "give a session another title",
     "model": "use another model in a session from its next step on; without a name, the configured one again",
     "mode": "what is asked about in a session: as rules say, nothing is changed, not edits, not what the sandbox holds",
+    "summarize": "replace a conversation by a summary of it, for the model; what was said can still be read",
     "archive": "put a session aside: it is kept, and listed only with --archived",
     "unarchive": "take an archived session back",
     "delete": "delete a session; its open runs are cancelled",

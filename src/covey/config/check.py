@@ -14,10 +14,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from covey.config.schema import AllowRule, ConfigError
+from covey.config.schema import AllowRule, ConfigError, NotifyOn
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_WORDS: dict[Any, str] = {str: "a string", bool: "true or false", tuple[str, ...]: "a list of strings"}
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    bool: "true or false",
+    tuple[str, ...]: "a list of strings",
+    tuple[NotifyOn, ...]: "a list of " + " or ".join(json.dumps(choice) for choice in get_args(NotifyOn)),
+}
 
 
 def dotted(key: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
@@ -234,6 +234,20 @@ def find(config: Config, reference: str) -> ResolvedModel:
         raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
     why = f": there is no provider {provider_id}" if model_id else ""
     raise ConfigError(f'no model is known as "{reference}"{why}; {_near(config, reference)}{_what_exists(config)}')
+
+
+def unknown_providers(config: Config) -> Iterator[str]:
+    """A sentence for each chosen model whose provider nobody knows: neither the files nor Covey.
+
+    Of a provider that Covey knows, the key may still come: from a login or from the environment.
+    """
+    known = {*config.providers, *KNOWN, *LOCAL_SERVERS, local_model.PROVIDER_ID}
+    listed = {model.id for provider in config.providers.values() for model in provider.models}
+    for role in ("large", "small"):
+        reference: str = getattr(config.models, role)
+        provider_id, slash, _ = reference.partition("/")
+        if slash and provider_id not in known and reference not in listed:
+            yield f'models.{role} is "{reference}", but there is no provider {provider_id}; {_what_exists(config)}'
 
 
 def _of_provider(config: Config, provider_id: str, model_id: str) -> ResolvedModel:

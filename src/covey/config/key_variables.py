@@ -32,9 +32,11 @@ are what the user's own commands need, and stay."""
 
 
 def key_variables(raw: dict[str, Any]) -> set[str]:
-    """The variables from which a file makes keys and headers of providers, or the query of an address."""
-    providers = raw.get("providers", {})
-    return {name for provider in providers.values() for text in _secrets(provider) for name in references(text)}
+    """The variables from which a file makes keys and headers of providers, the query of an address, or a webhook."""
+    providers, notify = raw.get("providers", {}), raw.get("notify", {})
+    texts = [text for provider in providers.values() for text in _secrets(provider)]
+    texts += [notify.get("webhook", ""), notify.get("webhook_secret", "")]
+    return {name for text in texts for name in references(text)}
 
 
 def _secrets(provider: dict[str, Any]) -> Iterator[str]:

@@ -150,9 +150,11 @@ def _untrusted(
 
 
 def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
-    """What only the user can say, however trusted a project is: what holds where, and which programs give keys."""
+    """What only the user can say, however trusted a project is: what holds where, who is notified, where keys are."""
     if "projects" in raw:
         raise ConfigError(f"{path}: projects: only your own config.toml can say what holds in which directory")
+    if "notify" in raw:
+        raise ConfigError(f"{path}: notify: only your own config.toml can say where notices are sent")
     providers = raw.get("providers")
     for name, table in providers.items() if isinstance(providers, dict) else ():
         if isinstance(table, dict) and "api_key_command" in table:

@@ -15,10 +15,10 @@ from covey.config.load import load
 from covey.config.schema import ConfigError, Sections
 
 MASK = "(not shown)"
-_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*)$")
+_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*|webhook|webhook_secret)$")
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]*@")
 _VARIABLES = re.compile(r"(?:\$\w+|\$\{\w+\})+")
-SETTABLE = ("models", "limits", "retention", "permissions", "server")
+SETTABLE = ("models", "limits", "retention", "permissions", "server", "notify")
 """Sections with keys that hold one plain value."""
 ALIASES = {"model": "models.large", "large": "models.large", "small": "models.small"}
 

@@ -44,6 +44,16 @@ AccountName = Annotated[
 ]
 """It becomes a part of a name in the system's keyring, and an argument of the programs that keep it."""
 
+WebhookUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?([/?][!-~]*)?)?\Z",
+        description='a URL such as "https://hooks.example/covey"',
+    ),
+]
+"""Without a user or a password: nobody would send them."""
+NotifyOn = Literal["ended", "asked"]
+
 Effort = Literal["", "low", "medium", "high"]
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
 
@@ -185,6 +195,28 @@ class ServerSettings(Settings, frozen=True):
     """Names beside the loopback ones under which the server may be addressed."""
 
 
+class NotifySettings(Settings, frozen=True):
+    """Notices to a person who is not watching. Only the user's own files set this: it sends data and runs a program."""
+
+    on: tuple[NotifyOn, ...] = ("ended", "asked")
+    webhook: WebhookUrl = ""
+    """Where notices are posted to. It may be a secret itself: never shown or logged."""
+    webhook_secret: str = ""
+    """What notices are signed with. Never shown, logged or sent."""
+    include_text: bool = False
+    """Webhooks get the final text of a run, too."""
+    desktop: bool = False
+    after_s: Annotated[float, Meta(ge=0, le=86_400, description="seconds, from 0 to 86400 (a day)")] = 30.0
+    """Only runs that took as long are worth a notice on the desktop when they end."""
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self.webhook) or self.desktop
+
+    def __repr__(self) -> str:
+        return f"NotifySettings(on={self.on!r}, desktop={self.desktop!r})"
+
+
 class ProjectSettings(Settings, frozen=True):
     """What the user's own file says about one directory."""
 
@@ -202,6 +234,7 @@ class Sections(Settings, frozen=True):
     context: ContextSettings = ContextSettings()
     tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()
+    notify: NotifySettings = NotifySettings()
 
 
 class KeyState(msgspec.Struct, frozen=True):

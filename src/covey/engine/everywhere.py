@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -22,6 +21,7 @@ from covey.store.spending import SpendingRow
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
+    from covey.notify.notifier import Notifier
 
 DAY_S = 86_400
 OPEN_STATES = frozenset({"accepted", "queued", "active"})
@@ -36,6 +36,8 @@ class Everywhere:
         self._rows = rows
         self._opened = opened
         self._activity = ActivityFeed()
+        self._notifier: Notifier | None = None
+        """From when on somebody is to be notified."""
 
     async def runs(self, state: str, limit: int) -> list[WorkspaceRun]:
         """The newest first, in one state or any ('')."""
@@ -73,9 +75,21 @@ class Everywhere:
         rows = await self._shared.journal.read(store.spending, today - days + 1, limit)
         return [_spent(row, self._rows) for row in rows]
 
-    def watcher_of(self, row: WorkspaceRow) -> Callable[[Event], None]:
-        """To be called with every event that is published in this workspace."""
-        return partial(self._activity.note, row.id, row.path)
+    def note(self, workspace: Workspace, event: Event) -> None:
+        """Something was published in a workspace."""
+        self._activity.note(workspace.id, workspace.path, event)
+        if workspace.settings.notify().is_used:
+            self._notify(workspace, event)
+
+    def _notify(self, workspace: Workspace, event: Event) -> None:
+        from covey.notify.notices import NoticeOrigin
+        from covey.notify.notifier import Notifier
+
+        if self._notifier is None:
+            self._notifier = Notifier(self._shared.environ, self._shared.world.now)
+        title = workspace.sessions.known_title(event.session_id)
+        origin = NoticeOrigin(workspace.id, workspace.path, title)
+        self._notifier.note(event, workspace.settings.notify(), origin)
 
     def activity(self) -> ActivityReader:
         """Begin to read what goes on: first what is open now."""
@@ -84,8 +98,10 @@ class Everywhere:
             for workspace in self._opened.values()
         )
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self._activity.close()
+        if self._notifier:
+            await self._notifier.aclose()
 
 
 def _spent(row: SpendingRow, workspaces: Mapping[str, WorkspaceRow]) -> Spending:

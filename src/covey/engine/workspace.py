@@ -65,7 +65,7 @@ class Workspace:
         *,
         yolo: bool,
         on_quiet: Callable[[], None],
-        on_event: Callable[[Event], None],
+        on_event: Callable[[Workspace, Event], None],
     ) -> None:
         self.id = row.id
         self.path = row.path
@@ -171,7 +171,7 @@ class Workspace:
 
     def _published(self, event: Event) -> None:
         self.runs.on_event(event)
-        self._on_event(event)
+        self._on_event(self, event)
 
     def _view(self, session: Session) -> Session:
         """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
@@ -231,7 +231,7 @@ async def open_workspace(
     yolo: bool = False,
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
-    on_event: Callable[[Event], None] = lambda event: None,
+    on_event: Callable[[Workspace, Event], None] = lambda workspace, event: None,
 ) -> Workspace:
     """Open a workspace whose row is in the store, and go on where it stopped.
 

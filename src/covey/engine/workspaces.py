@@ -171,9 +171,9 @@ class Workspaces:
         await load_engine()
         from covey.engine.workspace import open_workspace
 
-        watch = self.everywhere.watcher_of(row)
+        note = self.everywhere.note
         return await open_workspace(
-            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set, on_event=watch
+            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set, on_event=note
         )
 
     # ── claims ──
@@ -257,7 +257,7 @@ class Workspaces:
             async with lock:
                 pass
         await asyncio.gather(*(_close(workspace) for workspace in self.all()))
-        self.everywhere.close()
+        await self.everywhere.aclose()
         if embedded := sys.modules.get("covey.models.embedded_child"):  # only where such a model was used
             await embedded.end_all()
 

@@ -122,6 +122,24 @@ class Conversation:
         return any(message.role == "assistant" for message in self.messages)
 
 
+def answered_prompts(seen: Sequence[Message]) -> list[Message]:
+    """Of what a model sees: the prompts whose turns ended with an answer. No others may be quoted to it (R18)."""
+    answered: list[Message] = []
+    turn: list[Message] = []
+    is_closed = False
+    for message in seen:
+        if message.role == "user" and not message.is_summary_message:
+            if is_closed:
+                answered += turn
+                turn, is_closed = [], False
+            turn.append(message)
+        elif message.role == "assistant":
+            is_closed = not message.tool_calls and not _goes_on(message.finish)
+            if message.text.endswith((STOPPED_NOTE, FAILED_NOTE, CUT_OFF_NOTE)):
+                turn = []
+    return answered + (turn if is_closed else [])
+
+
 def last_answer_end(state: str, cancelled_by: str | None) -> AnswerEnd | None:
     """How the last answer of a run ends that ended in this state; None: it was simply answered."""
     match state:

@@ -13,7 +13,7 @@ from covey.lines.plain_text import one_line, plain
 from covey.lines.widths import cut, cut_line, expanded, width
 from covey.lines.words import counted, lasted, size
 from covey.lines.wrap import wrap
-from covey.protocol.endings import CallEnd, call_end
+from covey.protocol.endings import THE_USER_SAYS, CallEnd, call_end, denied_by
 from covey.protocol.messages import ToolCall, ToolResult
 
 OUTPUT_SHOWN = 3
@@ -53,7 +53,7 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
     """A call has ended; `seconds` is how long it ran, if that is known."""
     given = _Result(result, decoded(result.metadata), shown)
     end = call_end(result)
-    summary = "failed" if result.is_error else _summary(given)
+    summary = _how_it_failed(result) if result.is_error else _summary(given)
     if end is CallEnd.CANCELLED:
         summary = "cancelled"
     took = f"({lasted(seconds)})" if seconds is not None and seconds >= WORTH_SAYING_S else ""
@@ -67,6 +67,10 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
 def _failed(given: _Result) -> bool:
     code = given.facts.get("exit_code")
     return given.result.is_error or (isinstance(code, int) and code != 0)
+
+
+def _how_it_failed(result: ToolResult) -> str:
+    return "denied" if denied_by(result) else "failed"
 
 
 def _headline(call: ToolCall, given: _Result, summary: str, took: str) -> StyledLine:
@@ -116,10 +120,17 @@ def _telling(given: _Result) -> str:
     """The line of a result that says most, where only one can be shown; '' if the headline says enough."""
     result = given.result
     if result.is_error:
-        return one_line(telling_line(result.content))
+        return one_line(_why(result))
     if result.name == "bash":
         return one_line(next(iter(_printed(result.content)[-1:]), ""))
     return ""
+
+
+def _why(result: ToolResult) -> str:
+    """Why a call failed, on one line. Of what a person denied only their own words: the rest is for the model."""
+    if denied_by(result) == "person":
+        return result.content.partition(THE_USER_SAYS)[2]
+    return telling_line(result.content)
 
 
 def telling_line(text: str) -> str:
@@ -135,9 +146,7 @@ def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
     shown, result, facts = given.shown, given.result, given.facts
     lines: list[StyledLine] = []
     if result.is_error:
-        lines = (
-            _all(result.content, shown) if shown.verbose else _quoted([telling_line(result.content)], shown, "error")
-        )
+        lines = _all(result.content, shown) if shown.verbose else _quoted([_why(result)], shown, "error")
     elif isinstance(diff := facts.get("diff"), str):
         lines = diff_lines(diff, shown.columns, limit=None if shown.verbose else SHORT)
     elif call.name == "todos":

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+import msgspec
+
 from covey.protocol.messages import Finish, FinishReason, ToolCall, ToolResult
 
 
@@ -51,6 +53,9 @@ class AnswerEnd(Enum):
         return "canceled" if self in (AnswerEnd.STOPPED, AnswerEnd.SHUT_DOWN) else "error"
 
 
+THE_USER_SAYS = " The user says: "
+"""In the result of a call that a person has denied, before their words."""
+
 _CALLS = {
     CallEnd.CANCELLED: "The call was cancelled before it finished. It may have had effects.",
     CallEnd.INTERRUPTED: "The server stopped before the call finished. It may have had effects.",
@@ -76,6 +81,22 @@ def closing_result(call: ToolCall, end: CallEnd) -> ToolResult:
 def call_end(result: ToolResult) -> CallEnd:
     """How the call of a stored result ended."""
     return _CALL_OF.get(result.content, CallEnd.FAILED) if result.is_error else CallEnd.ANSWERED
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What of the metadata of a result matters here."""
+
+    denied: str = ""
+
+
+def denied_by(result: ToolResult) -> str:
+    """Who refused the call before it ran: `rule`, `person`, `nobody` or `sandbox`; '' if nobody did."""
+    if not result.is_error or '"denied"' not in result.metadata:
+        return ""
+    try:
+        return msgspec.json.decode(result.metadata, type=_Facts).denied
+    except msgspec.MsgspecError:
+        return ""
 
 
 def answer_end(finish: Finish | None) -> AnswerEnd | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from covey.protocol.messages import Attachment, Session, SessionMode, Wire
+from covey.protocol.messages import Attachment, Message, Session, SessionMode, Wire
 from covey.protocol.runs import Mode, RunOptions, SandboxMode
 from covey.protocol.who import ClientKind
 
@@ -315,6 +315,13 @@ class UndoReceipt(Wire, frozen=True):
     """Files that stay as they are: a command changed them and they cannot be restored, or writing one failed."""
     conflicts: tuple[FileConflict, ...] = ()
     """With `dry_run`: what would be refused."""
+
+
+class ExportedSession(Wire, frozen=True):
+    """All of a session, as `export?format=json` gives it."""
+
+    session: Session
+    messages: tuple[Message, ...]
 
 
 class ForkSession(Wire, frozen=True):

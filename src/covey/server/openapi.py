@@ -11,6 +11,7 @@ import msgspec
 from covey import __version__
 from covey.protocol.errors import ErrorBody
 from covey.protocol.events import TYPES, ChangeKind
+from covey.protocol.requests import ExportedSession
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN_PATHS
 from covey.server.endpoint import Endpoint
@@ -89,7 +90,7 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """The OpenAPI document."""
     endpoints = list(endpoints)
     types = [kind for e in endpoints for kind in (e.body, e.answer) if kind is not None]
-    types += [ErrorBody, *TYPES.values()]
+    types += [ErrorBody, ExportedSession, *TYPES.values()]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF + "{name}")
     by_type = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -113,6 +114,9 @@ def _operation(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "Done."}
     if endpoint.answer is not None:
         answer["content"] = {"application/json": {"schema": by_type[repr(endpoint.answer)]}}
+    if endpoint.path.endswith("/export"):
+        json_schema = by_type[repr(ExportedSession)]
+        answer["content"] = {"text/markdown": {"schema": _TEXT}, "application/json": {"schema": json_schema}}
     error = {"application/json": {"schema": by_type[repr(ErrorBody)]}}
     operation: dict[str, Any] = {
         "summary": endpoint.summary,
@@ -154,7 +158,15 @@ def _envelopes(by_type: dict[str, Any]) -> dict[str, Any]:
         "anyOf": [{"$ref": reference} for reference in mapping.values()],
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }
-    return {**schemas, "Event": union}
+    activity = {
+        "title": "Activity",
+        "description": "The `data` of one event of `/v1/activity`: an event, and where it happened. The first one, of "
+        "type `present`, says how many follow at once.",
+        "type": "object",
+        "properties": {"type": _TEXT, "workspace_id": _TEXT, "path": _TEXT, "payload": {"type": "object"}},
+        "required": ["type", "payload"],
+    }
+    return {**schemas, "Event": union, "Activity": activity}
 
 
 def _envelope(types: list[str], payload: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +176,8 @@ def _envelope(types: list[str], payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stream_operation(path: str, name: str, summary: str) -> dict[str, Any]:
-    stream: dict[str, Any] = {"text/event-stream": {"schema": {"$ref": _REF + "Event"}}}
+    schema = "Activity" if name == "activity" else "Event"
+    stream: dict[str, Any] = {"text/event-stream": {"schema": {"$ref": _REF + schema}}}
     return {
         "summary": summary,
         "operationId": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,10 +24,18 @@ def explain(error: str, schema: Mapping[str, Any]) -> str:
     unknown = _UNKNOWN.search(error)
     near = difflib.get_close_matches(unknown[1], names, n=1, cutoff=_SIMILAR) if unknown else []
     hint = f"; did you mean `{near[0]}`?" if near else "."
+    if choices := _choices(fields, place[1] if place else ""):
+        hint = f"; it is one of {', '.join(choices)}."
     required = fields.get("required", ())
     listed = ", ".join(f"`{name}`" if name in required else f"`{name}` (optional)" for name in names)
     where = " there" if place and place[1] else ""
     return f"{error}{hint} The fields{where} are: {listed}."
+
+
+def _choices(fields: Mapping[str, Any], place: str) -> list[str]:
+    """What a field that the place ends in may be, if it is one of a few values."""
+    field = fields["properties"].get(place.rpartition(".")[2], {})
+    return [json.dumps(value) for value in field.get("enum", ())]
 
 
 def _at(schema: Mapping[str, Any], place: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ stored its end), there is nothing to add.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from covey.client.transcript import TranscriptChange
@@ -112,6 +112,8 @@ class RunNews:
         self._thought: dict[str, int] = {}
         """By message: how many characters of its thoughts were given out."""
         self._open: dict[str, ToolCall] = {}
+        self._earlier: dict[str, ToolCall] = {}
+        """Calls of messages from before anybody looked. Their results may be news, they are not."""
         self._seen: set[str] = set()
         """Calls that were reported, by id."""
         self._ended: set[str] = set()
@@ -130,6 +132,10 @@ class RunNews:
     def update(self, change: TranscriptChange | None) -> list[RunNewsItem]:
         """What the last input of the view brought; `change` is what it did to the messages."""
         return [*self._moved(), *(self._messages(change) if change else ())]
+
+    def recall(self, messages: Iterable[Message]) -> None:
+        """Messages from before the view began, so that a result that comes later is known by its call."""
+        self._earlier |= {call.id: call for message in messages for call in message.tool_calls}
 
     def end(self, terminal: RunComplete) -> list[RunNewsItem]:
         """The run has ended: what is still missing of its answer."""
@@ -222,6 +228,9 @@ class RunNews:
         for result in message.tool_results:
             if result.tool_call_id not in self._ended:
                 self._ended.add(result.tool_call_id)
-                # A watcher that came late has not seen the call.
-                unseen = ToolCall(id=result.tool_call_id, name=result.name, input="", finished=True)
-                yield CallEnded(self._open.pop(result.tool_call_id, unseen), result)
+                yield CallEnded(self._open.pop(result.tool_call_id, self._unseen(result)), result)
+
+    def _unseen(self, result: ToolResult) -> ToolCall:
+        """The call of a watcher who came late, as far as it is known."""
+        unknown = ToolCall(id=result.tool_call_id, name=result.name, input="", finished=True)
+        return self._earlier.get(result.tool_call_id, unknown)

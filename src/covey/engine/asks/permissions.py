@@ -17,6 +17,7 @@ from covey.engine.recorder import Batch, Recorder, confirmed
 from covey.engine.session_book import SessionBook
 from covey.permissions.judge import Intent, Judgement, Rules, judge
 from covey.permissions.reach import Reach
+from covey.protocol.endings import THE_USER_SAYS
 from covey.protocol.events import ConfigChanged, PermissionNotification, PermissionRequest, created, updated
 from covey.protocol.messages import SessionMode
 from covey.protocol.requests import PermissionAction
@@ -53,7 +54,7 @@ class PermissionReply:
         """Why the call may not run, in words for the model."""
         if self.unattended:
             return UNATTENDED
-        return f"{DENIED} The user says: {self.reason}" if self.reason else DENIED
+        return f"{DENIED}{THE_USER_SAYS}{self.reason}" if self.reason else DENIED
 
 
 Remember = Callable[[Intent, Reach, bool], Awaitable[None]]

@@ -65,6 +65,11 @@ class Sessions:
         """One that somebody has asked for since the workspace was opened: every one in which something goes on."""
         return self._parts.view(self._parts.book.get(session_id))
 
+    def known_title(self, session_id: str) -> str:
+        """Of one that `get` would give, else ''."""
+        session = self._parts.book.find(session_id)
+        return session.title if session else ""
+
     async def create(self, title: str) -> Session:
         self._parts.check_open()
         return await self._record(self._parts.book.create(title))
@@ -148,7 +153,8 @@ class Sessions:
             stored = await read()
             if all(m.id in live or m.role != "assistant" or m.finish for m in stored):
                 break  # else one of them began or ended while it was being read
-        return [live[m.id].message() if m.id in live else m for m in stored]
+        # An end that is written counts, though it is yet to be published: its run is said to have ended too.
+        return [live[m.id].message() if m.id in live and not m.finish else m for m in stored]
 
     async def history(self, session_id: str) -> list[HistoryFile]:
         """What the session has changed, file by file."""

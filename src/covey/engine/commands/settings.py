@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from covey.config.defaults import find, resolve
-from covey.config.schema import Config, ModelChoice
+from covey.config.schema import Config, ModelChoice, NotifySettings
 from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
@@ -55,6 +55,10 @@ class WorkspaceSettings:
         return msgspec.structs.replace(
             shown, options=with_preferences(shown.options, values), recent_models=recent_models(values)
         )
+
+    def notify(self) -> NotifySettings:
+        """Of what, and where, somebody who is not watching is notified."""
+        return self._agent.config.notify
 
     def warnings(self) -> tuple[str, ...]:
         """What in the files was not taken, and why."""

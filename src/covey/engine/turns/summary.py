@@ -49,10 +49,13 @@ def summary_request(
 def with_words(summary: Message, visible: Sequence[Message], requests: Sequence[Message]) -> Message:
     """The summary with what the user said before it, word by word: a summary may lose what mattered to them.
 
+    What was stopped, failed or was cut off is left to the summary, which says so.
+
     `requests`, which are still being worked on, stand after it by themselves.
     """
     known = {request.id for request in requests}
-    said = [_said_before(message) if message.is_summary_message else _said(message, known) for message in visible]
+    said = [_said_before(message) for message in visible[:1]]
+    said += [_said(message) for message in history.answered_prompts(visible) if message.id not in known]
     words = "\n\n".join(filter(None, said))
     if not words:
         return summary
@@ -61,10 +64,8 @@ def with_words(summary: Message, visible: Sequence[Message], requests: Sequence[
     return structs.replace(summary, parts=(*summary.parts[:-1], text, *summary.parts[-1:]))
 
 
-def _said(message: Message, known: set[str]) -> str:
-    if message.role != "user" or message.is_command or message.id in known:
-        return ""
-    return message.text[:SAID_ONCE_CHARACTERS].strip()
+def _said(message: Message) -> str:
+    return "" if message.is_command else message.text[:SAID_ONCE_CHARACTERS].strip()
 
 
 def _said_before(summary: Message) -> str:

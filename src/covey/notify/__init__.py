@@ -1,0 +1,1 @@
+"""Notices to a person who is not watching: a run has ended, or asks something. By webhook, and on the desktop."""
