@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
 from covey.client.client import Client
+from covey.client.errors import ConnectionLost
 from covey.client.follower import Follower
 from covey.client.view.inputs import Disconnected, Received
 from covey.client.view.view import View
 from covey.protocol.paths import Address
 from covey.protocol.requests import PostPrompt
+from tests.support.cutting_proxy import cutting_proxy
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.following import caught_up, check_against_server, shown
 from tests.support.server import Server, provider_config, running
@@ -253,3 +255,32 @@ async def test_older_messages_come_by_the_page(client: Client, monkeypatch: pyte
         follower.load_older()
         await follower.until(lambda view: texts(view) == ["0", "1", "2"])
         assert not follower.view.conversation.has_older
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_over_connections_that_break_all_the_time_each_prompt_becomes_one_run(
+    seed: int, other: Client, server: Server
+) -> None:
+    workspace_id, session_id = await place(other)
+    elsewhere = await other.create_session(workspace_id)
+    target = Address(host="127.0.0.1", port=server.port)
+    async with cutting_proxy(target, seed) as bad, Client(bad, token=server.token) as client, AsyncExitStack() as stack:
+        follower = Follower(client, workspace_id, session_id=session_id, first_delay_s=0.01)
+        while follower.view.link.state != "connected":
+            with suppress(ConnectionLost):
+                await follower.__aenter__()
+        stack.push_async_exit(follower)
+        run_ids = []
+        for number in range(8):
+            run_ids.append(follower.post(PostPrompt(session_id=session_id, prompt=f"hello {number}")))
+            if number % 3 == 0:
+                follower.cancel(session_id, run_ids[-1])
+            follower.open(elsewhere.id if number % 2 else session_id)
+            await follower.until(lambda view: run_ids[-1] not in view.outbox.prompts)
+        follower.open(session_id)
+        for run_id in run_ids:
+            await follower.until(ended(run_id))
+        await caught_up(other, session_id, follower)
+        await follower.until(lambda view: not view.outbox.cancels)
+        assert [run.run_id for run in await other.runs(workspace_id, session_id=session_id)] == run_ids[::-1]
+        await check_against_server(other, follower)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from covey.client.view.asks import CLOSED_KEPT
-from covey.client.view.commands import LoadMessages, Reconnect, SendCancel, SendPrompt, ShowSession
+from covey.client.view.commands import LoadMessages, LoadSessions, Reconnect, SendCancel, SendPrompt, ShowSession
 from covey.client.view.conversation import HELD_DELTAS
 from covey.client.view.inputs import (
     AnswerGiven,
@@ -22,10 +22,11 @@ from covey.client.view.inputs import (
     PromptGiven,
     PromptRefused,
     SessionOpened,
+    SessionsLoaded,
 )
 from covey.client.view.output_tail import SHOWN_BYTES
 from covey.client.view.view import View
-from covey.protocol.events import PermissionNotification, PermissionRequest, ToolOutputDelta, created, updated
+from covey.protocol.events import PermissionNotification, PermissionRequest, ToolOutputDelta, created, deleted, updated
 from covey.protocol.requests import PostPrompt
 from tests.client.values import run_complete, some_run, some_session, text_delta, text_message
 
@@ -218,3 +219,15 @@ def test_a_session_that_is_opened_while_not_connected_is_loaded_with_the_next_co
     commands = view.apply(Connected(3.0)).commands
     assert ShowSession("s2") in commands
     assert any(isinstance(command, LoadMessages) and command.session_id == "s2" for command in commands)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_session_that_is_opened_while_the_sessions_are_loaded_is_as_the_answer_has_it(is_deleted: bool) -> None:
+    view = View()
+    commands = view.apply(Connected(1.0)).commands
+    load = next(command.load for command in commands if isinstance(command, LoadSessions))
+    view.apply(SessionOpened("s1"))
+    if is_deleted:
+        view.event(deleted(some_session("s1")))
+    view.apply(SessionsLoaded(load, (some_session("s1"),)))
+    assert [session.id for session, _ in view.sessions] == ([] if is_deleted else ["s1"])

@@ -40,7 +40,8 @@ async def check_against_server(client: Client, follower: Follower) -> None:
     view, workspace_id = follower.view, follower.workspace_id
     sessions = await client.sessions(workspace_id, children=True, archived=True)
     counts = {session.id: (session.title, session.message_count, session.is_busy) for session in sessions}
-    assert {s.id: (s.title, s.message_count, record.is_busy) for s, record in view.sessions} == counts
+    known = {s.id: (s.title, s.message_count, record.is_busy) for s, record in view.sessions}
+    assert known == counts, known.items() ^ counts.items()
     assert tuple(view.conversation.messages) == await client.messages(workspace_id, view.current)
     runs = {run.run_id: run for run in await client.runs(workspace_id, session_id=view.current)}
     record = view.sessions.of(view.current)

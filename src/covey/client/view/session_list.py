@@ -71,7 +71,9 @@ class SessionList:
         for session_id in [each for each in self._records if each not in found and each not in newer]:
             del self._records[session_id]
         for session in found.values():
-            if session.id not in newer:
+            known = self._records.get(session.id)
+            is_only_opened = known is not None and known.session is None  # by the user: no event has brought it
+            if session.id not in newer or is_only_opened:
                 self.put(session)
 
     def load_open_runs(self, runs: Iterable[Run], newer: Collection[str]) -> None:

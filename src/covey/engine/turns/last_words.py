@@ -101,11 +101,10 @@ def _filled(
         if session:
             batch.update_session(session)
             words = replace(words, session_title=session.title)
-    elif words.run.state == "active":
-        words = cut_off(words, leftover)
-        if session := parts.sessions.find(words.run.session_id):
-            batch.update_session(session)  # what the turn has added to it counts from now on
-    return words
+        return words
+    if session := parts.sessions.find(words.run.session_id):
+        batch.update_session(session)  # with the count of what is added to it here
+    return cut_off(words, leftover) if words.run.state == "active" else words
 
 
 def _spending(words: LastWords, used: Usage, world: World) -> AddSpending:
