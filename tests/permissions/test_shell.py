@@ -175,7 +175,7 @@ def test_whatever_bash_runs_was_found(tmp_path: Path) -> None:
     faults = {line: found for line in (made_up(draw) for _ in range(320)) if (found := fault(arena, line, tally))}
     assert faults == {}
     assert tally["parsed that ran something"] > 50, "else nothing was compared"
-    assert tally["must be denied"] > 20
+    assert tally["must be denied"] > 10
 
 
 @settings(max_examples=200, deadline=None)
