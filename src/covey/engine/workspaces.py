@@ -43,6 +43,8 @@ class Workspaces:
         self._idle_exit_s = idle_exit_s
         self._open: dict[str, Workspace] = {}
         self._rows: dict[str, WorkspaceRow] = {}
+        self._row_of: dict[str, WorkspaceRow] = {}
+        """The same by path."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._retired: dict[str, None] = {}
         self._clients: dict[str, Who] = {}
@@ -52,6 +54,10 @@ class Workspaces:
         self._loop = asyncio.get_running_loop()
         self._idle_since = self._loop.time()
         self._look = asyncio.Event()
+        self._touched: set[str] = set()
+        """Ids of workspaces in which something has changed that may decide whether they are still needed."""
+        self._deadlines: dict[str, float] = {}
+        """When each of them next has something to give up by itself."""
         self._reaper: asyncio.Task[None] | None = None
         self.everywhere = Everywhere(shared, self._rows, self._open)
         self.closing = False
@@ -59,7 +65,8 @@ class Workspaces:
     async def start(self) -> None:
         """Take up every workspace that has open runs, then watch over claims."""
         store, read = self._shared.store, self._shared.journal.read
-        self._rows.update((row.id, row) for row in await read(store.workspaces))
+        for row in await read(store.workspaces):
+            self._know(row)
         if self._rows:  # jobs of a workspace may be left, also where no run was open
             await asyncio.to_thread(self._shared.end_jobs, list(self._rows))
         for row in self._rows.values():
@@ -100,7 +107,7 @@ class Workspaces:
                 _check_directory(row.path)
                 workspace = await self._reopen(row)
                 workspace.clients.create(Who(client_id=VISITOR), self._loop.time())
-                self._look.set()
+                self._touch(workspace_id)
                 self._check_serving()
             return self._open[workspace_id]
 
@@ -122,7 +129,7 @@ class Workspaces:
         async with self._lock(resolved):
             self._check_serving()
             self._check_not_retired(client_id)
-            row = next((row for row in self._rows.values() if row.path == resolved), None)
+            row = self._row_of.get(resolved)
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._add_row(resolved)
@@ -131,7 +138,7 @@ class Workspaces:
             self._released.discard(row.id)
             self._remember(who)
             workspace.clients.create(who, self._loop.time())
-            self._look.set()
+            self._touch(row.id)
             self._check_serving()
             return workspace
 
@@ -145,8 +152,11 @@ class Workspaces:
         now = self._shared.world.now_s()
         row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
         await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
-        self._rows[row.id] = row
+        self._know(row)
         return row
+
+    def _know(self, row: WorkspaceRow) -> None:
+        self._rows[row.id] = self._row_of[row.path] = row
 
     async def _reopen(self, row: WorkspaceRow) -> Workspace:
         """Open without a client: a configuration that cannot be read must not keep its runs from ending."""
@@ -157,6 +167,7 @@ class Workspaces:
             config, warnings = Config(), (str(error),)
         workspace = self._open[row.id] = await self._opened(row, config, warnings)
         self._released.discard(row.id)
+        self._touch(row.id)
         return workspace
 
     async def _opened(
@@ -173,7 +184,7 @@ class Workspaces:
 
         note = self.everywhere.note
         return await open_workspace(
-            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=self._look.set, on_event=note
+            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=lambda: self._touch(row.id), on_event=note
         )
 
     # ── claims ──
@@ -187,11 +198,11 @@ class Workspaces:
 
     def detach(self, workspace: Workspace, client_id: str) -> None:
         workspace.clients.detach(client_id, self._loop.time())
-        self._look.set()
+        self._touch(workspace.id)
 
     def release(self, workspace: Workspace, client_id: str) -> None:
         workspace.clients.release(client_id)
-        self._look.set()
+        self._touch(workspace.id)
 
     def retire(self, client_id: str) -> None:
         """The client says goodbye for good."""
@@ -200,17 +211,15 @@ class Workspaces:
             del self._retired[next(iter(self._retired))]
         for workspace in self._open.values():
             workspace.clients.drop(client_id)
-        self._look.set()
+        self._touch(*self._open)
 
     async def _reap(self) -> None:
         """Release what nobody needs; sleep until the next deadline, or until something changes."""
         while True:
             self._look.clear()
             now = self._loop.time()
-            for workspace in self.all():
-                workspace.expire(now)
-                if self._is_idle(workspace):
-                    await self._release(workspace)
+            for workspace in self._due(now):
+                await self._tend(workspace, now)
             if self._open or self._is_opening:
                 self._idle_since = self._loop.time()
             elif self._idle_exit_s and now >= self._idle_since + self._idle_exit_s:
@@ -219,9 +228,30 @@ class Workspaces:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), self._pause())
 
+    def _touch(self, *workspace_ids: str) -> None:
+        """Something has changed in these workspaces: look whether they are still needed."""
+        self._touched.update(workspace_ids)
+        self._look.set()
+
+    def _due(self, now: float) -> list[Workspace]:
+        """Those in which something has changed, or whose time has come. What it costs does not depend on the others."""
+        due = self._touched | {workspace_id for workspace_id, when in self._deadlines.items() if when <= now}
+        self._touched = set()
+        return [self._open[workspace_id] for workspace_id in due if workspace_id in self._open]
+
+    async def _tend(self, workspace: Workspace, now: float) -> None:
+        workspace.expire(now)
+        if self._is_idle(workspace):
+            await self._release(workspace)
+        deadline = workspace.next_deadline() if workspace.id in self._open else None
+        if deadline is None:
+            self._deadlines.pop(workspace.id, None)
+        else:
+            self._deadlines[workspace.id] = deadline
+
     def _pause(self) -> float | None:
         """How long nothing can happen by itself."""
-        deadlines = [d for w in self._open.values() if (d := w.next_deadline()) is not None]
+        deadlines = list(self._deadlines.values())
         if not self._open and self._idle_exit_s:
             deadlines.append(self._idle_since + self._idle_exit_s)
         return max(0.0, min(deadlines) - self._loop.time()) if deadlines else None

@@ -27,6 +27,10 @@ from covey.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
+COLLECT_AFTER = (10_000, 20, 20)
+"""Objects, and rounds of younger ones, between two looks of the collector: most of what a server keeps, it keeps for
+long, and each look at all of it costs what there is of it. Reference counts free nearly everything without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
@@ -102,6 +106,7 @@ async def _prepare() -> None:
     await asyncio.to_thread(announce)
     gc.collect()
     gc.freeze()  # what was imported stays: the collector need not look at it over and over
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 def _on_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
