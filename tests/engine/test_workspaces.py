@@ -4,81 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from covey.config.schema import Config, ConfigError, ModelSettings, ProviderSettings
-from covey.engine import workspaces as workspaces_module
-from covey.engine.shared import Shared
+from covey.config.schema import Config, ConfigError
 from covey.engine.workspace import Workspace
-from covey.engine.workspaces import Workspaces
-from covey.engine.world import World
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.requests import PostPrompt
 from covey.protocol.who import Who
-from covey.tools.live_output import LiveOutput, NoSink
-from covey.tools.output import Output
-from covey.tools.processes import Completed
-from tests.sim.loop import run_schedule
-from tests.sim.shell import SimJournal, SimModel
-from tests.support.memory_store import MemoryStore
-
-CONFIG = Config(providers={"sim": ProviderSettings(type="scripted", models=(ModelSettings(id="m"),))})
-A, B = "client-a", "client-b"
-
-
-class House:
-    """All workspaces of a server that is not there."""
-
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.directory = directory
-        self.store = MemoryStore()
-        self.idle = False
-        self.load: Callable[[str], Awaitable[Config]] = self._load
-        monkeypatch.setattr(workspaces_module, "load_config", self._load_with_warnings)
-        monkeypatch.setattr("covey.engine.agent.open_client", lambda provider_id, settings: SimModel())
-
-    async def _load(self, path: str) -> Config:
-        return CONFIG
-
-    async def _load_with_warnings(self, shared: Shared, path: str, env: object = None) -> tuple[Config, Sequence[str]]:
-        return await self.load(path), ()
-
-    async def start(self, idle_exit_s: float = 0.0) -> Workspaces:
-        loop = asyncio.get_running_loop()
-        world = World(lambda: 2_000_000_000.0 + loop.time())
-        shared = Shared(
-            self.store,
-            SimJournal(self.store),
-            world,
-            self.directory,
-            None,
-            {},
-            end_processes=lambda tag: 0,
-            end_jobs=lambda ids: 0,
-        )
-        self.all = Workspaces(shared, self._on_idle, idle_exit_s)
-        await self.all.start()
-        return self.all
-
-    def _on_idle(self) -> None:
-        self.idle = True
-
-    async def create(self, client_id: str = A, path: str | Path = "") -> Workspace:
-        return await self.all.create(str(path or self.directory), Who(client_id=client_id), yolo=False, env={})
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    failure = run_schedule(scenario, ()).failure
-    if failure:
-        raise failure
-
-
-async def later(seconds: float) -> None:
-    await asyncio.sleep(seconds)  # of the virtual clock
+from tests.engine.house import CONFIG, A, B, House, later, play
 
 
 @pytest.fixture
@@ -163,50 +98,6 @@ def test_an_open_run_keeps_its_workspace_when_everybody_has_left(house: House) -
         receipt = await posting
         run = await workspace.runs.get(receipt.run_id, 60)
         assert run.state == "completed"
-        await later(1)
-        assert everything.all() == []
-
-    play(scenario)
-
-
-def leave_job(workspace: Workspace) -> asyncio.Task[Completed]:
-    """A job of which only its task is real."""
-    jobs = workspace._parts.agent.jobs
-    task = asyncio.ensure_future(_runs_for_ever())
-    output, live = Output(100), LiveOutput(NoSink())
-    jobs.adopt("s", "make watch", task, output, live)
-    return task
-
-
-async def _runs_for_ever() -> Completed:
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError
-
-
-def test_a_job_keeps_its_workspace_when_everybody_has_left_for_at_most_12_hours(house: House) -> None:
-    async def scenario() -> None:
-        everything = await house.start(idle_exit_s=60)
-        workspace = await house.create(A)
-        task = leave_job(workspace)
-        everything.retire(A)
-        await later(12 * 3600 - 5)
-        assert everything.all() == [workspace] and not everything.is_idle
-        await later(10)
-        assert everything.all() == []
-        assert task.cancelled(), "the job is ended with its workspace"
-
-    play(scenario)
-
-
-def test_a_workspace_is_released_as_soon_as_its_last_job_has_ended(house: House) -> None:
-    async def scenario() -> None:
-        everything = await house.start()
-        workspace = await house.create(A)
-        leave_job(workspace)
-        everything.retire(A)
-        await later(100)
-        assert everything.all() == [workspace]
-        await workspace.jobs.kill("job-1")
         await later(1)
         assert everything.all() == []
 

@@ -115,8 +115,8 @@ class Workspace:
 
     @property
     def is_busy(self) -> bool:
-        """A run is open in one of its sessions."""
-        return self._parts.lanes.is_busy
+        """A run is open in one of its sessions, or about to be."""
+        return self._parts.lanes.is_busy or self.runs.is_accepting
 
     def describe(self) -> WorkspaceView:
         """The workspace, as clients see it."""

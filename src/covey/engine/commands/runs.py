@@ -40,20 +40,32 @@ class Runs:
     ) -> None:
         self._parts = parts
         self._on_deadline = on_deadline
-        """Called when `next_deadline` may be earlier than it was."""
+        """Called when `next_deadline` may be earlier than it was, or nothing is being accepted any more."""
         self._reload = reload
         self._world = parts.shared.world
         self._early = EarlyCancels()
         self._parking = Parking()
+        self._arriving = 0
+        """Prompts that are just being accepted or refused."""
         self._waiters = RunWaiters(self._look_up)
 
     # ── posting ──
 
     async def post(self, request: PostPrompt, who: Who = NOBODY) -> PromptReceipt:
         """Accept a prompt (R1), or refuse it before anything is recorded."""
-        receipt = await self._post(request, who)
+        self._arriving += 1
+        try:
+            receipt = await self._post(request, who)
+        finally:
+            self._arriving -= 1
+            self._on_deadline()
         self._parts.shared.counts["prompts_accepted"] += 1
         return receipt
+
+    @property
+    def is_accepting(self) -> bool:
+        """A prompt is on its way in: the workspace must not be released under it."""
+        return self._arriving > 0
 
     async def _post(self, request: PostPrompt, who: Who) -> PromptReceipt:
         self._parts.check_open()
