@@ -40,7 +40,7 @@ class Runs:
     ) -> None:
         self._parts = parts
         self._on_deadline = on_deadline
-        """Called when `next_deadline` may be earlier than it was, or nothing is being accepted any more."""
+        """Called when `next_deadline` may be earlier than it was, or a prompt was refused."""
         self._reload = reload
         self._world = parts.shared.world
         self._early = EarlyCancels()
@@ -56,9 +56,11 @@ class Runs:
         self._arriving += 1
         try:
             receipt = await self._post(request, who)
+        except BaseException:  # refused: perhaps nothing keeps the workspace any more
+            self._on_deadline()
+            raise
         finally:
             self._arriving -= 1
-            self._on_deadline()
         self._parts.shared.counts["prompts_accepted"] += 1
         return receipt
 
