@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test test-package check format bench explore mutate clean
+.PHONY: install run test heavy test-web test-extensions test-package check format bench bench-peers explore mutate clean
 
 install: $(STAMP)
 
@@ -26,13 +26,42 @@ $(STAMP): requirements-dev.lock $(RUNTIME)
 	$(PIP) --quiet -r requirements-dev.lock
 	@touch $(STAMP)
 
+# Real MCP servers for the tests, in an environment of their own: they need other versions of libraries.
+MCP_SERVERS := $(VENV)/mcp-servers/.installed
+$(MCP_SERVERS): tests/extensions/requirements-mcp.txt $(RUNTIME)
+	@echo "Adding the MCP servers that the tests use, in $(VENV)/mcp-servers."
+	$(PYTHON) -m venv $(VENV)/mcp-servers
+	$(VENV)/mcp-servers/bin/pip install --disable-pip-version-check --quiet -r tests/extensions/requirements-mcp.txt
+	@touch $(MCP_SERVERS)
+
 # Through the environment: a prompt may hold whatever a shell would take for its own.
 run: export COVEY_PROMPT = $(value PROMPT)
 run: $(RUNTIME)
 	@$(BIN)/python -m covey.cli.tour $(if $(filter 0,$(LOCAL)),--scripted,--install requirements-local.lock)
 
-test: install
-	$(BIN)/pytest -q -n 2
+# Half of the time of a test is waiting for processes: on two cores three at once keep both busy.
+WORKERS ?= 3
+test: install $(MCP_SERVERS)
+	$(BIN)/pytest -q -n $(WORKERS)
+
+# What takes long and shows the same again: real builds, every commit, every bound at its largest.
+heavy: install
+	COVEY_HEAVY=1 $(BIN)/pytest -q -n $(WORKERS) -m "heavy or larger"
+
+# Real programs of others, against ours: larger than what `make test` runs, and installed for it. Needs npm's registry.
+test-extensions: install
+	$(BIN)/python -m tests.extensions.run
+	COVEY_TEST_EXTENSIONS=1 $(BIN)/pytest -q tests/extensions
+
+# The page in a real browser: chromium, which is installed where that may be, or the one that COVEY_CHROMIUM names.
+WEB := $(VENV)/.web
+test-web: $(WEB)
+	tests/web/prepare.sh $(VENV)/web
+	COVEY_TEST_WEB=1 COVEY_WEB_TOOLS=$(abspath $(VENV)/web) $(BIN)/pytest -q -n 2 tests/web
+
+$(WEB): requirements-web.lock $(STAMP)
+	$(PIP) --quiet -r requirements-web.lock
+	@touch $(WEB)
 
 # What users install: built, installed where nothing else is, and run. Needs the package index.
 test-package:
@@ -51,6 +80,10 @@ format: install
 
 bench: install
 	$(BIN)/python -m bench
+
+# Other programs beside Covey, in one run: installed into a directory that is gone afterwards. Needs package indexes.
+bench-peers: install
+	$(BIN)/python -m bench.install_peers
 
 # Large bounds and random seeds, for as long as SECONDS says.
 SECONDS ?= 300

@@ -18,7 +18,7 @@ from bench.rig import Options
 
 PARTS = (
     *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "tool_output", "view", "growth"),
-    *("memory", "startup", "sandbox", "providers", "files", "changes", "peers"),
+    *("transcript", "memory", "startup", "sandbox", "providers", "files", "changes", "terminal", "page", "peers"),
 )
 
 

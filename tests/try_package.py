@@ -24,7 +24,10 @@ script = "{script}"
 models = [{{ id = "script" }}]
 """
 SCRIPT = {"replies": [{"steps": [[{"text": "You said: ${prompt}"}]]}]}
-SHIPPED = ("covey/cli/main.py", "covey/py.typed", "covey/context/init.md", "man1/covey.1")
+SHIPPED = (
+    *("covey/cli/main.py", "covey/web/index.html", "covey/web/js/main.js", "covey/py.typed", "covey/context/init.md"),
+    "man1/covey.1",
+)
 """A module, that it is typed, a data file, and what is no part of the package itself."""
 
 

@@ -71,7 +71,7 @@ def damage(data_dir: Path, *names: str) -> None:
 def test_a_healthy_store(data_dir: Path, capsys: Said) -> None:
     assert run_doctor(data_dir) == exits.OK
     said = capsys.readouterr()
-    assert f"The store in {data_dir}:\n  1 workspaces, 4 sessions, 14 runs, " in said.out
+    assert f"The store in {data_dir}:\n  1 workspace, 4 sessions, 14 runs, " in said.out
     assert said.out.endswith("Healthy: every promise is kept.\n")
     assert said.err == ""
 

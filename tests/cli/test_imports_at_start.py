@@ -35,8 +35,8 @@ def test_a_server_listens_before_it_imports_what_workspaces_and_commands_need(ho
     late = ("covey.engine.workspace", "covey.sandbox", "covey.tools", "covey.lifecycle", "covey.permissions.judge")
     assert not {name for name in ours if name.startswith(late) and name != "covey.engine.workspaces"}
     assert not imported & {"click", "multiprocessing", "uvicorn.main"}
-    assert len(ours) <= 122
-    assert len(imported) <= 430
+    assert len(ours) <= 140
+    assert len(imported) <= 440
 
 
 def test_covey_run_imports_no_server_and_few_modules(home: Home) -> None:
@@ -47,5 +47,21 @@ def test_covey_run_imports_no_server_and_few_modules(home: Home) -> None:
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
     ours = {name for name in imported if name.startswith("covey")}
     assert not {name for name in ours if name.startswith(("covey.server", "covey.engine", "covey.store"))}
-    assert len(ours) <= 78
+    assert len(ours) <= 87
     assert len(imported) <= 300
+
+
+FOREIGN = ("covey.server", "covey.engine", "covey.store", "uvicorn")
+
+
+def test_programs_that_others_start_import_no_server_and_few_modules(home: Home) -> None:
+    for words in (("acp",), ("mcp", "serve")):
+        command = [sys.executable, "-X", "importtime", "-m", "covey", *words]
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(
+            command, stdin=nothing, capture_output=True, text=True, timeout=30, env=home.env, cwd=home.project
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
+        assert not {name for name in imported if name.startswith(FOREIGN)}
+        assert len(imported) <= 330, (words, len(imported))

@@ -62,11 +62,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"covey {__version__}\n"
 
 
-def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_or_a_terminal_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == exits.USAGE
     said = capsys.readouterr()
     assert said.out == ""
-    assert "terminal UI is not there yet" in said.err
+    assert "terminal UI needs a terminal" in said.err
     assert "covey run" in said.err
 
 
@@ -81,7 +81,7 @@ def test_without_a_command_it_says_what_there_is(capsys: pytest.CaptureFixture[s
         ["run", "--json", "--stream-json", "x"],
         ["run", "-C", "-s", "s1", "x"],
         ["sessions", "burn"],
-        ["sessions", "show"],
+        ["sessions", "show", "s1", "s2"],
         ["sessions", "rename", "s1"],
         ["sessions", "delete", "s1", "s2"],
         ["run", "hello", "--dance"],
@@ -106,12 +106,6 @@ def test_an_unknown_option_shows_the_usage_of_its_command(capsys: pytest.Capture
         said = capsys.readouterr().err
         assert said.startswith(f"usage: covey {args[0]} ")
         assert "unrecognized arguments: --frob" in said
-
-
-@pytest.mark.parametrize("name", ["web"])
-def test_commands_that_are_not_there_yet(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--json"]) == exits.USAGE
-    assert f"`covey {name}` is not there yet" in capsys.readouterr().err
 
 
 def test_run_ids_are_those_of_the_server() -> None:

@@ -17,6 +17,7 @@ from covey.protocol.endings import CallEnd
 from covey.protocol.events import (
     AgentEvent,
     Event,
+    File,
     PermissionNotification,
     PermissionRequest,
     ToolOutputDelta,
@@ -55,6 +56,7 @@ class Report:
         self.progress = Progress(screen, self.view, "r1", root="/project", is_verbose=is_verbose)
 
     def event(self, event: Event) -> None:
+        self.progress.heard(event)
         change = self.view.event(event).change
         self.progress.update(self.progress.news.update(change))
 
@@ -241,8 +243,10 @@ def test_the_footer_is_for_people_at_a_terminal() -> None:
     assert report.lines == []
     report.progress._screen.is_terminal = True
     report.event(created(text_message("m1", "a")))
-    report.event(ended("", metadata='{"additions": 1, "removals": 0, "file_path": "/project/a"}', name="edit"))
+    for path, run_id in (("/project/a", "r1"), ("/project/a", "r1"), ("/project/b", "r1"), ("/project/c", "other")):
+        file = File(id="f", session_id="s1", path=path, created_at=1, updated_at=1, run_id=run_id)
+        report.event(created(file))
     report.progress.footer(msgspec.structs.replace(run_complete(), usage=Usage(cost=0.25)))
     assert re.fullmatch(
-        r'session s1 · 1 step · \d\.\d s · \$0.25 · 1 file changed · covey run -C "…" · covey undo', report.lines[-1]
+        r'session s1 · 1 step · \d\.\d s · \$0.25 · 2 files changed · covey run -C "…" · covey undo', report.lines[-1]
     )

@@ -9,7 +9,7 @@ import pytest
 
 from covey.cli import prompt_input
 from covey.cli.exits import UsageError
-from covey.cli.prompt_input import read_attachments, read_prompt
+from covey.cli.prompt_input import read_attachments, read_prompt, unseen
 
 
 def test_words_are_joined_and_stdin_comes_first() -> None:
@@ -24,6 +24,19 @@ def test_bytes_that_are_no_text_do_not_stop_it() -> None:
     assert read_prompt([], io.BytesIO(b"a\xffb")) == "a\ufffdb"
 
 
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\x00\x00", b"\xff\xfe\xfd" * 10, b"text \x00 text"])
+def test_23_what_is_no_text_is_refused_on_stdin_with_what_to_do(content: bytes) -> None:
+    with pytest.raises(UsageError, match=r"is no text.*-a FILE"):
+        read_prompt(["what is it?"], io.BytesIO(content))
+
+
+def test_23_attachments_that_no_model_sees_are_named(tmp_path: Path) -> None:
+    contents = {"a.py": b"x", "a.sql": b"select 1", "a.png": b"\x89PNG", "core": b"\x00", "a.pdf": b"%PDF\x00"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    assert unseen(read_attachments([str(tmp_path / name) for name in contents])) == ["core", "a.pdf"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
@@ -33,6 +46,8 @@ def test_bytes_that_are_no_text_do_not_stop_it() -> None:
         ("core", b"\x00\x01", "application/octet-stream"),
         ("other", b"\xff\xfe", "application/octet-stream"),
         ("a.json", b"{}", "application/json"),
+        ("a.sql", b"select 1", "text/plain"),
+        ("a.pdf", b"%PDF\x00", "application/pdf"),
     ],
 )
 def test_attachments_know_what_they_are(tmp_path: Path, name: str, content: bytes, kind: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk
-from covey.cli.request_text import COLUMNS_SHOWN, LAST_COLUMNS, LAST_LINES, LINES_SHOWN, request_text
+from covey.cli.questioner import _menu
+from covey.lines.request_text import COLUMNS_SHOWN, LAST_COLUMNS, LAST_LINES, LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest
 
 
@@ -116,3 +117,19 @@ def test_a_change_outside_of_the_project_is_shown_by_its_parameters() -> None:
 
 def test_any_other_tool_has_its_description() -> None:
     assert shown("view", "/etc/\x1bx", file_path="/etc/x") == [r"view: /etc/\x1bx"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["\n".join(f"echo {number}" for number in range(60)), "echo " + "x" * 5000, "echo\n" * 20],
+    ids=["many lines", "one long line", "a few lines too many"],
+)
+def test_a_question_is_not_higher_than_the_screen(command: str) -> None:
+    """The headline and the first line are on it, and what was left out has to be seen before it is allowed."""
+    ask = asked(command=command)
+    lines = _menu(ask, 80, 24)
+    assert len(lines) < 24
+    assert ask.is_cut
+    assert ask.press("y") is Heard.WHOLE
+    assert len(_menu(ask, 80, 24)) >= 12, "all of it was wanted, however high it is"
+    assert len(_menu(asked(command=command), 80, 100)) >= len(lines)

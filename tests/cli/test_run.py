@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -223,16 +224,25 @@ def test_the_second_ctrl_c_leaves_at_once(own_home: Home) -> None:
 
 def test_timeout(home: Home) -> None:
     home.covey("run", "hello")
-    done = home.covey("run", "--timeout", "4", "hang")
+    done = home.covey("run", "--timeout", "2.5", "hang")
     assert done.returncode == exits.TIMEOUT
     assert done.stdout == "one two \n"
-    assert "longer than 4 s" in done.stderr
+    assert "longer than 2.5 s" in done.stderr
     assert not any(session["is_busy"] for session in home.sessions())
+
+
+def test_23_an_attachment_that_no_model_sees_is_warned_about(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "core").write_bytes(b"\0")
+    done = home.covey("run", "-q", "-a", str(tmp_path / "core"), "hello")
+    assert done.returncode == 0
+    assert (
+        done.stderr == "covey: core is neither text nor a picture: the model is told its name, and sees none of it.\n"
+    )
 
 
 def test_a_timeout_in_json_has_what_was_said(home: Home) -> None:
     home.covey("run", "hello")
-    done = home.covey("run", "--json", "--timeout", "4", "hang")
+    done = home.covey("run", "--json", "--timeout", "2.5", "hang")
     result = json.loads(done.stdout)
     assert (result["text"], result["exit_code"], result["cancelled"]) == ("one two ", exits.TIMEOUT, True)
 

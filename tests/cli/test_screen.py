@@ -14,6 +14,7 @@ from covey.cli.output import TextPrinter
 from covey.cli.screen import Screen, plain, share_lines
 from covey.client.view.run_news import AnswerGrew
 from covey.lines.line import line
+from covey.lines.widths import width as text_width
 from covey.protocol.events import created
 from tests.client.values import text_message
 
@@ -35,6 +36,26 @@ def test_notes_can_be_silenced_and_warnings_cannot() -> None:
     screen.say("note")
     screen.warn("warning")
     assert stream.getvalue() == "covey: warning\n"
+
+
+def is_warning(row: str) -> bool:
+    return row.startswith("covey: ")
+
+
+def test_notes_are_wrapped_by_words_at_a_terminal_and_stay_one_line_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "columns_of", lambda stream: 30)
+    text = "some words that are not all on one row, 鳥の巣箱 and more"
+    for stream in (Terminal(), io.StringIO()):
+        screen = Screen(stream, quiet=False, shares_terminal=False)
+        screen.say(text)
+        screen.warn(text)
+        rows = stream.getvalue().splitlines()
+        if stream.isatty():
+            assert all(text_width(row) < 30 for row in rows)
+            assert [row for row in rows if not row.startswith("  ")] == [rows[0], next(filter(is_warning, rows))]
+            assert "".join("".join(rows).split()) == "".join(f"{text} covey: {text}".split())
+        else:
+            assert rows == [text, f"covey: {text}"]
 
 
 def test_one_file_for_both_is_one_text_and_two_are_not(tmp_path: Path) -> None:

@@ -42,6 +42,15 @@ def test_a_session_is_put_aside_and_taken_back(home: Home) -> None:
     assert session in home.covey("sessions").stdout
 
 
+def test_without_an_id_the_latest_session_is_shown_and_exported(home: Home) -> None:
+    ask(home, "about herons")
+    ask(home, "about puffins")
+    for action in ("show", "export"):
+        done = home.covey("sessions", action)
+        assert done.returncode == exits.OK
+        assert "about puffins" in done.stdout and "about herons" not in done.stdout
+
+
 def test_stats_add_up_runs_and_tokens(home: Home) -> None:
     ask(home, "hello")
     (spent,) = json.loads(home.covey("stats", "--json", "--cwd", str(home.project)).stdout)

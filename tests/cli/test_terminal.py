@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -108,6 +109,15 @@ def terminals(home: Home) -> Iterator[Terminals]:
     made = Terminals(home)
     yield made
     made.close()
+
+
+def test_19_only_a_run_without_a_terminal_says_that_nobody_can_be_asked(terminals: Terminals, home: Home) -> None:
+    assert home.covey("run", "hello there").returncode == 0
+    terminal = terminals.run("hello here")
+    assert terminal.finish() == 0
+    posted = {run["prompt"]: run for run in json.loads(home.covey("runs", "--all", "--json").stdout)}
+    assert posted["hello there"]["options"]["unattended"] is True
+    assert "options" not in posted["hello here"]
 
 
 def test_ctrl_c_cancels_the_run_and_waits_for_its_end(terminals: Terminals, home: Home) -> None:
@@ -283,13 +293,15 @@ def test_where_the_cursor_must_not_move_the_answer_is_a_line(home: Home) -> None
     assert (home.project / "made").exists()
 
 
-def test_what_a_command_prints_is_seen_while_it_runs_and_gone_afterwards(terminals: Terminals) -> None:
+def test_what_a_command_prints_is_seen_while_it_runs_and_its_end_stays_when_it_is_cancelled(
+    terminals: Terminals,
+) -> None:
     terminal = terminals.run("--yolo", "print slowly")
     terminal.wait_for("  │ working")
     terminal.type("\x03")
     assert terminal.finish() == exits.STOPPED
-    assert "cancelled" in terminal.shown.rpartition("\x1b[J")[2]
-    assert "  │ working" not in terminal.shown.rpartition("\x1b[J")[2]
+    left = terminal.shown.rpartition("\x1b[J")[2]
+    assert "cancelled" in left and left.count("  │ working") == 1
 
 
 def test_the_command_is_shown_as_it_runs(terminals: Terminals) -> None:

@@ -143,14 +143,14 @@ async def test_silence_is_a_dead_connection(server: StubServer, client: Client) 
 async def test_comments_keep_a_quiet_connection_alive(server: StubServer, client: Client) -> None:
     async def quiet(request: Request, connection: Connection) -> None:
         await connection.begin_events()
-        for _ in range(35):
+        for _ in range(18):
             await asyncio.sleep(0.1)
             await connection.raw_event(b": keep-alive\n\n")
         await connection.event(LAST, 1)
         await stall(request, connection)
 
     server.on("GET", EVENTS, quiet)
-    async with following(client, silence_s=3) as stream:
+    async with following(client, silence_s=1.5) as stream:
         assert await take(stream, 1) == [LAST]
     assert len(server.asked("GET", EVENTS)) == 1
 

@@ -130,7 +130,7 @@ async def test_after_a_gap_in_the_middle_the_view_is_whole_again(
         await follower.until(lambda view: view.link.state == "connected" and not any(view.loads) and any(gaps))
         assert follower.view.link.gap == ""
         assert [run.run_id for run in follower.view.sessions.of(session_id).queue] == ["later"]
-        assert [ask.request.session_id for ask in follower.view.asks.open.values()] == [elsewhere.id]
+        assert [ask.session_id for ask in follower.view.asks.open.values()] == [elsewhere.id]
         assert follower.view.sessions.of(elsewhere.id).is_busy
         model.release("more")
         await follower.until(ended(run_id))

@@ -27,6 +27,7 @@ from covey.client.view.inputs import (
 from covey.client.view.output_tail import SHOWN_BYTES
 from covey.client.view.view import View
 from covey.protocol.events import PermissionNotification, PermissionRequest, ToolOutputDelta, created, deleted, updated
+from covey.protocol.extensions import ApprovalNotification, ApprovalRequest
 from covey.protocol.requests import PostPrompt
 from tests.client.values import run_complete, some_run, some_session, text_delta, text_message
 
@@ -180,6 +181,19 @@ def test_an_answer_that_was_lost_leaves_the_ask_open_to_be_answered_again() -> N
     assert view.asks.open["p1"].is_being_answered
     view.event(created(request("p1")))
     assert not view.asks.open["p1"].is_being_answered
+
+
+def test_an_approval_is_an_ask_of_no_session_that_outlives_runs_and_says_who_answered() -> None:
+    view = shown()
+    approval = ApprovalRequest(id="d1", kind="mcp", name="git", source="/p/covey.toml", command="x")
+    view.event(created(approval))
+    view.event(created(run_complete("r1")))
+    assert [(ask.kind, ask.session_id) for ask in view.asks.open.values()] == [("approval", "")]
+    view.event(created(ApprovalNotification(approval_id="d1", approved=True, answered_by="ann")))
+    assert not view.asks.open and (view.asks.closed["d1"].outcome, view.asks.closed["d1"].by) == ("allowed", "ann")
+    view.event(created(ApprovalRequest(id="d2", kind="mcp", name="git", source="/p/covey.toml", command="y")))
+    view.event(created(ApprovalNotification(approval_id="d2")))
+    assert view.asks.closed["d2"].outcome == "closed"
 
 
 def test_asks_go_with_their_run_and_only_the_last_closed_ones_are_kept() -> None:

@@ -18,12 +18,14 @@ from covey.config.schema import (
     Config,
     ContextSettings,
     Files,
+    HookGroup,
     LimitSettings,
     ModelChoice,
     ModelSettings,
     NotifySettings,
     PermissionSettings,
     ProviderSettings,
+    SearchSettings,
     ServerSettings,
     ToolSettings,
 )
@@ -59,6 +61,8 @@ def test_the_complete_example_has_its_models() -> None:
         ToolSettings,
         ServerSettings,
         NotifySettings,
+        HookGroup,
+        SearchSettings,
     ],
 )
 def test_every_setting_is_described(kind: type[msgspec.Struct]) -> None:

@@ -34,6 +34,9 @@ def _row(row: Row, y: float) -> str:
     pieces, column = [], 0
     for style, chars in groupby(row, key=lambda cell: cell[1]):
         text = "".join(char for char, _ in chars)
+        if ground := _ground(style):
+            box = f'x="{MARGIN + column * CELL:.1f}" y="{y - 0.75 * ROW:.1f}" width="{width(text) * CELL:.1f}"'
+            pieces.append(f'<rect {box} height="{ROW}" fill="{ground}"/>')
         if shown := text.strip():  # a browser may drop blanks at the ends, and would stretch the rest over them
             x, length = MARGIN + (column + width(text) - width(text.lstrip())) * CELL, width(shown) * CELL
             fit = (
@@ -58,6 +61,12 @@ def _look(style: str) -> str:
     look += ' font-weight="bold"' if "1" in codes else ""
     look += ' font-style="italic"' if "3" in codes else ""
     return look + (' text-decoration="underline"' if "4" in codes else "")
+
+
+def _ground(style: str) -> str:
+    """The colour behind the text; '' if it has none of its own."""
+    codes = style.split(";")
+    return _colour(int(codes[codes.index("48") + 2])) if "48" in codes else ""
 
 
 def _colour(number: int) -> str:

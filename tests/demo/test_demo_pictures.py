@@ -33,6 +33,15 @@ def test_there_is_a_picture_of_each_theme_at_each_width(theme: str, columns: int
     assert GROUNDS[theme][0] in drawn
 
 
+def test_two_windows_and_a_command_are_shown_through_a_cancel_and_a_kill() -> None:
+    shown = (PLACE / "together.txt").read_text()
+    for words in ("cancelled by kim", "cancelled by you", "cancelled by somebody else", "exit code 4", "queue 1 ▸"):
+        assert words in shown
+    *_, last = shown.split("kill -9")
+    assert last.count("interrupted: The server stopped") == 2, "in both windows, once"
+    assert last.count("is here, and once.") == 2
+
+
 def test_blanks_keep_their_places_in_browsers_that_drop_or_join_them() -> None:
     drawn = picture([[(char, "") for char in "  a   b "]], 80, "dark")
     (text,) = [each for each in ElementTree.fromstring(drawn).iter() if each.tag.endswith("text")]

@@ -2,6 +2,8 @@
 
 The load has two sessions, a tool call that starts a process, a queue, a fold, a cancel by session and one by run id.
 How many commits it takes depends on how they happen to be grouped; the test goes on until a server survives its load.
+Usually each commit meets one of three faults in turn: killed before it, killed after it, terminated. `make heavy` has
+all of them at each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support import oracle
+from tests.support.effort import IS_HEAVY, bound
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, provider_config
 
@@ -126,34 +129,31 @@ def strike(directory: Path, fault: str) -> bool:
     return survived
 
 
+STRIDE = bound(3, 1)
+"""From one commit that is struck to the next."""
+
+
+@pytest.mark.larger
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_r15_killed_at_every_commit(tmp_path: Path, when: str) -> None:
-    number = 0
-    survived = False
-    while not survived:
-        number += 1
-        directory = tmp_path / f"{when}-{number}"
-        directory.mkdir()
-        survived = strike(directory, f"kill:{when}:{number}")
+@pytest.mark.parametrize(("fault", "first"), [("kill:before", 1), ("kill:after", 2), ("term:after", 3)])
+def test_r15_r13_killed_or_terminated_at_every_commit(tmp_path: Path, fault: str, first: int) -> None:
+    number = 1 if IS_HEAVY else first
+    while not strike(_made(tmp_path / str(number)), f"{fault}:{number}"):
+        number += STRIDE
     assert number > 12, f"the load has only {number} commits"  # it waits for at least so many, one after the other
 
 
-@pytest.mark.timeout(600)
-def test_r13_terminated_at_every_third_commit(tmp_path: Path) -> None:
-    for number in range(1, 30, 3):
-        directory = tmp_path / str(number)
-        directory.mkdir()
-        if strike(directory, f"term:after:{number}"):
-            break
-    assert number > 5
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
+@pytest.mark.larger
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("what", ["full", "io", "locked"])
-def test_a_store_that_fails_now_and_then_loses_nothing(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(("what", "first"), [("full", 4), ("io", 9), ("locked", 14)])
+def test_a_store_that_fails_now_and_then_loses_nothing(tmp_path: Path, what: str, first: int) -> None:
     """A commit fails, and so do the next two: whoever waits gets a 503, and runs under way end as they must."""
-    for number in range(4, 30, 5):
+    for number in bound(range(first, 30, 15), range(4, 30, 5)):
         directory = tmp_path / str(number)
         directory.mkdir()
         load = Load()

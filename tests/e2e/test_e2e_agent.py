@@ -9,7 +9,6 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 from covey.context.prompt import summary_prompt
 from covey.machine.names import TAG_VARIABLE
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Server, Workspace, finish_of, running, until
+from tests.support.server import Server, Workspace, finish_of, until
 
 FORMATS = {
     "chat": 'type = "openai-compatible"',
@@ -83,8 +82,8 @@ def settings(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: FakeModel, settings: str) -> Iterator[Server]:
-    config = f"""
+def server_config(model: FakeModel, settings: str) -> str:
+    return f"""
 [models]
 large = "fake/m"
 [providers.fake]
@@ -95,9 +94,12 @@ models = [{{ id = "m", context_window = 1000, price_prompt = 100, price_completi
 [limits]
 summarize_at = 0.85
 """
-    with running(tmp_path, config) as started:
-        repository(started.project)
-        yield started
+
+
+@pytest.fixture
+def server(server: Server) -> Server:
+    repository(server.project)
+    return server
 
 
 def repository(project: Path) -> None:

@@ -11,6 +11,8 @@ from covey.lifecycle.reply import MAX_CALLS, MAX_CHARACTERS
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace
 
+pytestmark = pytest.mark.borrows_server
+
 PIECE = 10_000
 PIECES = 20_000
 """200 MB of text, if anybody took it."""

@@ -132,7 +132,6 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/control", {"command": "dance"}, 400, "unknown_command"),
     ("POST", "{W}/permissions/grant", {"permission": {"id": "x"}, "action": "maybe"}, 400, "invalid_request"),
     ("POST", "{W}/permissions/skip", {"skip": "yes"}, 400, "invalid_request"),
-    ("GET", "/", None, 404, "not_found"),
     ("GET", "/v1", None, 404, "not_found"),
     ("GET", "/v1/workspaces/", None, 404, "not_found"),
     ("GET", "/v1/health/", None, 404, "not_found"),

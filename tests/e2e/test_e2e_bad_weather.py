@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.machine import refusing_port
 from tests.support.server import Server, Workspace, outline, provider_config, running
 from tests.support.stream import Stream
+
+pytestmark = pytest.mark.borrows_server
 
 KEY = "sk-do-not-tell-anybody-0123456789"
 SETTINGS = f'api_key = "{KEY}"\nmax_attempts = 2\nidle_timeout_s = '
@@ -44,10 +45,9 @@ FAILURES: dict[str, tuple[Reply, str]] = {
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
+def server_config(model: FakeModel) -> str:
     hasty = f'[providers.hasty]\ntype = "openai-compatible"\nname = "fake"\nbase_url = "{model.url}"\n{SETTINGS}1'
-    with running(tmp_path, provider_config(model.url, hasty, provider=f"{SETTINGS}20")) as started:
-        yield started
+    return provider_config(model.url, hasty, provider=f"{SETTINGS}20")
 
 
 def check_failed(workspace: Workspace, stream: Stream, session: str, told: str) -> Any:

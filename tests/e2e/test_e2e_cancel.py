@@ -19,6 +19,8 @@ from tests.support.server import (
     until,
 )
 
+pytestmark = pytest.mark.borrows_server
+
 
 def hanging(request: Recorded) -> Reply:
     """Some words, then nothing more for ever."""

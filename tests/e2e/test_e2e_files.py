@@ -7,6 +7,8 @@ import pytest
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, Workspace
 
+pytestmark = pytest.mark.borrows_server
+
 
 @pytest.fixture
 def project(server: Server, workspace: Workspace) -> Workspace:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, Workspace, outline, until
+
+pytestmark = pytest.mark.borrows_server
 
 
 def test_scenario_21_the_same_run_id_posted_ten_times_at_once(workspace: Workspace, model: FakeModel) -> None:

@@ -10,6 +10,8 @@ import pytest
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, outline, provider_config, running, text_of, until
 
+pytestmark = pytest.mark.borrows_server
+
 LOOK = Call(name="view", input={"file_path": "notes.txt"})
 
 

@@ -134,7 +134,7 @@ def test_r1_a_configuration_with_a_mistake_is_said_so_at_the_start(tmp_path: Pat
 
 def test_r1_the_server_describes_itself(server: Server, workspace: Workspace) -> None:
     version = server.request("GET", "/v1/version").ok()
-    assert set(version) == {"version", "commit", "build_id", "python_version", "platform"}
+    assert set(version) == {"version", "commit", "build_id", "python_version", "platform", "page"}
     document = server.request("GET", "/openapi.json").ok()
     assert document["openapi"].startswith("3.")
     for path in ("/v1/workspaces/{id}/agent", "/v1/workspaces/{id}/events", "/v1/workspaces/{id}/runs/{run_id}/cancel"):

@@ -168,6 +168,7 @@ def test_r15_a_store_that_cannot_be_used_is_said_so_at_the_start(
     server.close()
 
 
+@pytest.mark.heavy  # as with a full disk: it waits as long as it may
 def test_r13_a_server_whose_store_is_locked_stops_in_time_and_heals(
     server: Server, workspace: Workspace, model: FakeModel
 ) -> None:

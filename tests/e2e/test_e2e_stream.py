@@ -14,6 +14,8 @@ from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, provider_config, running, text_of
 from tests.support.stream import Seen, Stream, transcript
 
+pytestmark = pytest.mark.borrows_server
+
 WORDS = "{n} wörds 🐦 "
 
 
@@ -223,6 +225,7 @@ def test_r16_a_large_prompt_disconnects_nobody(workspace: Workspace) -> None:
     assert resumed.terminal("r1", timeout=60)["text"]
 
 
+@pytest.mark.heavy  # it waits; what is sent is in tests/server/test_event_stream_route.py
 def test_r16_a_quiet_stream_is_kept_alive(server: Server, workspace: Workspace) -> None:
     stream = workspace.stream()
     stream.wait_for(lambda seen: b": keep-alive\n\n" in stream.raw or stream.ended, timeout=60)

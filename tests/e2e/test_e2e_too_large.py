@@ -9,6 +9,8 @@ import pytest
 from covey.protocol.requests import MAX_BODY_BYTES
 from tests.support.server import Server, Workspace
 
+pytestmark = pytest.mark.borrows_server
+
 CHUNK = b"x" * 1024 * 1024
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +13,18 @@ import pytest
 from covey.protocol.events import ToolOutputDelta, decode_event
 from covey.protocol.sse import FrameDecoder
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Server, Workspace, provider_config, running
+from tests.support.server import Server, Workspace, provider_config
 from tests.support.stream import Seen, Stream
+
+pytestmark = pytest.mark.borrows_server
 
 GATED = "mkfifo {gate}; printf 'wörd {gate}\\n'; read -r word < {gate}; printf \"got $word 👋\\n\""
 """Prints, waits until somebody writes to the fifo, and prints again."""
 
 
 @pytest.fixture
-def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
-    with running(tmp_path, provider_config(model.url, '[permissions]\nallow = ["bash"]\n')) as started:
-        yield started
+def server_config(model: FakeModel) -> str:
+    return provider_config(model.url, '[permissions]\nallow = ["bash"]\n')
 
 
 def commands(request: Recorded) -> Reply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -295,20 +296,59 @@ def test_break_20_and_21_what_cannot_be_meant_is_refused(client: V1Client, serve
 
 def test_what_is_not_there_is_empty_and_has_its_shape(client: V1Client) -> None:
     empty: dict[str, Any] = {
-        "/lsps": {}, "/lsps/gopls/diagnostics": {}, "/mcp/states": {}, "/mcp/pending-auth": [], "/mcp/prompts": [],
+        "/lsps": {}, "/mcp/states": {}, "/mcp/pending-auth": [], "/mcp/prompts": [],
         "/mcp/auth-url?name=x": {}, "/skills": [], "/project/needs-init": {"needs_init": False},
         "/filetracker/lastread?session_id=s&path=x": "0001-01-01T00:00:00Z",
     }  # fmt: skip
     assert {path: client.get(path) for path in empty} == empty
     assert "AGENTS.md" in client.get("/project/init-prompt")["prompt"]
-    for path in ("/lsps/start", "/mcp/refresh-tools", "/mcp/refresh-prompts", "/mcp/refresh-resources"):
-        client.post(path, {"path": "x", "name": "x"})
+    client.post("/lsps/start", {"path": "x", "name": "x"})
     for path in ("/lsps/stop", "/project/init"):
         client.post(path)
     client.post("/filetracker/read", {"session_id": "s", "path": "x"})
-    for path in ("/mcp/auth", "/mcp/read-resource", "/mcp/get-prompt", "/mcp/docker/enable", "/skills/read"):
-        answer = client.request("POST", f"/workspaces/{client.workspace_id}{path}", {"name": "x"})
-        assert (answer.status, bool(answer.body["message"])) == (404, True)
+    # What names a server that there is not, or wants to add one, is refused with a sentence.
+    for what in ("read-resource", "get-prompt", "refresh-tools", "refresh-prompts", "auth", "docker/enable"):
+        answer = client.request("POST", f"/workspaces/{client.workspace_id}/mcp/{what}", {"name": "x"})
+        assert answer.status in (400, 403, 404) and answer.body["message"], what
+
+
+def test_language_servers_are_shown_started_and_put_to_rest(tmp_path: Path, model: FakeModel) -> None:
+    odd, notes = Path(__file__).parent.parent / "lsp" / "odd_server.py", tmp_path / "notes"
+    entry = f'[lsp.odd]\ncommand = "{sys.executable}"\nargs = ["{odd}", "push", "{notes}"]\nsuffixes = ["odd"]\n'
+    server = Server(tmp_path, provider_config(model.url, entry))
+    server.host = f"unix://{tmp_path}/c.sock"
+    (trusted := tmp_path / "config/covey/trusted.toml").parent.mkdir(parents=True)
+    trusted.write_text(f'directories = ["{server.project.resolve()}"]\n')
+    (server.project / "a.odd").write_text("fine")
+    server.start()
+    client = V1Client(tmp_path / "c.sock")
+    try:
+        client.open(server.project)
+        assert client.get("/lsps") == {"odd": {"name": "odd", "state": 0}}
+        assert client.get("/lsps/odd/diagnostics") == {}
+        unknown = client.request("GET", f"/workspaces/{client.workspace_id}/lsps/gopls/diagnostics")
+        assert (unknown.status, unknown.body["code"]) == (404, "extension_not_found")
+        client.post("/lsps/start", {"path": "elsewhere.py"})
+        assert client.get("/lsps")["odd"]["state"] == 0, "it is for other files"
+        client.post("/lsps/start", {"path": str(server.project / "a.odd")})
+        assert client.get("/lsps")["odd"]["state"] == 2
+        client.post("/permissions/skip", {"skip": True})
+        model.on(lambda request: tool(request, "write", file_path="b.odd", content="BAD BADDER"))
+        client.run("break it")
+        assert client.get("/lsps")["odd"]["diagnostic_count"] == 2
+        [(uri, found)] = client.get("/lsps/odd/diagnostics").items()
+        assert uri == (server.project.resolve() / "b.odd").as_uri()
+        at = {"line": 0, "character": 0}
+        assert found[0] == {"range": {"start": at, "end": at}, "severity": 1, "message": "there is BAD"}
+        client.post("/lsps/stop")
+        assert client.get("/lsps")["odd"] == {"name": "odd", "state": 4}
+        told = [event["state"] for event in client.of_type("lsp_event")]
+        assert told[-3:] == [1, 2, 4]
+        client.close()
+        server.finish()
+    finally:
+        server.close()
+    assert notes.read_text().count("started ") == 1
 
 
 def test_a_socket_that_was_removed_is_there_again(client: V1Client, server: Server) -> None:

@@ -9,6 +9,8 @@ import pytest
 from tests.support.fake_model import FakeModel, Recorded, Reply
 from tests.support.server import Server, Workspace, until
 
+pytestmark = pytest.mark.borrows_server
+
 
 def gated(request: Recorded) -> Reply:
     return Reply(text=f"about {request.prompt.split()[-1]}", gates={0: "go"})

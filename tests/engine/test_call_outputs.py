@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from covey.engine.commands.stream import Reader
+from covey.protocol.endings import OUTPUT_UNTIL_THEN, CallEnd, call_end
 from covey.protocol.events import Event, ToolOutputDelta, decode_event
 from covey.protocol.messages import Message
 from covey.protocol.runs import RunComplete
@@ -171,3 +172,22 @@ async def test_a_disk_that_cannot_write_holds_back_nothing_that_is_printed(tmp_p
             finally:
                 engine.disk.release()
             await engine.ended("a")
+
+
+@pytest.mark.parametrize("gate", [Gate, Stubborn])
+async def test_what_a_cancelled_call_had_printed_is_kept_with_its_result(tmp_path: Path, gate: type[Gate]) -> None:
+    """For the model too, when it goes on; also if the call could not be stopped."""
+    async with running(tmp_path, settings=config(grace_s=0.2)) as engine:
+        printing = Printing(engine, gate())
+        engine.model.answer(*call())
+        await engine.post("a", "a")
+        await printing.gate.reached()
+        await engine.cancel()
+        await engine.ended("a")
+        printing.gate.open()
+        (result,) = (result for message in engine.messages() for result in message.tool_results)
+        assert call_end(result) is CallEnd.CANCELLED
+        assert result.content == f"{CallEnd.CANCELLED.words}{OUTPUT_UNTIL_THEN}one"
+        await engine.post("go on", "b")
+        await engine.ended("b")
+        assert result in [seen for message in engine.model.requests[-1].messages for seen in message.tool_results]

@@ -252,7 +252,7 @@ async def test_what_could_not_all_be_looked_at_is_said(tmp_path: Path, monkeypat
 
 
 async def test_a_directory_that_takes_too_long_is_given_a_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "SECONDS", 0.0)
+    monkeypatch.setattr(snapshots, "SECONDS", -1.0)
     takes: list[Path] = []
     take = snapshots.Snapshots.take
 
@@ -273,10 +273,10 @@ async def test_contents_beyond_the_bound_are_listed_and_not_kept(
     monkeypatch.setattr(command_changes, "CONTENT_BYTES", 10)
     async with commanding(tmp_path) as at:
         await at.turn("printf 123456 > b; printf 123456 > c")
-        contents = [at.engine.store.content(step.after or "") for step in at.steps()]
+        contents = [at.engine.store.content("", step.after or "") for step in at.steps()]
         assert contents == [b"123456", b"123456"], "the same content is kept once"
         await at.turn("printf 1234567 > b; printf 7654321 > c")
-        kept = [at.engine.store.content(step.after or "") for step in at.steps()[2:]]
+        kept = [at.engine.store.content("", step.after or "") for step in at.steps()[2:]]
         assert kept == [None, None], "what was there before counts too"
 
 

@@ -311,6 +311,21 @@ async def test_who_looks_while_an_id_is_posted_again_sees_the_run_that_there_is(
         assert (await engine.ended("b")).state == "completed"
 
 
+async def test_an_ended_run_that_is_just_posted_again_is_too_late_to_drop(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("a", "a")
+        await engine.ended("a")
+        await engine.is_quiet()
+        engine.disk.hold()
+        again = await engine.soon(engine.post("a", "a"))
+        dropped = await engine.soon(engine.workspace.runs.remove_queued(engine.session_id, "a"))
+        engine.disk.release()
+        with pytest.raises(Conflict) as refused:
+            await within(dropped)
+        assert refused.value.code == "too_late"
+        assert (await within(again)).state == "completed"
+
+
 async def test_another_way_to_wait_is_another_content_if_it_is_asked_for(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         await active(engine, gate := Gate())

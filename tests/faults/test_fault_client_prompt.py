@@ -27,7 +27,7 @@ from tests.support.server import Server, Workspace, outline, text_of
 FAULTS: tuple[Fault, ...] = ("cut", "reset", "half_close")
 TEXT_GARBAGE = "\N{SNOWMAN}garbage".encode()[1:]
 """Not valid UTF-8, but nothing that JSON forbids: a careless reader makes a text of it."""
-ANSWER_S = 5.0
+ANSWER_S = 2.5
 """After this a client gives up an answer. Those that are only late, because all ask at once, must not take as long."""
 HEAD = 180
 """The head of a stream's answer has so many bytes. A first connection that breaks within it is a failure at once."""

@@ -20,13 +20,14 @@ from covey.client.event_stream import EventStream
 from covey.protocol.paths import Address
 from covey.server.event_stream import STALLED_S
 from tests.faults.watching import FIRST_DELAY_S, Watcher, client_of, place, same_bytes
+from tests.support.effort import bound
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.fault_proxy import FaultProxy, Plan, Way
 from tests.support.server import Server, Workspace, until
 
 MIB = 1024 * 1024
 CLIENTS = 50
-VISITS = 1000
+VISITS = bound(300, 1000)
 STALLED = 20
 DELTAS = 50_000
 LINE = " a line of a large file, long enough that all of them are more than a server keeps for those who do not read"
@@ -109,8 +110,9 @@ def effort_s(workspace: Workspace) -> float:
     return cpu_s(workspace.server) - start
 
 
+@pytest.mark.larger
 @pytest.mark.anyio
-async def test_r16_fifty_clients_come_and_go_a_thousand_times(
+async def test_r16_fifty_clients_come_and_go_again_and_again(
     server: Server, workspace: Workspace, model: FakeModel
 ) -> None:
     """E11. The first visits are not counted: they fill caches and pools, once."""
@@ -169,6 +171,7 @@ def peak_bytes(server: Server) -> int:
     return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmHWM:")))
 
 
+@pytest.mark.heavy  # tests/e2e/test_e2e_watchers.py has the same with one of them
 @pytest.mark.anyio
 @pytest.mark.timeout(300)
 async def test_scenario_22_twenty_clients_stop_reading_while_50000_deltas_stream(

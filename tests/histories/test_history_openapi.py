@@ -37,9 +37,14 @@ NEVER_DONE = {
     "GET /v1/workspaces/{id}/files/content",
     "GET /v1/workspaces/{id}/jobs/{job_id}",
     "POST /v1/workspaces/{id}/jobs/{job_id}/kill",
+    "POST /v1/workspaces/{id}/commands/expand",
+    "GET /v1/workspaces/{id}/extensions/{kind}/{name}",
+    "POST /v1/web/sessions",
+    "DELETE /v1/web/sessions/{page_id}",
 }
 """Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
-place, and chance gives it several; chance does not find a file, and no job is running."""
+place, and chance gives it several; chance finds neither a file, a custom command,
+an extension, nor the code or the id of a page, and no job is running."""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from tests.histories.lane_spec import Request
 from tests.histories.session_clients import COMMANDS, TOKEN, Clients, Command
 from tests.support import oracle
+from tests.support.effort import bound
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
 from tests.support.server import Server, provider_config, running
 
 ROUNDS = int(os.environ.get("COVEY_HISTORIES", "0"))
-HISTORIES, STEPS = 60, 25
+HISTORIES, STEPS = bound(25, 60), 25
 """In one round, with one server."""
 AT_ONCE = 3
 """Requests under way together: the orders in which they may have been served are all tried."""
@@ -158,6 +159,7 @@ def server(tmp_path: Path, model: FakeModel) -> Iterator[Server]:
         yield started
 
 
+@pytest.mark.larger
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", range(ROUNDS or 1))
 def test_every_answer_and_every_end_is_one_that_the_rules_allow(server: Server, model: FakeModel, number: int) -> None:

@@ -11,10 +11,10 @@ from covey.lines.calls import call_line
 from covey.lines.diffs import diff_lines
 from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span
-from covey.lines.results import Shown, begun_line, changed_file, result_lines, telling_line
+from covey.lines.results import Shown, begun_line, result_lines, telling_line
 from covey.lines.widths import width
 from covey.lines.words import counted, dollars, lasted, size
-from covey.protocol.endings import CallEnd
+from covey.protocol.endings import CallEnd, closing_result
 from covey.protocol.messages import ToolCall, ToolResult
 
 WIDE = Shown(80, root="/project")
@@ -84,7 +84,6 @@ def test_an_edit_shows_what_it_changed() -> None:
         "      ⋮",
         "   41 + more",
     ]
-    assert changed_file(came, "/project") == "a.py"
     assert diff_lines(DIFF, 80)[1].spans == (Span("    4 ", "dim"), Span("+ new x", "added"))
 
 
@@ -207,3 +206,11 @@ def test_small_words() -> None:
     assert (dollars(1.5), dollars(0.0012), size(10), size(1500), size(2_500_000)) == (
         *("$1.50", "$0.0012", "10 B", "1.5 kB", "2.5 MB"),
     )
+
+
+def test_what_a_cancelled_command_had_printed_stays_on_the_screen() -> None:
+    made = call("bash", command="make")
+    printed = "\n".join(f"line {number}" for number in range(9))
+    for output, below in ((printed, ["  │ line 6", "  │ line 7", "  │ line 8"]), ("", [])):
+        cut = closing_result(made, CallEnd.CANCELLED, output)
+        assert shown(made, cut) == ["✗ $ make  cancelled", *below]

@@ -88,4 +88,4 @@ def test_rows_have_their_own_indentation_and_words_with_several_styles_stay_toge
     spans = [Span("one two"), Span("three", "strong"), Span(" four")]
     rows = wrap(spans, 12, [Span("- ")], [Span("  ")])
     assert [row.text for row in rows] == ["- one", "  twothree", "  four"]
-    assert rows[1].spans == (Span("  "), Span("two"), Span("three", "strong"))
+    assert rows[1].spans == (Span("  two"), Span("three", "strong"))

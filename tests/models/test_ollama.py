@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from covey.config.schema import ProviderSettings
-from covey.lifecycle.reply import Stopped
-from covey.models.base import KnowsWindows
+from covey.config.schema import ModelSettings, ProviderSettings
+from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
+from covey.models.base import KnowsWindows, ModelFailed, ToolSpec
 from covey.models.connect import open_client
 from covey.models.ollama import Ollama
 from covey.models.openai_compatible import OpenAICompatible
-from tests.models.asking import answer, client, request
+from covey.protocol.messages import ToolCall, ToolCallPart, ToolResult, ToolResultPart
+from tests.models.asking import answer, client, message, request
 from tests.support.fake_model import FakeModel
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +84,65 @@ async def test_whatever_else_listens_there_is_asked_as_usual(model: FakeModel, f
     async with client(model.url, Ollama) as opened:
         assert (await answer(opened, LONG))[-1] == Stopped("end_turn")
     assert model.pages_asked == list(found)
+
+
+# ── its own chat, which takes num_ctx ──
+
+LINES = [
+    {"message": {"role": "assistant", "content": "", "thinking": "hm"}, "done": False},
+    {"message": {"role": "assistant", "content": "I "}, "done": False},
+    {"message": {"role": "assistant", "content": "look."}, "done": False},
+    {"message": {"content": "", "tool_calls": [{"function": {"name": "view", "arguments": {"file_path": "a"}}}]}},
+    {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 3},
+]
+WISHED = (ModelSettings(id="big", context_window=32_768),)
+
+
+def ndjson(*lines: object) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+async def test_9_a_window_that_is_set_is_asked_for_with_every_request(model: FakeModel) -> None:
+    model.pages = {"/api/chat": ndjson(*LINES)}
+    call = ToolCallPart(data=ToolCall(id="c1", name="view", input='{"file_path": "a"}', finished=True))
+    came = ToolResultPart(data=ToolResult(tool_call_id="c1", name="view", content="text", metadata="", is_error=False))
+    tool = ToolSpec("view", "Look.", {"type": "object", "properties": {}})
+    asked = request("hello", message("assistant", "I look.", call), message("tool", came), system="Be brief.")
+    asked = replace(asked, tools=[tool], max_tokens=100)
+    async with client(model.url, Ollama, models=WISHED) as opened:
+        assert isinstance(opened, KnowsWindows) and opened.window_of("big") == 32_768
+        facts = await answer(opened, asked)
+    assert model.pages_asked == ["/api/chat"], "nothing has to be looked up"
+    assert [type(fact) for fact in facts] == [
+        *(ReasoningDelta, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported, Stopped)
+    ]
+    assert facts[1] == TextDelta("I look.") and facts[3] == ToolInputDelta(0, '{"file_path":"a"}')
+    assert facts[4:] == [UsageReported(7, 3), Stopped("tool_use")]
+    body = json.loads(model.page_bodies[0])
+    assert body["options"] == {"num_ctx": 32_768, "num_predict": 100}
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["view"]
+    calls = [{"function": {"name": "view", "arguments": {"file_path": "a"}}}]
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "tool", "content": "text", "tool_name": "view"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (ndjson({"error": "model requires more system memory"}), "more system memory"),
+        (ndjson(LINES[0]), "cut off"),
+        ("<html>", "web page"),
+        ("[" * 10_000, "nothing that looks like"),
+        (ndjson({"message": 7}), "nothing that looks like"),
+        ("{" * 100_000, "garbage"),
+    ],
+)
+async def test_9_what_is_no_answer_of_its_own_chat_is_said(model: FakeModel, page: str, told: str) -> None:
+    model.pages = {"/api/chat": page}
+    async with client(model.url, Ollama, models=WISHED, max_attempts=1) as opened:
+        with pytest.raises(ModelFailed, match=told):
+            await answer(opened)

@@ -144,6 +144,11 @@ async def test_a_refused_key(model: FakeModel, status: int) -> None:
     assert len(model.requests) == 1
 
 
+async def test_a_refusal_that_is_a_sentence_ends_with_one_full_stop(model: FakeModel) -> None:
+    model.on(lambda _: Reply(status=401, body=json.dumps({"error": {"message": "The key was refused."}})))
+    assert "The key was refused. Set api_key" in str(await failure(model))
+
+
 async def test_a_missing_key(model: FakeModel) -> None:
     model.on(lambda _: Reply(status=401, body=""))
     failed = await failure(model, api_key="")

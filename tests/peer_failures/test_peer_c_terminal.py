@@ -236,6 +236,7 @@ def test_c10_a_command_that_started_its_server_is_gone_with_its_last_word(tmp_pa
         home.close()
 
 
+@pytest.mark.larger
 def test_c11_of_many_who_end_a_run_at_once_one_does() -> None:
     async def scenario(shell: Shell) -> None:
         session = await opened(shell)

@@ -21,6 +21,7 @@ from tests.peer_failures.schedules import opened, with_a_crash_at_every_step
 from tests.sim.loop import run_schedule, run_to_crash
 from tests.sim.shell import Shell
 from tests.sim.shell_scenarios import after_crash
+from tests.support.effort import bound
 from tests.support.engine import Gate, running
 from tests.support.server import Server, Workspace
 
@@ -70,9 +71,10 @@ def recovered(life_steps: int, recovery_steps: int) -> dict[str, str] | None:
     return {run_id: run.run.state for run_id in active if (run := shell.store.run("w", run_id))}
 
 
+@pytest.mark.larger
 def test_d3_a_recovery_that_is_itself_cut_off_is_done_again_with_the_same_end() -> None:
     ends: set[str] = set()
-    for life_steps in range(20, 80, 20):
+    for life_steps in bound((40,), (20, 40, 60)):
         whole = recovered(life_steps, 0)
         assert whole is not None
         ends.update(whole.values())

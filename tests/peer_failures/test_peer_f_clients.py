@@ -112,6 +112,7 @@ def test_f3_after_a_shutdown_the_fate_of_every_run_is_on_disk(terminated: Termin
     assert sorted(terminated.told) == ["a", "b", "c"]
 
 
+@pytest.mark.larger
 def test_f4_a_cancel_that_meets_the_shutdown_is_a_cancel() -> None:
     async def scenario(shell: Shell) -> None:
         session = await opened(shell)

@@ -53,10 +53,10 @@ async def test_g2_a_grandchild_that_holds_the_output_does_not_hold_the_tool(tmp_
 
 @pytest.mark.anyio
 async def test_g3_a_time_out_in_the_moment_of_the_exit_keeps_the_output(tmp_path: Path) -> None:
-    moments = [2.9 + hundredths / 100 for hundredths in range(0, 20, 4)]
+    moments = [1.9 + hundredths / 100 for hundredths in range(0, 20, 4)]
     ends = await asyncio.gather(
         run("echo out; sleep 1000", tmp_path, timeout_s=moments[0]),
-        *(run("echo out; sleep 3", tmp_path, timeout_s=moment) for moment in moments),
+        *(run("echo out; sleep 2", tmp_path, timeout_s=moment) for moment in moments),
     )
     assert ends[0].timed_out
     for end in ends:

@@ -29,6 +29,26 @@ def test_a_known_command_is_offered_with_any_further_words(command: str, prefix:
 
 
 @pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("npm test", "npm test"),
+        ("npm test -- --watch=false", "npm test"),
+        ("npm run build:all -- -v | tail -3", "npm run build:all"),
+    ],
+)
+def test_a_script_of_npm_is_offered_with_words_of_its_own(command: str, script: str) -> None:
+    assert offered(command) == (f"bash:{script}", f"bash:{script} -- *")
+    rules = Rules(allow=offered(command), root=RULES.root)
+
+    def verdict(line: str) -> Verdict:
+        return decide(Intent("bash", "execute", line), rules, frozenset(), skip=False)
+
+    assert verdict(f"{script} -- tests/a.js") is Verdict.ALLOW
+    assert verdict(f"{script} --node-options=--require=./x.js") is Verdict.ASK
+    assert verdict(f"{script} -- x; rm -rf y") is Verdict.ASK
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "python x.py",
@@ -37,7 +57,11 @@ def test_a_known_command_is_offered_with_any_further_words(command: str, prefix:
         "python -m pytestevil",
         "sh -c pytest",
         "make test",
-        "npm test",
+        "npm run --node-options=--require=./x.js test",
+        "npm test --node-options=--require=./x.js",
+        "npm run -- x",
+        "npm exec x -- y",
+        "npm run a$(b)",
         "cargo test",
         "go test ./...",
         "git push",

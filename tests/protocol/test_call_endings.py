@@ -23,6 +23,7 @@ ANSWERS: dict[AnswerEnd, tuple[FinishReason, str]] = {
     AnswerEnd.INTERRUPTED: ("error", "The run was interrupted"),
     AnswerEnd.RETRIED: ("error", "Too long"),
     AnswerEnd.REJECTED: ("error", "Does not fit the schema"),
+    AnswerEnd.HELD: ("end_turn", "Held by a hook"),
 }
 
 
@@ -68,6 +69,8 @@ def test_unknown_words_count_by_their_reason(reason: FinishReason, words: str | 
         expected: AnswerEnd | None = AnswerEnd.RETRIED
     elif words == "Does not fit the schema":
         expected = AnswerEnd.REJECTED
+    elif words == "Held by a hook":
+        expected = AnswerEnd.HELD
     elif reason not in ("canceled", "error"):
         expected = None
     elif words == "Stopped by a shutdown":

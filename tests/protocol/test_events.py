@@ -33,6 +33,7 @@ from covey.protocol.events import (
     encode_event,
     updated,
 )
+from covey.protocol.extensions import ApprovalNotification, ApprovalRequest, LspEvent, McpEvent, SkillsEvent
 from covey.protocol.messages import (
     Binary,
     BinaryPart,
@@ -141,6 +142,11 @@ PAYLOADS: list[Payload] = [
     ),
     Presence(client_id="a", session_id="s", attached=True),
     Gap(reason="too old", resume_from="1.9"),
+    McpEvent(type="state_changed", name="git", state="connected", tool_count=3),
+    LspEvent(type="state_changed", name="ruff", state=3, error="it has ended"),
+    SkillsEvent(names=("review",)),
+    ApprovalRequest(id="digest", kind="hook", name="PreToolUse", source="/project/covey.toml", command="make check"),
+    ApprovalNotification(approval_id="digest", approved=True, answered_by="kim"),
 ]
 CHANGES = {"created": created, "updated": updated, "deleted": deleted}
 
@@ -164,7 +170,9 @@ def test_every_event_comes_back_as_it_was(payload: Payload, change: ChangeKind) 
 
 def test_an_event_knows_its_session() -> None:
     sessions = {event.type: event.session_id for event in map(created, PAYLOADS)}
-    assert {name for name, session_id in sessions.items() if session_id == ""} == {"config_changed", "gap"}
+    of_all = {"config_changed", "gap", "mcp_event", "lsp_event", "skills_event"}
+    of_all |= {"approval_request", "approval_notification"}
+    assert {name for name, session_id in sessions.items() if session_id == ""} == of_all
     assert set(sessions.values()) == {"s", ""}
     assert created(PermissionNotification(tool_call_id="c", granted=True, denied=False)).session_id == ""
 
@@ -176,8 +184,8 @@ def envelope(of: str, payload: object, change: str = "created") -> bytes:
 @pytest.mark.parametrize(
     "data",
     [
-        envelope("lsp_event", {"anything": [1, 2]}),
-        envelope("mcp_event", None),
+        envelope("weather_event", {"anything": [1, 2]}),
+        envelope("weather_event", None),
         b'{"type":"of the future","payload":"not even an envelope"}',
         envelope("message", {"id": "m"}, change="archived"),
     ],

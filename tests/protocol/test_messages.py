@@ -64,7 +64,9 @@ def test_the_words_of_the_protocol_are_those_that_v1_clients_know() -> None:
     parts = "text, reasoning, tool_call, tool_result, image_url, binary, shell_command, finish"
     assert [part.__struct_config__.tag for part in get_args(Part)] == parts.split(", ")
     events = "message session run run_complete agent_event permission_request permission_notification config_changed"
-    assert set(TYPES) == {*events.split(), "file", "message_delta", "tool_output", "presence", "gap", *QUESTIONS}
+    extensions = "mcp_event lsp_event skills_event approval_request approval_notification"
+    ours = {"file", "message_delta", "tool_output", "presence", "gap"}
+    assert set(TYPES) == {*events.split(), *extensions.split(), *ours, *QUESTIONS}
     assert set(get_args(DeltaKind)) == {"text", "reasoning", "tool_input"}
     assert set(get_args(ChangeKind)) == {"created", "updated", "deleted"}
 

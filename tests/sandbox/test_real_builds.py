@@ -11,7 +11,7 @@ import pytest
 from tests.sandbox.conftest import Place, needs_landlock
 from tests.sandbox.work import PYTHON, Work, check
 
-pytestmark = [pytest.mark.anyio, needs_landlock, pytest.mark.heavy, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, needs_landlock, pytest.mark.timeout(300)]
 
 TEST = "def test_it(tmp_path):\n    (tmp_path / 'x').write_text('x')\n    assert (tmp_path / 'x').read_text() == 'x'\n"
 WHEEL = "tiny-1.0-py3-none-any.whl"
@@ -63,6 +63,8 @@ WORK = {
 }
 ALSO_WITHOUT_A_VIEW = ("gcc", "npm", "cargo")
 CASES = [("view", name) for name in WORK] + [("landlock", name) for name in ALSO_WITHOUT_A_VIEW]
+QUICK = [("view", "gcc"), ("view", "pytest"), ("view", "node's processes"), ("landlock", "gcc")]
+"""One compiler, one test runner, one that talks to its processes. The others are for `make heavy`."""
 
 
 def write_wheel(path: Path) -> None:
@@ -74,7 +76,9 @@ def write_wheel(path: Path) -> None:
         archive.writestr("tiny-1.0.dist-info/RECORD", "")
 
 
-@pytest.mark.parametrize(("how", "name"), CASES)
+@pytest.mark.parametrize(
+    ("how", "name"), [case if case in QUICK else pytest.param(*case, marks=pytest.mark.heavy) for case in CASES]
+)
 async def test_it_builds_approved(place: Place, monkeypatch: pytest.MonkeyPatch, how: str, name: str) -> None:
     write_wheel(place.root / WHEEL)
     await check(WORK[name], place, monkeypatch, how)

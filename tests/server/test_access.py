@@ -19,7 +19,7 @@ def refusal(path: str = "/v1/version", access: Access = ACCESS, **headers: str) 
     """The code of the error; '' if the request may pass."""
     found = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     try:
-        access.check({"type": "http", "path": path, "headers": found})
+        access.check({"type": "http", "method": "GET", "path": path, "headers": found})
     except ApiError as error:
         return f"leaked: {error.message}" if TOKEN in error.message else error.code
     return ""
@@ -96,9 +96,10 @@ def test_the_token(authorization: str, code: str) -> None:
     assert refusal(host="localhost", authorization=authorization) == code
 
 
-def test_only_health_needs_no_token() -> None:
-    assert refusal("/v1/health", host="localhost") == ""
-    for path in ("/v1/health/", "/v1/version", "/metrics", "/openapi.json", "/", "/v1/healthx", "/V1/health"):
+def test_only_health_and_the_files_of_the_page_need_no_token() -> None:
+    for path in ("/v1/health", "/", "/web/abc/js/main.js"):
+        assert refusal(path, host="localhost") == ""
+    for path in ("/v1/health/", "/v1/version", "/metrics", "/openapi.json", "//", "/v1/healthx", "/V1/health", "/web"):
         assert refusal(path, host="localhost") == "unauthorized"
 
 

@@ -132,7 +132,7 @@ async def test_a_number_that_is_none_or_out_of_bounds_is_refused(tmp_path: Path,
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/web/other/js/main.js", 404, "not_found"),
         ("GET", "/v1", 404, "not_found"),
         ("GET", "/v1/workspaces/", 404, "not_found"),
         ("GET", "/v1/workspaces/nobody", 404, "workspace_not_found"),

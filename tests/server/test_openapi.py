@@ -36,6 +36,13 @@ PROTOCOL = f"""
     GET {W}/sessions/{{sid}}/messages
     GET {W}/files
     GET {W}/files/content
+    GET {W}/extensions/{{kind}}/{{name}}
+    GET {W}/commands
+    POST {W}/commands/expand
+    GET {W}/extensions
+    PUT {W}/sessions/{{sid}}/mcp
+    GET {W}/approvals
+    POST {W}/approvals/answer
     GET {W}/sessions/{{sid}}/changes
     GET {W}/sessions/{{sid}}/history
     GET {W}/sessions/{{sid}}/export
@@ -67,15 +74,21 @@ PROTOCOL = f"""
     POST {W}/questions/cancel
     GET {W}/config
     GET {W}/providers
+    POST /v1/web/codes
+    GET POST /v1/web/sessions
+    DELETE /v1/web/sessions/{{page_id}}
+    POST /v1/web/sign-out
     GET /metrics
     GET /openapi.json
+    GET /
+    GET /web/{{hash}}/{{path:path}}
 """
 """The routes of the protocol page."""
 
 NOT_YET: set[str] = set()
 """Promised by the protocol and not there yet: whoever adds one takes it from this list."""
 
-NOT_DESCRIBED = {"GET /metrics", "GET /openapi.json"}
+NOT_DESCRIBED = {"GET /metrics", "GET /openapi.json", "GET /", "GET /web/{hash}/{path:path}"}
 """For machines that know them anyway."""
 
 QUERIES = {
@@ -180,6 +193,7 @@ def test_what_a_prompt_needs_is_described_as_it_is_checked(document: dict[str, A
         "allow",
         "accept_edits",
         "debug",
+        "unattended",
         "output_schema",
     }
     assert {"session_id", "prompt", "run_id", "attachments", "mode"} | options == set(properties)

@@ -52,8 +52,9 @@ def crash() -> str:
     return ""
 
 
-def _tests(path: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / path)]
+def _tests(path: str, about: str) -> str:
+    """Those of a file whose names say what they are `about`."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / path), "-k", about]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return f"{path}: {result.stdout.splitlines()[-1]}" if result.returncode else ""
 
@@ -62,8 +63,8 @@ LAYERS: dict[str, Callable[[], str]] = {
     "core": core,
     "shell": shell,
     "crash": crash,
-    "store": lambda: _tests("tests/store/test_store_conformance.py"),
-    "tools": lambda: _tests("tests/tools/test_processes.py"),
+    "store": lambda: _tests("tests/store/test_store_conformance.py", "numbered"),
+    "tools": lambda: _tests("tests/tools/test_processes.py", "leaves_behind or leaves_nothing or daemon"),
 }
 
 

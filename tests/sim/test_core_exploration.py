@@ -39,7 +39,8 @@ recover = Lane.recover
 @pytest.mark.parametrize(
     "bounds",
     [
-        Bounds(prompts=3, crashes=2, resends=0, backlog=1),
+        pytest.param(Bounds(prompts=3, crashes=2, resends=0, backlog=1), marks=pytest.mark.heavy),
+        Bounds(prompts=3, crashes=1, resends=0, backlog=1),
         Bounds(prompts=2, crashes=1, resends=1, backlog=2),
         Bounds(prompts=2, crashes=1, resends=0, backlog=9),
     ],

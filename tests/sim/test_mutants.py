@@ -37,6 +37,7 @@ def test_every_patch_is_hunted() -> None:
     assert {path.stem for path in MUTANTS.glob("*.patch")} == CAUGHT_BY.keys()
 
 
+@pytest.mark.heavy  # the explorations of this folder say the same
 @pytest.mark.parametrize("layer", ["core", "shell", "crash"])
 def test_without_a_defect_nothing_is_caught(layer: str) -> None:
     result = hunt(layer, ROOT / "src")

@@ -30,13 +30,13 @@ from covey.store.base import (
     digest_of,
 )
 from covey.store.sqlite import SqliteStore
-from tests.store.test_store_conformance import MAKERS, change, message, session
+from tests.store.test_store_conformance import MAKERS, STORES, change, message, session
 from tests.support.old_stores import old_store
 
 ONE, TWO, THREE = b"one\n", b"two\r\n\0\xff", b""
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made = MAKERS[request.param](tmp_path)
     yield made
@@ -54,7 +54,7 @@ def undo(undo_id: str = "u", session_id: str = "s", *, done: bool = False) -> Un
 
 
 def contents(store: Store) -> list[bool]:
-    return [store.content(digest_of(content)) == content for content in (ONE, TWO, THREE)]
+    return [store.content("w", digest_of(content)) == content for content in (ONE, TWO, THREE)]
 
 
 def test_versions_come_back_in_order_with_their_contents(store: Store) -> None:
@@ -66,7 +66,7 @@ def test_versions_come_back_in_order_with_their_contents(store: Store) -> None:
     assert [step.run_id for step in store.file_steps("w", "s", ["r2", "r"])] == ["r", "r", "r2"]
     assert store.file_steps("w", "s", None) == store.file_steps("w", "s", ["r2", "r"])
     assert contents(store) == [True, True, True]
-    assert store.content(digest_of(b"never seen")) is None
+    assert store.content("w", digest_of(b"never seen")) is None
     assert (
         store.file_steps("w", "s", []) == store.file_steps("w", "t", ["r"]) == store.file_steps("x", "s", ["r"]) == []
     )
@@ -84,7 +84,7 @@ def test_a_large_content_is_not_kept_but_known(store: Store, monkeypatch: pytest
     first, second = store.file_steps("w", "s", ["r"])
     assert first.after == second.before == digest_of(large)
     assert (first.before_kept, second.before_kept) == (True, False)
-    assert store.content(digest_of(large)) is None
+    assert store.content("w", digest_of(large)) is None
 
 
 def test_beyond_the_bound_of_a_session_the_oldest_contents_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,17 +94,17 @@ def test_beyond_the_bound_of_a_session_the_oldest_contents_go(store: Store, monk
     for before, after in pairwise(texts):
         store.commit([change(version(before, after))])
     assert [step.before_kept for step in store.file_steps("w", "s", ["r"])] == [True, True, False, False, True]
-    assert [store.content(digest_of(text)) == text for text in texts] == [True, True, False, False, True, True]
+    assert [store.content("w", digest_of(text)) == text for text in texts] == [True, True, False, False, True, True]
     store.commit([change(DropSession("other"))])
-    assert [store.content(digest_of(text)) == text for text in texts] == [False, False, False, False, True, True]
+    assert [store.content("w", digest_of(text)) == text for text in texts] == [False, False, False, False, True, True]
 
 
 def test_an_empty_content_is_kept_as_long_as_any_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "SESSION_CONTENT_BYTES", 3)
     store.commit([change(version(THREE, None))])
-    assert store.content(digest_of(THREE)) == THREE
+    assert store.content("w", digest_of(THREE)) == THREE
     store.commit([change(version(ONE, TWO, "/p/b")), change(version(b"x", b"y", "/p/b"))])
-    assert store.content(digest_of(THREE)) is None
+    assert store.content("w", digest_of(THREE)) is None
 
 
 def test_a_dropped_session_takes_its_versions_and_undos_along_but_not_what_others_need(store: Store) -> None:

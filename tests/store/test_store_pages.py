@@ -15,10 +15,10 @@ from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Session
 from covey.store.base import AppendText, DropSession, PutMessage, PutSession, SetMark, Store
 from covey.store.sqlite import SqliteStore
-from tests.store.test_store_conformance import MAKERS, change, message, session
+from tests.store.test_store_conformance import MAKERS, STORES, change, message, session
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made = MAKERS[request.param](tmp_path)
     yield made

@@ -37,12 +37,12 @@ from covey.store.base import (
 )
 from covey.store.search_text import Hits
 from covey.store.sqlite import SqliteStore
-from tests.store.test_store_conformance import MAKERS, change, message, session, text
+from tests.store.test_store_conformance import MAKERS, STORES, change, message, session, text
 
 END = FinishPart(data=Finish(reason="end_turn", time=1))
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made = MAKERS[request.param](tmp_path)
     made.commit([change(PutSession(session()))])

@@ -10,10 +10,10 @@ import pytest
 from covey.protocol.runs import Usage
 from covey.store.base import DropSession, PutSession, Store
 from covey.store.spending import AddSpending, SpendingRow
-from tests.store.test_store_conformance import MAKERS, change, session
+from tests.store.test_store_conformance import MAKERS, STORES, change, session
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made = MAKERS[request.param](tmp_path)
     yield made

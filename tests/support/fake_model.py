@@ -120,6 +120,8 @@ class FakeModel:
         self.pages: dict[str, str] = {}
         """What other paths than those of models answer with."""
         self.pages_asked: list[str] = []
+        self.page_bodies: list[bytes] = []
+        """What was sent along, for each of those asked."""
         self.port = port
         self._answer = answer
         self._tls = tls
@@ -138,6 +140,15 @@ class FakeModel:
     def on(self, answer: Callable[[Recorded], Reply]) -> None:
         """From now on, `answer` decides what each request gets."""
         self._answer = answer
+
+    def reset(self) -> None:
+        """As if it had just been started. Nobody may be talking to it."""
+        self._answer = directed
+        self.requests.clear()
+        self.pages.clear()
+        self.pages_asked.clear()
+        self.page_bodies.clear()
+        self._gates.clear()
 
     def release(self, gate: str) -> None:
         """Let every reply pass this gate, now and later."""
@@ -216,13 +227,14 @@ class FakeModel:
                     recorded = Recorded(json.loads(body), headers, time.monotonic(), connection, path)
                     await self._reply(recorded, reader, writer)
                 else:
-                    self._control(method, path, writer)
+                    self._control(method, path, body, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
 
-    def _control(self, method: str, path: str, writer: asyncio.StreamWriter) -> None:
+    def _control(self, method: str, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         if path in self.pages:
             self.pages_asked.append(path)
+            self.page_bodies.append(body)
             _write_whole(writer, 200, self.pages[path])
         elif path == "/requests":
             _write_whole(writer, 200, json.dumps([asdict(request) for request in self.requests]))

@@ -308,11 +308,11 @@ class MemoryStore:
             before, after = (None if c is None else digest_of(c) for c in (v.before, v.after))
             before, after = before or v.before_mark or None, after or v.after_mark or None
             if run_ids is None or v.run_id in run_ids:
-                kept = before is None or self.content(before) is not None
+                kept = before is None or self.content(workspace_id, before) is not None
                 steps.append(FileStep(v.run_id, v.message_id, v.path, before, after, v.mode, kept, v.origin))
         return steps
 
-    def content(self, digest: str) -> bytes | None:
+    def content(self, workspace_id: str, digest: str) -> bytes | None:
         kept = (_kept(self._versions[number][1]) for number in self._held)
         return next((contents[digest] for contents in kept if digest in contents), None)
 

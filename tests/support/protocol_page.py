@@ -38,6 +38,8 @@ _SPECIAL = (
         "`text/event-stream`",
     ),
     ("GET", "/metrics", "Counters and gauges, in the text format of Prometheus.", "", "text"),
+    ("GET", "/", "The page in the browser: see [The page](#the-page).", "", "HTML"),
+    ("GET", "/web/{hash}/{path:path}", "A file of the page; `hash` is one of all its files.", "", "the file"),
     ("GET", "/openapi.json", "The API's own description, with every value and event on this page.", "", "JSON"),
 )
 """Routes that are no `Endpoint`."""

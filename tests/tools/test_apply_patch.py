@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covey.permissions.judge import Intent, Rules, Verdict, judge, session_rule
-from covey.tools import apply_patch
+from covey.tools import apply_patch, file_set
 from covey.tools.base import FileVersion, ToolContext, ToolFailed, ToolOutput
 from covey.tools.files import FileReads
 from covey.tools.patch import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
@@ -202,14 +202,14 @@ async def test_a_disk_that_fails_in_the_middle_leaves_everything_as_it_was(
 ) -> None:
     for name, text in (("a", "one\n"), ("b", "two\n"), ("d", "four\n")):
         await desk.seen(name, text)
-    put = apply_patch._Patching._put
+    put = file_set._put
 
-    def fails(self: apply_patch._Patching, change: apply_patch._FileChange, context: ToolContext) -> FileVersion:
+    def fails(change: file_set.PlannedChange, reads: FileReads, session_id: str) -> FileVersion:
         if change.name == "d":
             raise OSError("the disk is gone")
-        return put(self, change, context)
+        return put(change, reads, session_id)
 
-    monkeypatch.setattr(apply_patch._Patching, "_put", fails)
+    monkeypatch.setattr(file_set, "_put", fails)
     with pytest.raises(ToolFailed, match="the disk is gone Nothing was changed"):
         await desk.patch(*EVERYTHING)
     texts = {path.name: path.read_text() for path in root.iterdir() if path.is_file()}

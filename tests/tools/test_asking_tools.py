@@ -35,8 +35,8 @@ class Host(NoHost):
         self.asked += questions
         return self.answers
 
-    async def delegate(self, context: ToolContext, prompt: str) -> str:
-        self.prompts.append(prompt)
+    async def delegate(self, context: ToolContext, prompt: str, *, writes: bool = False, agent: str = "") -> str:
+        self.prompts.append(f"(writes) {prompt}" if writes else prompt)
         return self.report
 
 
@@ -158,7 +158,8 @@ async def test_how_many_questions_there_may_be(context: ToolContext, count: int)
 async def test_the_report_comes_back(context: ToolContext) -> None:
     host = Host(report="\nIn a.py.\n")
     assert (await call(agent_tool(), context, host, prompt="Where is it?")).content == "In a.py."
-    assert host.prompts == ["Where is it?"]
+    await call(agent_tool(), context, host, prompt="Mend it.", writes=True)
+    assert host.prompts == ["Where is it?", "(writes) Mend it."]
     assert agent_tool().parallel
     assert "without a report" in (await call(agent_tool(), context, Host(report=" "), prompt="Where?")).content
 

@@ -16,7 +16,7 @@ import pytest
 
 from covey.machine.names import workspace_tag
 from covey.tools import jobs as jobs_module
-from covey.tools import processes
+from covey.tools import owned_process
 from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput
 from covey.tools.bash import BashParams, bash_tool
 from covey.tools.job_kill import JobKillParams, job_kill_tool
@@ -181,7 +181,7 @@ async def test_killing_ends_the_whole_tree_before_it_answers(desk: Desk, root: P
 
 
 async def test_a_stubborn_job_is_killed(desk: Desk, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
     job_id = await desk.start("trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done")
     await until(lambda: has_pid(root / "pid"))
     await desk.kill(job_id)

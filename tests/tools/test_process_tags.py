@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from covey.tools import process_table, processes
+from covey.tools import owned_process, process_table
 from covey.tools.processes import kill_tagged
 from tests.support.machine import TREE, is_alive, pid_in, until
 
@@ -21,7 +21,7 @@ def start_tagged(tag: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def test_only_processes_of_the_run_are_ended(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 30)  # none of them needs a harder signal, however busy the machine is
+    monkeypatch.setattr(owned_process, "GRACE_S", 30)  # none of them needs a harder signal, however busy the machine is
     ours = [start_tagged(tag), start_tagged(f"{tag}/c1/1"), start_tagged(f"{tag}/c2/2", start_new_session=True)]
     others = [start_tagged(f"{tag}0/c1/1"), start_tagged(f"{tag}.b/c1/1"), subprocess.Popen(["sleep", "60"])]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.tools import process_table, processes
+from covey.tools import owned_process, process_table, processes
 from covey.tools.output import Output, Spill
 from covey.tools.processes import Completed, LocalProcesses, kill_tagged
 from tests.support.machine import TREE, WAIT_FOR, carriers, has_pid, is_alive, pid_in, until
@@ -76,7 +77,7 @@ async def test_it_runs_where_it_is_told_with_the_environment_it_is_given(machine
     completed = await machine.run("pwd; env")
     lines = completed.output.splitlines()
     assert lines[0] == str(machine.root)
-    assert f"COVEY_PROCESS_TAG={machine.tag}/c1/1" in lines
+    assert any(re.fullmatch(rf"COVEY_PROCESS_TAG={machine.tag}/c1/[0-9a-f]{{8}}-1", line) for line in lines)
     assert "PYTEST_CURRENT_TEST" not in completed.output
 
 
@@ -131,7 +132,7 @@ LEFT_BEHIND = {
 async def test_what_a_command_leaves_behind_is_ended(
     machine: Machine, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
     completed = await machine.run(WAIT_FOR + LEFT_BEHIND[way] + "; echo done", timeout_s=30)
     assert (completed.exit_code, completed.output, completed.timed_out) == (0, "done\n", False)
     assert not is_alive(pid_in(machine.root / "pid"))
@@ -192,7 +193,7 @@ async def test_a_timeout_keeps_the_output_so_far(machine: Machine) -> None:
 
 
 async def test_a_timeout_lets_the_command_clean_up(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 30)
+    monkeypatch.setattr(owned_process, "GRACE_S", 30)
     command = "trap 'echo tidy; touch tidied; exit' TERM; echo ready; touch begun; while :; do sleep 0.01; done"
     completed = await machine.run_out(command)
     assert completed.output.startswith("ready\n")
@@ -204,7 +205,7 @@ async def test_programs_that_clean_up_are_not_ended_before_the_grace_is_over(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The clean-up takes longer than several looks for processes that are left.
-    monkeypatch.setattr(processes, "GRACE_S", 30)
+    monkeypatch.setattr(owned_process, "GRACE_S", 30)
     command = "trap 'sleep 0.5 && touch tidied; exit' TERM; touch begun; while :; do sleep 0.01; done"
     await machine.run_out(command)
     assert (machine.root / "tidied").exists()
@@ -212,7 +213,7 @@ async def test_programs_that_clean_up_are_not_ended_before_the_grace_is_over(
 
 @on_both_loops
 async def test_what_ignores_term_is_killed_after_the_grace(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
     began = time.monotonic()
     completed = await machine.run_out("trap '' TERM; echo stubborn; touch begun; while :; do sleep 0.01; done")
     assert completed.timed_out and completed.output == "stubborn\n"
@@ -231,10 +232,10 @@ async def test_a_timeout_reaches_descendants_without_a_tag(machine: Machine) -> 
 async def test_a_time_out_in_the_moment_of_the_exit_is_one_or_the_other(machine: Machine) -> None:
     # The loop is busy while both come: it learns of them at the same time, whatever the machine is doing.
     began = time.monotonic()
-    task = machine.start("echo out; echo $$ > pid; until [ -e go ]; do sleep 0.01; done", timeout_s=4)
+    task = machine.start("echo out; echo $$ > pid; until [ -e go ]; do sleep 0.01; done", timeout_s=2.5)
     await until(lambda: has_pid(machine.root / "pid"))
     (machine.root / "go").touch()
-    while is_alive(pid_in(machine.root / "pid")) or time.monotonic() - began < 4.1:
+    while is_alive(pid_in(machine.root / "pid")) or time.monotonic() - began < 2.6:
         time.sleep(0.01)
     assert await task in (Completed(0, "out\n"), Completed(None, "out\n", timed_out=True))
 
@@ -292,7 +293,7 @@ async def test_a_cancel_ends_the_whole_tree_before_it_goes_on(machine: Machine) 
 
 @on_both_loops
 async def test_more_cancels_do_not_cut_the_ending_short(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
     task = machine.start("trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done")
     await until(lambda: has_pid(machine.root / "pid"))
     while not task.done():
@@ -357,7 +358,7 @@ async def test_without_a_process_table_the_group_is_ended(
     machine: Machine, stubborn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_table, "AVAILABLE", False)
-    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
     assert (await machine.run("sleep 60 & echo $! > pid; exit 4")).exit_code == 4
     await until(lambda: not is_alive(pid_in(machine.root / "pid")))
     trap = "trap '' TERM;" if stubborn else ""

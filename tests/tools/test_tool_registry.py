@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from covey.permissions.judge import Intent, Rules, Verdict, decide
-from covey.protocol.effects import Effect
+from covey.protocol.effects import RUN_SIDE_BY_SIDE, Effect
 from covey.tools.base import RESULT_LIMIT, Tool, ToolContext, ToolOutput
 from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
@@ -34,6 +34,7 @@ REQUIRED = {
     "todos": {"todos"},
     "question": {"questions"},
     "agent": {"prompt"},
+    "skill": {"name"},
 }
 
 
@@ -41,7 +42,7 @@ EDITING = ("write", "edit", "multiedit", "apply_patch")
 L, F, C, N, T = Effect.LOOKS, Effect.CHANGES_FILES, Effect.RUNS_COMMANDS, Effect.REACHES_OUT, Effect.TALKS
 EFFECTS = {
     "bash": C, "view": L, "write": F, "edit": F, "multiedit": F, "glob": L, "grep": L, "ls": L, "fetch": N,
-    "download": F, "apply_patch": F, "job_output": T, "job_kill": C, "todos": T, "question": T, "agent": T,
+    "download": F, "apply_patch": F, "job_output": T, "job_kill": C, "todos": T, "question": T, "agent": T, "skill": L,
 }  # fmt: skip
 CALLS = {
     "bash": {"command": "make"},
@@ -60,6 +61,7 @@ CALLS = {
     "todos": {"todos": []},
     "question": {"questions": [{"question": "Sure?", "type": "yes_no"}]},
     "agent": {"prompt": "Look."},
+    "skill": {"name": "tables"},
 }
 """A call of each tool about which somebody would be asked, where there is one."""
 
@@ -82,7 +84,7 @@ def test_nothing_runs_in_the_background_unless_somebody_looks_after_it() -> None
 def test_some_tools_only_look() -> None:
     tools = all_tools()
     looking = read_only(tools)
-    assert set(looking) == {"view", "glob", "grep", "ls"}
+    assert set(looking) == {"view", "glob", "grep", "ls", "skill"}
     assert all(looking[name] is tools[name] and tools[name].parallel for name in looking)
     assert set(read_only({"bash": tools["bash"], "ls": tools["ls"]})) == {"ls"}
 
@@ -97,10 +99,10 @@ def test_what_follows_from_the_effects() -> None:
     def with_(has: Callable[[Tool[Any]], bool]) -> set[str]:
         return {name for name, tool in tools.items() if has(tool)}
 
-    assert set(read_only(tools)) == {"view", "glob", "grep", "ls"}
-    looking = {"view", "glob", "grep", "ls", "fetch"}
+    assert set(read_only(tools)) == {"view", "glob", "grep", "ls", "skill"}
+    looking = {"view", "glob", "grep", "ls", "fetch", "skill"}
     assert with_(lambda tool: tool.effect.is_left_alone_by_plan) == looking
-    assert with_(lambda tool: tool.parallel) == {*looking, "agent", "job_output"}
+    assert with_(lambda tool: tool.parallel) == {*looking, "agent", "job_output"} == RUN_SIDE_BY_SIDE
     nothing_left = {*looking, "todos", "question", "agent", "job_output"}
     assert with_(lambda tool: tool.effect.leaves_nothing_to_undo) == nothing_left
     assert with_(lambda tool: tool.effect is Effect.CHANGES_FILES) == {*EDITING, "download"}

@@ -13,16 +13,26 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, assert_never
 
-from covey.cli.asks import Answer, Ask, PermissionAnswer, PermissionAsk, QuestionAnswers, QuestionAsk
+from covey.cli.asks import (
+    Answer,
+    ApprovalAnswer,
+    ApprovalAsk,
+    Ask,
+    PermissionAnswer,
+    PermissionAsk,
+    QuestionAnswers,
+    QuestionAsk,
+)
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.client.view.inputs import AnswerGiven
-from covey.client.view.records import AskOutcome
+from covey.client.view.records import AskOutcome, AskRequest
 from covey.client.view.view import View
 from covey.lines.plain_text import visible
 from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.extensions import ApprovalRequest
 
 if TYPE_CHECKING:
     from covey.cli.questioner import Questioner
@@ -57,6 +67,14 @@ def find_terminal() -> int | None:
         if os.tcgetpgrp(terminal) == os.getpgrp():
             return terminal
     return None
+
+
+def can_ask() -> bool:
+    """Whether a person can be asked here."""
+    terminal = find_terminal()
+    if terminal is not None and (sys.stdin is None or terminal != sys.stdin.fileno()):
+        os.close(terminal)
+    return terminal is not None
 
 
 class Unattended(Enum):
@@ -136,7 +154,7 @@ class Asking:
         return [
             self._begun.setdefault(request_id, _begin(ask.request))
             for request_id, ask in self.view.asks.open.items()
-            if ask.request.run_id in (None, self._run_id) and not ask.is_being_answered
+            if ask.run_id in (None, self._run_id) and not ask.is_being_answered
         ]
 
     def _is_open(self, ask: Ask) -> bool:
@@ -174,7 +192,8 @@ class Asking:
 
     def _requested(self, ask: Ask) -> None:
         """May come again after a reconnect, if our answer was lost: then it is answered again."""
-        self.active(ask.request.session_id)
+        if not isinstance(ask, ApprovalAsk):
+            self.active(ask.request.session_id)
         if self._questioner is None:
             self._leave_or_refuse(ask)
         elif not self._questioner.asked:
@@ -183,6 +202,9 @@ class Asking:
     # ── where nobody can be asked ──
 
     def _leave_or_refuse(self, ask: Ask) -> None:
+        if isinstance(ask, ApprovalAsk):
+            self._leave_out(ask)
+            return
         match self._unattended:
             case Unattended.WATCH:
                 self._report_once(
@@ -199,7 +221,15 @@ class Asking:
             case _:
                 assert_never(self._unattended)
 
-    async def _refuse_if_alone(self, ask: Ask) -> None:
+    def _leave_out(self, ask: ApprovalAsk) -> None:
+        """The run goes on without it, and it stays open for somebody who can decide."""
+        self._report_once(
+            ask,
+            f"left out, because nobody has approved it: {_in_short(ask)}\n"
+            "Look at it and approve it at a terminal with `covey trust`, or for MCP servers `covey mcp approve`.",
+        )
+
+    async def _refuse_if_alone(self, ask: PermissionAsk | QuestionAsk) -> None:
         """Refuse as soon as nobody else could answer. Those who could come and go: nobody is waited for in vain."""
         while self._is_open(ask):
             self._presence.clear()
@@ -214,7 +244,7 @@ class Asking:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._presence.wait(), LOOK_AGAIN_S)
 
-    def _refuse(self, ask: Ask) -> None:
+    def _refuse(self, ask: PermissionAsk | QuestionAsk) -> None:
         self._answer(
             ask.id, PermissionAnswer("deny", unattended=True) if isinstance(ask, PermissionAsk) else ask.refusal
         )
@@ -303,15 +333,30 @@ class Asking:
                     await self._client.refuse_questions(self._workspace_id, request_id)
                 else:
                     await self._client.answer_questions(self._workspace_id, request_id, responses)
+            case ApprovalAnswer(approve):
+                if approve is not None:
+                    await self._client.answer_approval(self._workspace_id, request_id, approve=approve)
             case _:
                 assert_never(answer)
 
 
-def _begin(request: PermissionRequest | QuestionBatchRequest) -> Ask:
-    return PermissionAsk(request) if isinstance(request, PermissionRequest) else QuestionAsk(request)
+def _begin(request: AskRequest) -> Ask:
+    match request:
+        case PermissionRequest():
+            return PermissionAsk(request)
+        case QuestionBatchRequest():
+            return QuestionAsk(request)
+        case ApprovalRequest():
+            return ApprovalAsk(request)
+        case _:
+            assert_never(request)
 
 
 def _in_short(ask: Ask) -> str:
+    if isinstance(ask, ApprovalAsk):
+        from covey.cli.approval_text import in_short  # late: seldom needed
+
+        return in_short(ask.request)
     if isinstance(ask, QuestionAsk):
         return visible(" ".join(item.question for item in ask.request.questions))
     return visible(f"{ask.request.tool_name}: {ask.request.description}")

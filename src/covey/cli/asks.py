@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, assert_never
 
-from covey.cli.request_text import request_text
 from covey.lines.plain_text import visible
+from covey.lines.request_text import LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
+from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import PermissionAction, QuestionResponse
 
 WITH_NETWORK, WITHOUT_SANDBOX = "w", "u"
@@ -70,7 +71,14 @@ class QuestionAnswers:
     responses: tuple[QuestionResponse, ...] | None
 
 
-Answer = PermissionAnswer | QuestionAnswers
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """None: the person leaves it open, for later or for somebody else."""
+
+    approve: bool | None
+
+
+Answer = PermissionAnswer | QuestionAnswers | ApprovalAnswer
 
 
 @dataclass
@@ -79,6 +87,8 @@ class PermissionAsk:
 
     request: PermissionRequest
     shown_whole: bool = False
+    lines: int = LINES_SHOWN
+    """Of the command or the change, as many as the screen has room for."""
 
     @property
     def id(self) -> str:
@@ -94,11 +104,11 @@ class PermissionAsk:
     @property
     def shown(self) -> str:
         """The request itself, as much of it as fits or, if that was wanted, all of it."""
-        return request_text(self.request, whole=self.shown_whole)
+        return request_text(self.request, whole=self.shown_whole, lines=self.lines)
 
     @property
     def is_cut(self) -> bool:
-        return not self.shown_whole and request_text(self.request) != request_text(self.request, whole=True)
+        return not self.shown_whole and self.shown != request_text(self.request, whole=True)
 
     @property
     def question(self) -> str:
@@ -197,7 +207,42 @@ class QuestionAsk:
         return QuestionAnswers(tuple(self.responses))
 
 
-Ask = PermissionAsk | QuestionAsk
+@dataclass
+class ApprovalAsk:
+    """Whether an extension may be used. Nothing of the run waits for it."""
+
+    request: ApprovalRequest
+    shown_whole: bool = False
+
+    refusal: ClassVar[Answer] = ApprovalAnswer(None)
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    @property
+    def text(self) -> str:
+        from covey.cli.approval_text import approval_text  # late: seldom needed
+
+        return f"{approval_text(self.request, whole=self.shown_whole)}\n{self.question}"
+
+    @property
+    def question(self) -> str:
+        from covey.cli.approval_text import is_cut
+
+        show = ", [s]how all of it" if is_cut(self.request) and not self.shown_whole else ""
+        return f"Approve it? [y]es, [n]o, [l]ater{show}: "
+
+    def hear(self, line: str) -> Answer | Heard:
+        words = line.strip().lower()
+        if words in SHOW:
+            self.shown_whole = True
+            return Heard.WHOLE
+        said = {"y": True, "yes": True, "n": False, "no": False, "l": None, "later": None}
+        return ApprovalAnswer(said[words]) if words in said else Heard.AGAIN
+
+
+Ask = PermissionAsk | QuestionAsk | ApprovalAsk
 
 
 def question_text(item: QuestionItem) -> str:

@@ -14,13 +14,14 @@ from typing import Any
 from covey.cli import exits
 from covey.cli.directory import default_directory
 from covey.cli.ids import find_session
-from covey.cli.screen import warning
+from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.connect import Say, connect, environment, is_text, resolve_address
 from covey.client.errors import ServerUnreachable
 from covey.protocol.errors import ApiError, Unauthorized
 from covey.protocol.paths import BadAddress, UnsafeDirectory
 from covey.protocol.requests import WorkspaceView
+from covey.protocol.who import ClientKind
 
 WHEN_REFUSED = (
     "Give its own with --token-file FILE or in $COVEY_TOKEN: it is in the file `token` of the server's data directory, "
@@ -33,13 +34,18 @@ RUNS_LOOKED_AT = 50
 
 
 def complain(text: str) -> None:
-    print(warning(text), file=sys.stderr)
+    Screen(sys.stderr, quiet=False, shares_terminal=False).warn(text)
 
 
 def connected(
-    args: argparse.Namespace, *, autostart: bool = True, say: Say = complain
+    args: argparse.Namespace,
+    *,
+    autostart: bool = True,
+    say: Say = complain,
+    kind: ClientKind = "run",
+    name: str = "",
 ) -> AbstractAsyncContextManager[Client]:
-    """The client for `--host`, `--data-dir` and `--token-file`."""
+    """The client for `--host`, `--data-dir` and `--token-file`. `name`: what others see of it; '' is the user's."""
     token_path = Path(args.token_file).expanduser() if args.token_file else None
     if token_path and not token_path.is_file():
         raise exits.UsageError(f"there is no token in {token_path}")
@@ -47,7 +53,8 @@ def connected(
         resolve_address(args.host, data_dir(args))
     except BadAddress as error:
         raise exits.UsageError(str(error)) from None
-    return connect(args.host, data_dir=data_dir(args), token_path=token_path, autostart=autostart, kind="run", say=say)
+    where = {"data_dir": data_dir(args), "token_path": token_path}
+    return connect(args.host, **where, autostart=autostart, kind=kind, name=name, say=say)
 
 
 def data_dir(args: argparse.Namespace) -> Path | None:
@@ -89,13 +96,14 @@ def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sen
     except BrokenPipeError:
         raise  # nobody reads what we have to say
     except (ServerUnreachable, UnsafeDirectory, ApiError, OSError) as error:
-        sentence, exit_code = _explained(error)
+        sentence, exit_code = explained(error)
         complain(sentence)
         on_failure(sentence, exit_code)
         return exit_code
 
 
-def _explained(error: Exception) -> tuple[str, int]:
+def explained(error: Exception) -> tuple[str, int]:
+    """What went wrong as a sentence, and the exit code for it."""
     match error:
         case ServerUnreachable() | UnsafeDirectory():
             return str(error), exits.UNREACHABLE

@@ -69,15 +69,15 @@ def bash(commands: list[Described]) -> str:
 # covey completion bash: put `source <(covey completion bash)` into ~/.bashrc.
 _covey() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
-    local path=${{COMP_WORDS[1]-}} names="" flags="" kind="" known=""
+    local cmd=${{COMP_WORDS[1]-}} names="" flags="" kind="" known=""
     if (( COMP_CWORD == 1 )); then
         COMPREPLY=( $(compgen -W "{tops} --help --version" -- "$word") )
         return
     fi
-    case "$path ${{COMP_WORDS[2]-}}" in
-        {_bash_pairs(commands)}) (( COMP_CWORD > 2 )) && path="$path ${{COMP_WORDS[2]}}" ;;
+    case "$cmd ${{COMP_WORDS[2]-}}" in
+        {_bash_pairs(commands)}) (( COMP_CWORD > 2 )) && cmd="$cmd ${{COMP_WORDS[2]}}" ;;
     esac
-    case "$path" in
+    case "$cmd" in
 {cases}    esac
     case "$kind" in
         files) COMPREPLY=( $(compgen -f -- "$word") ); return ;;
@@ -114,7 +114,7 @@ def _bash_case(command: Described) -> str:
 
 
 def zsh(commands: list[Described]) -> str:
-    """By way of zsh's own support for bash completions: one script to keep right."""
+    """By way of zsh's own support for bash completions: one script to keep right. In zsh `path` is that of programs."""
     head = "# covey completion zsh: put `source <(covey completion zsh)` into ~/.zshrc, after compinit.\n"
     script = bash(commands).split("\n", 1)[1]
     return f"{head}autoload -U +X bashcompinit && bashcompinit\n{script}"

@@ -47,7 +47,8 @@ def _seen(word: str) -> str:
 
 def _option(when: str, option: argparse.Action, kind: str) -> str:
     names = " ".join(f"-l {name[2:]}" if name[:2] == "--" else f"-s {name[1:]}" for name in option.option_strings)
-    values = f" -r{_values(kind)}" if option.nargs != 0 else ""
+    # Without -x, fish offers files beside the values.
+    values = f"{' -r' if kind == 'files' else ' -x'}{_values(kind)}" if option.nargs != 0 else ""
     return f"{when} {names}{values} -d {_quoted(option.help or '')}"
 
 

@@ -19,7 +19,7 @@ class Denied(msgspec.Struct, frozen=True, kw_only=True):
     input: Any
     """What the tool was to do, as the model wrote it."""
     by: str
-    """`rule` (also a mode, such as plan), `person`, `nobody` (there was none to be asked) or `sandbox`."""
+    """`rule` (also a mode, such as plan), `person`, `nobody` (there was none to be asked), `sandbox` or `hook`."""
     reason: str
     """What the model was answered."""
 

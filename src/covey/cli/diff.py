@@ -6,19 +6,17 @@ import argparse
 import os
 import sys
 
-import msgspec
-
 from covey.cli import common, exits
 from covey.cli.ids import find_run
 from covey.cli.terminal_text import json_text, plain, undisguised
-from covey.client.client import Client
-from covey.lines.plain_text import visible
+from covey.client.changes import all_changes
+from covey.lines.changes import file_name, makers, missed, notes
+from covey.lines.words import counted
 from covey.protocol.changes import ChangedFile, FileDiff, SessionChanges
 from covey.protocol.requests import WorkspaceView
 
 BAR = 40
 """Signs of a bar in --stat at most."""
-COMMAND_SHOWN = 60
 
 _BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 
@@ -32,7 +30,7 @@ async def _diff(args: argparse.Namespace) -> int:
         workspace = await common.join(client, args.cwd)
         session_id = await common.chosen_session(client, workspace.id, args.session)
         run_id = args.run and (await find_run(client, workspace.id, args.run, session_id=session_id)).run_id
-        changes = await _all(client, workspace.id, session_id, run_id, diffs=not args.stat)
+        changes = await all_changes(client, workspace.id, session_id, run_id=run_id, diffs=not args.stat)
     if args.json:
         print(json_text(changes))
         return exits.OK
@@ -40,23 +38,11 @@ async def _diff(args: argparse.Namespace) -> int:
     return exits.OK
 
 
-async def _all(client: Client, workspace_id: str, session_id: str, run_id: str, *, diffs: bool) -> SessionChanges:
-    """Page by page: what is left out of one answer for lack of room may fit into the next."""
-    found = await client.changes(workspace_id, session_id, run_id=run_id, diffs=diffs)
-    files = list(found.files)
-    after = found.next
-    while after:
-        page = await client.changes(workspace_id, session_id, run_id=run_id, after=after, diffs=diffs)
-        files += page.files
-        after = page.next
-    return msgspec.structs.replace(found, files=tuple(files), next="")
-
-
 class _Printer:
     """Diffs on stdout, in colour where it is a terminal; what has to be known about them on stderr."""
 
     def __init__(self, workspace: WorkspaceView) -> None:
-        self._root = workspace.path.rstrip("/") + "/"
+        self._root = workspace.path
         self._colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._stream = undisguised(sys.stdout)
 
@@ -71,35 +57,34 @@ class _Printer:
         self._stream.flush()  # what is said about it comes below
         if not changes.files:
             common.complain("the session has changed no file that is recorded")
-        for missed in changes.missed:
-            common.complain(f"not all could be looked at after `{visible(missed.label)}`: {missed.reason}")
+        for text in missed(changes):
+            common.complain(text)
 
     def _name(self, file: ChangedFile) -> str:
-        name = visible(file.path.removeprefix(self._root))
-        old = visible(file.change.old_path.removeprefix(self._root))
-        return f"{old} => {name}" if old else name
+        return file_name(file, self._root)
 
     def _whole(self, file: ChangedFile) -> None:
-        notes = "".join(f", {note}" for note in _notes(file))
-        self._line(_BOLD, f"{file.change.status}: {self._name(file)} ({_makers(file)}{notes})")
+        further = "".join(f", {note}" for note in notes(file))
+        self._line(_BOLD, f"{file.change.status}: {self._name(file)} ({makers(file)}{further})")
         for line in file.change.diff.splitlines():
             self._line(_color_of(line), line)
 
     def _stat(self, file: ChangedFile, width: int) -> None:
         change = file.change
         counted = "" if change.additions is None else f"{(change.additions or 0) + (change.deletions or 0):>6} "
-        notes = ", ".join((file.change.status, _makers(file), *_notes(file)))
+        about = ", ".join((file.change.status, makers(file), *notes(file)))
         self._stream.write(plain(f" {self._name(file):<{width}} |{counted or '       '}"))
         plus, minus = _bar(change)
         self._paint(_GREEN, plus)
         self._paint(_RED, minus)
-        self._stream.write(plain(f"{' ' * bool(plus or minus)}({notes})\n"))
+        self._stream.write(plain(f"{' ' * bool(plus or minus)}({about})\n"))
 
     def _total(self, changes: SessionChanges) -> None:
         added = sum(file.change.additions or 0 for file in changes.files)
         deleted = sum(file.change.deletions or 0 for file in changes.files)
         count = len(changes.files)
-        self._line("", f" {count} file{'s' * (count != 1)} changed, {added} insertions(+), {deleted} deletions(-)")
+        lines = f"{counted(added, 'insertion')}(+), {counted(deleted, 'deletion')}(-)"
+        self._line("", f" {counted(count, 'file')} changed, {lines}")
 
     def _line(self, color: str, text: str) -> None:
         self._paint(color, text)
@@ -120,28 +105,3 @@ def _bar(change: FileDiff) -> tuple[str, str]:
     added, deleted = change.additions or 0, change.deletions or 0
     share = min(1.0, BAR / max(1, added + deleted))
     return "+" * (added and max(1, round(added * share))), "-" * (deleted and max(1, round(deleted * share)))
-
-
-def _makers(file: ChangedFile) -> str:
-    """Who changed it, each once."""
-    found = dict.fromkeys(maker for turn in file.turns for maker in turn.made_by)
-    return ", ".join(
-        (maker.label or maker.made_by) if maker.made_by == "tool" else f"{maker.made_by} `{_short(maker.label)}`"
-        for maker in found
-    )
-
-
-def _short(command: str) -> str:
-    shown = visible(command)
-    return shown if len(shown) <= COMMAND_SHOWN else f"{shown[: COMMAND_SHOWN - 1]}…"
-
-
-def _notes(file: ChangedFile) -> list[str]:
-    change = file.change
-    notes = ["binary"] if change.is_binary else []
-    notes += ["the diff is left out"] if change.is_left_out else []
-    if change.is_executable is not None:
-        notes.append("executable now" if change.is_executable else "not executable any more")
-    if not all(turn.can_undo for turn in file.turns):
-        notes.append("an undo leaves it")
-    return notes

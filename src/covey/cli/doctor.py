@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, exits
+from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_texts, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
@@ -74,6 +74,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
             "global_rules": rules.as_json() if rules else [],
             "keys": doctor_keys.look(os.environ),
             "sandbox": doctor_sandbox.look(),
+            "texts": doctor_texts.look(Path.cwd(), os.environ),
         }
         print(json.dumps(_json(data_dir, server, found, findings) | more))
     else:
@@ -82,6 +83,8 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _print_findings(findings, found.records)
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
+        for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
+            _say(line)
         if rules and rules.is_new(data_dir):
             print()
             for line in rules.text().split("\n"):
@@ -180,7 +183,8 @@ def _print_state(data_dir: Path, server: Address | None, found: Examination) -> 
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
-        counted = ", ".join(f"{count} {name}" for name, count in {"workspaces": len(found.records), **counts}.items())
+        all_counts = {"workspaces": len(found.records), **counts}
+        counted = ", ".join(f"{count} {name.removesuffix('s' * (count == 1))}" for name, count in all_counts.items())
         _say(f"  {counted}")
     if server:
         _say(f"  a server is running at {server}")

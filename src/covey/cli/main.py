@@ -14,14 +14,18 @@ from collections.abc import Sequence
 
 from covey import __version__
 from covey.cli import (
+    editor_options,
     exits,
     jobs_options,
     login_options,
+    mcp_options,
     option_types,
     run_options,
     runs_options,
     self_options,
+    tui_options,
     undo_options,
+    web_options,
 )
 from covey.cli.parser import HelpFormatter, Parser, unknown
 from covey.cli.terminal_text import TerminalStream
@@ -44,8 +48,6 @@ from covey.cli.texts import (
 )
 
 DEFAULT_DIRECTORY = "default: the git repository around here, else this one"
-NOT_YET = ("web",)
-"""Commands that are planned: an early user gets a clear answer."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,20 +61,24 @@ def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     # Bytes that are no text would come as half characters, which cannot be sent.
     words = [os.fsencode(word).decode("utf-8", "replace") for word in (sys.argv[1:] if argv is None else argv)]
-    if words and words[0] in NOT_YET:
-        print(f"covey: `covey {words[0]}` is not there yet; `covey --help` says what is.", file=sys.stderr)
-        return exits.USAGE
+    words, command_line = mcp_options.split(words)
     args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
         of_command = args.parser if args.command else parser
         of_command.error(unknown(of_command, more))
+    if args.command and (given := tui_options.given(args)):
+        args.parser.error(f"{given} comes after the command: covey {args.command} {given} …")
     if more:
         # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
         args.prompt += more
+    if command_line:
+        args.command_line = command_line
     if args.command is None:
-        print("covey: the terminal UI is not there yet; use `covey run`.\n", file=sys.stderr)
-        parser.print_help(sys.stderr)
-        return exits.USAGE
+        if not (sys.stdin.isatty() and sys.stdout.isatty()) and not args.tui_plain:
+            print("covey: the terminal UI needs a terminal; use `covey run`, or --plain.\n", file=sys.stderr)
+            parser.print_help(sys.stderr)
+            return exits.USAGE
+        tui_options.take(args)
     _prepare_streams()
     _take_variables(args)
     try:
@@ -80,13 +86,24 @@ def _main(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return exits.STOPPED
     except exits.UsageError as error:
-        print(f"covey {args.command}: {error}", file=sys.stderr)
+        _complain(f"{_name(args)}: {error}")
         return exits.USAGE
     except BrokenPipeError:
         return exits.BROKEN_PIPE
     except OSError as error:
-        print(f"covey {args.command}: {error}", file=sys.stderr)
+        _complain(f"{_name(args)}: {error}")
         return exits.FAILED
+
+
+def _complain(text: str) -> None:
+    from covey.cli.screen import Screen  # late: most commands end well
+
+    Screen(sys.stderr, quiet=False, shares_terminal=False).report(text)
+
+
+def _name(args: argparse.Namespace) -> str:
+    """What was called, for complaints."""
+    return "covey" if args.command == "tui" else f"covey {args.command}"
 
 
 def _take_variables(args: argparse.Namespace) -> None:
@@ -135,6 +152,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"covey {__version__}")
+    tui_options.add_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
     _add_runs(commands)
@@ -143,7 +161,11 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_options(added := _add(commands, name, command.help, command.examples))
         _add_sessions_options(added)
     _add_models(commands)
-    for name, account_command in (*login_options.COMMANDS.items(), *jobs_options.COMMANDS.items()):
+    for name, account_command in (
+        *login_options.COMMANDS.items(),
+        *jobs_options.COMMANDS.items(),
+        *web_options.COMMANDS.items(),
+    ):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
     _add_init(commands)
@@ -153,7 +175,11 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stop(commands)
     _add_doctor(commands)
     _add_serve(commands)
-    for name, about in self_options.COMMANDS.items():
+    for name, about in (
+        *editor_options.COMMANDS.items(),
+        *mcp_options.COMMANDS.items(),
+        *self_options.COMMANDS.items(),
+    ):
         about.add_options(added := _add(commands, name, about.help, about.examples))
         if name != "help":
             _add_cwd(added)
@@ -230,6 +256,9 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("words", metavar="TEXT", nargs="+", help="words; the last one may be a beginning")
             _add_limit(action)
             runs_options.add_everywhere(action, "in all directories of the server")
+        elif name in ("show", "export"):
+            said = "its id; default: that of the latest prompt here"
+            action.add_argument("session", metavar="ID", nargs="?", default=None, type=option_types.some_id, help=said)
         else:
             action.add_argument("session", metavar="ID", type=option_types.some_id, help=runs_options.ID_HELP)
         if name == "model":
@@ -302,6 +331,7 @@ def _add_trust(commands: Commands[argparse.ArgumentParser]) -> None:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="show which directories are trusted")
     action.add_argument("--remove", action="store_true", help="trust the directory no more")
+    action.add_argument("--yes", action="store_true", help="approve all that its files would start, without asking")
     _add_connection(parser)
 
 

@@ -24,6 +24,8 @@ from covey.client.view.view import View
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import plain
 from covey.lines.widths import expanded
+from covey.protocol.events import Event, File
+from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import ToolCall
 from covey.protocol.runs import PromptReceipt, RunComplete
 
@@ -34,14 +36,8 @@ AFTER_A_KILL = (
     "If the server was killed, the run ends as interrupted when it has started again; "
     "`covey runs wait {}` says so later, too."
 )
-CUT_SHORT = {
-    "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
-    "content_filter": "the answer is cut off by the provider's content filter.",
-}
 TAIL_ROWS = 5
 """Of what a running command prints."""
-SIDE_BY_SIDE = frozenset({"agent", "view", "grep", "glob", "ls"})
-"""Tools whose calls of one step run at the same time. The others run one after the other."""
 
 
 class Progress:
@@ -91,6 +87,13 @@ class Progress:
         self._end_thought()
         return [item for number, item in enumerate(news) if number >= first or not isinstance(item, ThoughtGrew)]
 
+    def heard(self, event: Event) -> None:
+        """Files that the turn has changed, by whatever tool, command or agent: they are counted."""
+        record = self._view.find_run(self._run_id)
+        turn = (record and record.run.folded_into) or self._run_id
+        if isinstance(event.payload, File) and event.payload.run_id == turn:
+            self._files.add(event.payload.path)
+
     def update(self, news: Sequence[RunNewsItem]) -> None:
         """After each change of the view, also if it brought no news: an ask may have been answered."""
         for item in news:
@@ -126,6 +129,8 @@ class Progress:
                 self._doing = "thinking"
                 self._thought.append(text)
             case AnswerCut(reason):
+                from covey.lines.notes import CUT_SHORT  # late: most answers end well
+
                 if why_cut := CUT_SHORT.get(reason):
                     self._screen.warn(why_cut)
             case CallBegun(call):
@@ -138,8 +143,9 @@ class Progress:
                 if self._is_verbose:
                     self._screen.show(self._quoted(message.text))
             case RetryAnnounced(retry):
-                why = (retry.reason or retry.error or "The model failed").rstrip(".")
-                self._screen.say(f"{why}; trying again{_in(retry.retry_at)} (attempt {retry.attempt}).")
+                from covey.lines.notes import retry_note
+
+                self._screen.say(retry_note(retry, time.time()))
             case RunWarned(warning):
                 self._screen.warn(warning.reason or "")
             case _:
@@ -152,12 +158,10 @@ class Progress:
             self._screen.show([begun_line(call, self._shown)])
 
     def _ended(self, item: CallEnded) -> None:
-        from covey.lines.results import changed_file, result_lines
+        from covey.lines.results import result_lines
 
         begun = self._since.pop(item.call.id, None)
         seconds = None if begun is None else time.monotonic() - begun
-        if changed := changed_file(item.result):
-            self._files.add(changed)
         self._screen.show(result_lines(item.call, item.result, seconds, self._shown))
 
     def _end_thought(self) -> None:
@@ -175,17 +179,18 @@ class Progress:
     # ── calls that run ──
 
     def _watch_calls(self) -> None:
-        asked = {ask.request.tool_call_id for ask in self._view.asks.open.values()}
+        requests = (ask.request for ask in self._view.asks.open.values())
+        asked = {request.tool_call_id for request in requests if not isinstance(request, ApprovalRequest)}
         calls = self.news.open_calls
+        if calls:
+            from covey.lines.calls import call_line, runs_beside_others
         for number, call in enumerate(calls):
             if call.id in asked:
                 self._since.pop(call.id, None)
-            elif number == 0 or call.name in SIDE_BY_SIDE:
+            elif number == 0 or runs_beside_others(call):
                 self._since.setdefault(call.id, time.monotonic())
         running = [call for call in calls if call.id in self._since]
         if running:
-            from covey.lines.calls import call_line
-
             more = Span(f"  and {len(running) - 1} more" if len(running) > 1 else "", "dim")
             self._screen.wait_for(line(*call_line(running[0], self._root).spans, more))
         else:
@@ -201,11 +206,6 @@ class Progress:
 
     def _printed(self, call: ToolCall) -> Sequence[StyledLine]:
         output = self._view.conversation.outputs.get(call.id)
-        lines = output.last_lines(TAIL_ROWS) if output else []
-        return [line(Span("  │ ", "dim"), Span(expanded(plain(text)), "dim")) for text in lines]
+        from covey.lines.results import tail_lines
 
-
-def _in(retry_at: float | None) -> str:
-    """How long it is until then, where that is worth mentioning."""
-    seconds = round(retry_at - time.time()) if retry_at else 0
-    return f" in {seconds} s" if seconds > 0 else ""
+        return tail_lines(output.last_lines(TAIL_ROWS), self._screen.columns) if output else ()

@@ -18,6 +18,8 @@ from covey.protocol.requests import MAX_BODY_BYTES
 
 MAX_PIPED_BYTES = 256 * 1024
 """Of stdin: some 64,000 tokens."""
+FEW = 8
+"""Bytes that are no UTF-8 in a short text, such as a name in another encoding."""
 _MENTION = re.compile(r"""(?<![^\s(\[{<,;:'"])@(?P<path>[^\s"'`<>|*?]{1,1000})""")
 """As the server finds them, but for those in quotes."""
 MAX_ATTACHED_BYTES = MAX_BODY_BYTES * 3 // 4 - 1024 * 1024
@@ -28,7 +30,7 @@ MAX_SCHEMA_BYTES = 1024 * 1024
 
 def read_prompt(words: Sequence[str], stdin: BinaryIO | None) -> str:
     """What came in on stdin, if anything, and below it the words. Stdin is None when it is a terminal or closed."""
-    piped = _bounded(stdin).decode("utf-8", "replace").strip("\n") if stdin else ""
+    piped = _text(_bounded(stdin)).strip("\n") if stdin else ""
     return "\n\n".join(text for text in (piped, " ".join(words).strip()) if text.strip())
 
 
@@ -41,6 +43,26 @@ def _bounded(stdin: BinaryIO) -> bytes:
             f"it in the prompt, so that the agent can search it; or pipe a part: | tail -c {MAX_PIPED_BYTES}"
         )
     return content
+
+
+def _text(content: bytes) -> str:
+    """A stray byte is no harm. What no text has would only fill a model's window with signs that mean nothing."""
+    text = content.decode("utf-8", "replace")
+    if "\0" in text or text.count("\ufffd") > FEW + len(text) // 10:
+        raise UsageError(
+            "what came in on stdin is no text. A picture is attached with -a FILE; of anything else pipe what a "
+            "program makes of it, such as: | strings | head -n 50"
+        )
+    return text
+
+
+def unseen(attachments: Sequence[Attachment]) -> list[str]:
+    """The names of those of which a model reads the name and nothing else."""
+    return [
+        attachment.file_name or attachment.file_path
+        for attachment in attachments
+        if not attachment.is_text and not attachment.mime_type.startswith("image/")
+    ]
 
 
 def mentions_from_root(prompt: str, current: Path, root: Path) -> str:
@@ -94,10 +116,13 @@ def _read(path: str) -> Attachment:
             content = file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
-    kind = guess_type(path)[0] or ("text/plain" if _is_text(content) else "application/octet-stream")
-    return Attachment(
+    kind = guess_type(path)[0] or "application/octet-stream"
+    attachment = Attachment(
         file_path=os.path.abspath(path), file_name=os.path.basename(path), mime_type=kind, content=content
     )
+    # What is text is shown as text, also where its name says something else, as that of a shell script does.
+    is_hidden = unseen([attachment]) and _is_text(content)
+    return msgspec.structs.replace(attachment, mime_type="text/plain") if is_hidden else attachment
 
 
 def _is_text(content: bytes) -> bool:

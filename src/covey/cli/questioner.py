@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import assert_never
 
-from covey.cli.asks import Answer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
+from covey.cli.asks import Answer, ApprovalAnswer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
 from covey.cli.screen import Screen
 from covey.lines.line import StyledLine
 from covey.lines.permission import PermissionShown, choices, help_lines, permission_lines
 from covey.lines.plain_text import one_line
+from covey.lines.request_text import FEWEST_LINES, LINES_SHOWN
 
 QUIET_S = 0.4
 """So long nothing must be typed before a key counts: what was meant for something else is no answer."""
@@ -77,7 +78,7 @@ class Questioner:
     def _show(self, ask: Ask) -> None:
         self._takes_keys = isinstance(ask, PermissionAsk) and self._screen.moves_cursor and self._modes.take_keys()
         if isinstance(ask, PermissionAsk) and self._takes_keys:
-            self._screen.ask("", _menu(ask, self._screen.columns))
+            self._screen.ask("", _menu(ask, self._screen.columns, self._screen.rows))
             self._open_later()
         else:
             self._modes.restore()
@@ -146,7 +147,7 @@ class Questioner:
                 self._takes_keys = False
                 self._modes.restore()
                 self._screen.ask(WORDS)
-            case PermissionAnswer() | QuestionAnswers():
+            case PermissionAnswer() | QuestionAnswers() | ApprovalAnswer():
                 self.asked = None
                 self._modes.restore()
                 self._on_answer(ask, heard)
@@ -154,10 +155,15 @@ class Questioner:
                 assert_never(heard)
 
 
-def _menu(ask: PermissionAsk, columns: int) -> list[StyledLine]:
-    """The request, and the keys that answer it."""
-    shown = PermissionShown(ask.shown.split("\n"), ask.request, is_cut=ask.is_cut)
-    return permission_lines(shown, choices(shown), columns)
+def _menu(ask: PermissionAsk, columns: int, rows: int) -> list[StyledLine]:
+    """The request, and the keys that answer it: as much of the request as leaves its first line on the screen."""
+    for some in range(LINES_SHOWN, FEWEST_LINES - 1, -1):
+        ask.lines = some
+        shown = PermissionShown(ask.shown.split("\n"), ask.request, is_cut=ask.is_cut)
+        lines = permission_lines(shown, choices(shown), columns)
+        if ask.shown_whole or len(lines) < rows:  # one more for the prompt
+            break
+    return lines
 
 
 class _Modes:

@@ -16,14 +16,14 @@ from typing import Any, TextIO
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.asking import Asking, Unattended
+from covey.cli.asking import Asking, Unattended, can_ask
 from covey.cli.denials import denied_calls
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema
+from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema, unseen
 from covey.cli.run_request import request_of, where_debug_is
 from covey.cli.screen import Screen, share_lines, warning
 from covey.cli.terminal_text import json_text
@@ -36,7 +36,7 @@ from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event
 from covey.protocol.requests import WorkspaceView
-from covey.protocol.runs import PromptReceipt, RunComplete, RunOptions
+from covey.protocol.runs import PromptReceipt, RunComplete
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
 HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
@@ -91,16 +91,22 @@ class _Command:
         args = self._args
         if args.detach and args.timeout is not None:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
-        if args.steer and self._request.options != RunOptions():
+        if args.steer and self._request.options.are_own:
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
         root = Path(common.working_directory(args.cwd))
         prompt = read_prompt([mentions_from_root(word, Path.cwd(), root) for word in args.prompt], piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
+        for name in unseen(attachments):
+            self._screen.warn(f"{name} is neither text nor a picture: the model is told its name, and sees none of it.")
         schema = read_schema(args.schema) if args.schema else None
         self._request = msgspec.structs.replace(
-            self._request, prompt=prompt, attachments=attachments, output_schema=schema
+            self._request,
+            prompt=prompt,
+            attachments=attachments,
+            output_schema=schema,
+            unattended=not args.detach and not can_ask(),
         )
 
     def failed(self, sentence: str, exit_code: int) -> None:
@@ -201,6 +207,7 @@ class _Command:
         ending = Ending(self._view, run_id, self._request.options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
+            progress.heard(event)
             news = progress.before_answer(progress.news.update(change))
             self._output.update(event, news)
             progress.update(news)

@@ -9,11 +9,11 @@ from covey.cli import exits
 from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
 from covey.cli.ids import find_run
 from covey.cli.open_runs import Request, open_requests, waits_for
-from covey.cli.request_text import request_text
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.prompt import new_run_id
 from covey.lines.plain_text import visible
+from covey.lines.request_text import request_text
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import Mode, Run

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from covey.cli.terminal_text import undisguised
-from covey.lines.line import Span, StyledLine, line
+from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line, plain
 from covey.lines.theme import choose_theme, paint
 from covey.lines.widths import cut_line
@@ -22,11 +22,20 @@ PATIENCE_S = 0.3
 """A wait that is shorter than this needs no spinner."""
 COLUMNS_ELSEWHERE = 160
 """Where nobody knows how wide it is: lines of a log may be long, but not without end."""
+ROWS_ELSEWHERE = 50
+"""Where nobody knows how high it is."""
 
 
 def warning(text: str) -> str:
     """Further lines belong to the first, and are indented below it."""
     return f"covey: {plain(text)}".replace("\n", "\n  ")
+
+
+def rows_of(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).lines or ROWS_ELSEWHERE
+    except (OSError, ValueError):
+        return ROWS_ELSEWHERE
 
 
 def columns_of(stream: TextIO) -> int:
@@ -76,9 +85,22 @@ class Screen:
     def columns(self) -> int:
         return columns_of(self._stream)
 
+    @property
+    def rows(self) -> int:
+        return rows_of(self._stream)
+
     def say(self, text: str) -> None:
-        """A note that one may do without, on one line."""
-        self.show([line(Span(" ".join(plain(text).splitlines()), "dim"))])
+        """A note that one may do without, on one line; at a terminal, wrapped by words."""
+        self.show(self._wrapped(" ".join(plain(text).splitlines()), "dim"))
+
+    def _wrapped(self, text: str, style: Style = "") -> list[StyledLine]:
+        """Further rows are indented. Elsewhere a line stays one line, for whoever searches in it."""
+        if not self.is_terminal or len(text) < self.columns // 2:  # which fits, however wide its characters are
+            return [line(Span(text, style))]
+        from covey.lines.wrap import wrap  # late: most notes fit
+
+        indent = " " * (2 + len(text) - len(text.lstrip()))
+        return wrap([Span(text, style)], self.columns - 1, rest=(Span(indent),))
 
     def show(self, lines: Iterable[StyledLine]) -> None:
         """The same, as lines."""
@@ -87,7 +109,12 @@ class Screen:
 
     def warn(self, text: str) -> None:
         """Something that must be said, quiet or not."""
-        self._write([warning(text)])
+        self.report(warning(text))
+
+    def report(self, text: str) -> None:
+        """The same, as it is."""
+        rows = [row for each in plain(text).split("\n") for row in self._wrapped(each)]
+        self._write([paint(row, self.theme) for row in rows])
 
     def ask(self, prompt: str, lines: Iterable[StyledLine] = ()) -> None:
         """A question: the answer is typed after the prompt. Until then nothing else is written on its line."""

@@ -44,7 +44,8 @@ async def _sessions(args: argparse.Namespace) -> int:
             receipt = await _summarize(client, workspace_id, args)
             print(json_text(receipt) if args.json else receipt.run_id)
             return exits.OK
-        session = await find_session(client, workspace_id, args.session)
+        chosen = args.session or await common.chosen_session(client, workspace_id, "")
+        session = await find_session(client, workspace_id, chosen)
         if args.action in ("rename", "model", "mode", "archive", "unarchive"):
             return await _change(client, workspace_id, session, args)
         if args.action == "delete":

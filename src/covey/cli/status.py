@@ -20,9 +20,13 @@ from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.lines.plain_text import visible
 from covey.protocol.errors import NotFound
+from covey.protocol.extensions import ExtensionView
 from covey.protocol.paths import Address, default_data_dir
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import Run, RunState
+
+HEAVY_MB = 2048
+"""More memory than an extension should have: it is marked."""
 
 
 class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +39,7 @@ class WorkspaceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that wait for their turn."""
     jobs: int = 0
     """Commands that were left running."""
+    extensions: tuple[ExtensionView, ...] = ()
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +88,7 @@ async def _workspaces(client: Client, found: Sequence[WorkspaceView]) -> list[Wo
     """By what is open: neither sessions nor runs that have ended are looked at."""
     active, queued = await asyncio.gather(_runs(client, found, "active"), _runs(client, found, "queued"))
     jobs = await asyncio.gather(*(client.jobs(workspace.id) for workspace in found))
+    extensions = await asyncio.gather(*(client.extensions(workspace.id) for workspace in found))
     return [
         WorkspaceStatus(
             id=workspace.id,
@@ -91,8 +97,9 @@ async def _workspaces(client: Client, found: Sequence[WorkspaceView]) -> list[Wo
             busy=len({run.session_id for run in active[workspace.id]}),
             queued=len(queued[workspace.id]),
             jobs=sum(job.is_running for job in of_workspace),
+            extensions=its_extensions,
         )
-        for workspace, of_workspace in zip(found, jobs, strict=True)
+        for workspace, of_workspace, its_extensions in zip(found, jobs, extensions, strict=True)
     ]
 
 
@@ -123,9 +130,21 @@ def _text(status: Status) -> str:
         if workspace.jobs:
             counts += f", {workspace.jobs} in the background (covey jobs)"
         lines.append(f"  {visible(workspace.path)}  {workspace.model or 'no model'}  {counts}")
+        lines += [f"    {extension_line(extension)}" for extension in workspace.extensions]
     if not status.workspaces:
         lines.append("  no open workspace")
     return plain("\n".join(lines))
+
+
+def extension_line(extension: ExtensionView) -> str:
+    """One extension: its state, what its processes use, and what is wrong with it."""
+    uses = ""
+    if extension.memory_mb is not None and extension.cpu_s is not None:
+        heavy = " (!)" if extension.memory_mb > HEAVY_MB else ""
+        uses = f", {extension.memory_mb:.0f} MB{heavy}, {extension.cpu_s:.1f} s CPU"
+    tools = f", {len(extension.tools)} tools" if extension.tools else ""
+    why = f": {extension.why}" if extension.why else ""
+    return visible(f"{extension.kind} {extension.name}  {extension.state.replace('_', ' ')}{tools}{uses}{why}")
 
 
 def server_pid(address: Address, data_dir: Path | None = None) -> int | None:

@@ -122,7 +122,7 @@ examples:
   covey sessions archive ID              put it aside: not listed without --archived, and never pruned
   covey sessions model ID anthropic/claude-opus-5-5
   covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
-  covey sessions export ID > talk.md     as Markdown; with --json all that there is
+  covey sessions export > talk.md        the latest, as Markdown; with --json all that there is
 
 An ID may be cut short, to its beginning or its end, as long as no other has the same. A search finds messages and
 titles with all the words, the newest first, also in archived sessions; the last word may be the beginning of one.
@@ -186,6 +186,7 @@ TRUST_EXAMPLES = """\
 examples:
   covey trust                            this directory
   covey trust ~/code/birdhouse
+  covey trust --yes                      approve all that its files would start, without being asked
   covey trust --list                     which directories are trusted
   covey trust --remove ~/code/birdhouse
 
@@ -193,6 +194,9 @@ A project's covey.toml comes with the project, and you may not know who wrote it
 may only choose among your models and forbid things; providers, permissions and limits in it are ignored. So look
 into the file first. Trust is for this very directory, not for those inside it, and is kept in trusted.toml beside
 your config.toml.
+
+What its files would start (MCP servers and the like) is shown to you one by one, and only what you approve is used. If
+it changes, also by one byte of a script of the project, you are asked again.
 """
 
 MODELS_EXAMPLES = """\

@@ -1,4 +1,4 @@
-"""`covey trust`: which directories may set everything with their covey.toml. Notifies a running server."""
+"""`covey trust`: which directories may set everything with their covey.toml, and what of it may be started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 from covey.cli import common, exits
+from covey.cli.approval_text import in_short, says_yes
 from covey.cli.screen import plain
+from covey.config.approvals import approval_of, approve, entries_of, judge_entries
 from covey.config.edit import distrust, trust
 from covey.config.load import PROJECT_FILE, keys_that_need_trust, trusted_directories
 from covey.config.schema import ConfigError
@@ -19,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         if args.list:
             return _list()
-        code = _remove(directory) if args.remove else _add(directory)
+        code = _remove(directory) if args.remove else _add(directory, yes=args.yes)
     except ConfigError as error:
         common.complain(error.message)
         return exits.FAILED
@@ -28,14 +30,14 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def _add(directory: Path) -> int:
+def _add(directory: Path, *, yes: bool) -> int:
     if not directory.is_dir():
         raise exits.UsageError(f"{directory} is not a directory")
     is_new = trust(os.environ, directory)
     print(plain(f"{directory} is {'now' if is_new else 'already'} trusted."))
     if not (directory / PROJECT_FILE).exists():
         print(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
-        return exits.OK
+        return _approve(directory, yes=yes)
     try:
         keys = keys_that_need_trust(directory, os.environ)
     except ConfigError as error:
@@ -45,6 +47,24 @@ def _add(directory: Path) -> int:
         print(plain(f"What its {PROJECT_FILE} sets now counts: {', '.join(keys)}."))
     else:
         print(f"Its {PROJECT_FILE} sets nothing that would need it.")
+    return _approve(directory, yes=yes)
+
+
+def _approve(directory: Path, *, yes: bool) -> int:
+    """Ask about each thing that the directory's files name and nobody has approved as it is now."""
+    left = 0
+    for judged in judge_entries(entries_of(directory, os.environ), directory, os.environ):
+        if judged.is_approved:
+            continue
+        request = approval_of(judged, directory)
+        if yes or says_yes(request):
+            approve(os.environ, directory, (judged.digest,))
+            print(plain(f"Approved: {in_short(request)}"))
+        else:
+            left += 1
+            common.complain(f"not approved, and not used: {in_short(request)}")
+    if left and not sys.stdin.isatty():
+        common.complain("Approve what is left at a terminal with `covey trust`, or all of it with `covey trust --yes`.")
     return exits.OK
 
 

@@ -121,6 +121,7 @@ class _Wait:
         ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
+            progress.heard(event)
             news = progress.before_answer(progress.news.update(change))
             output.update(event, news)
             progress.update(news)

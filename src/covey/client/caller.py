@@ -14,7 +14,7 @@ from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
 from covey.client.http import CannotConnect, Http
 from covey.client.targets import target, workspace_path
 from covey.client.transport import OpenAnswer, Transport, TransportFailed
-from covey.protocol.errors import decode_error
+from covey.protocol.errors import NotFound, decode_error
 from covey.protocol.paths import Address
 from covey.protocol.requests import CreateWorkspace
 from covey.protocol.who import ClientKind
@@ -101,6 +101,15 @@ class Caller:
 
     async def _get(self, answer: type[T], path: str, *, extra_s: float = 0.0, **params: Any) -> T:
         return decode(answer, await self._send("GET", path, extra_s=extra_s, **params))
+
+    async def _list(self, of: type[T], path: str) -> tuple[T, ...]:
+        """What a route lists that older servers do not have: then there is nothing."""
+        try:
+            return decode(tuple[of, ...], await self._send("GET", path))  # type: ignore[valid-type]
+        except NotFound as error:
+            if error.code != "not_found":
+                raise
+            return ()
 
     async def _post(self, answer: type[T], path: str, body: msgspec.Struct | None = None) -> T:
         return decode(answer, await self._send("POST", path, body))

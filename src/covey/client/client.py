@@ -9,15 +9,17 @@ Finding or starting a server is `connect.py`; following events is `event_stream.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
-from covey.client.caller import Caller, decode, readable
+from covey.client.caller import decode, readable
+from covey.client.more_calls import MoreCalls
 from covey.client.targets import lane_path, quoted, session_path, target, workspace_path
 from covey.protocol.activity import Activity, WorkspaceRun, decode_activity
 from covey.protocol.changes import SessionChanges
-from covey.protocol.errors import NotFound
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.files import FoundFiles
 from covey.protocol.jobs import JobView
 from covey.protocol.messages import Message, Session, decode_messages
 from covey.protocol.paths import Address
@@ -41,6 +43,8 @@ from covey.protocol.requests import (
     ProviderInfo,
     QuestionResponse,
     Resolved,
+    RunShell,
+    ShellResult,
     Skip,
     SummarizeSession,
     UndoReceipt,
@@ -56,11 +60,13 @@ from covey.protocol.stats import Spending
 
 SILENCE_S = 35.0
 """The server sends a comment each 15 s: two were missed, so the connection is dead, whatever the kernel thinks."""
+SHELL_S = 3600.0
+"""A person's own command may take as long as they want to wait."""
 LONG_POLL_S = 60.0
 """The longest `wait` that the server grants."""
 
 
-class Client(Caller):
+class Client(MoreCalls):
     """A connection to one server, as one client with one id. Not thread-safe."""
 
     @classmethod
@@ -100,6 +106,11 @@ class Client(Caller):
             path=path, client_id=self.client_id, client_name=self.name, client_kind=self.kind, env=env
         )
         return await self._join(request)
+
+    async def hold_workspace(self, path: str, *, env: dict[str, str] | None = None) -> WorkspaceView:
+        """Keep it open for whoever comes within 30 s, also if this client says goodbye before."""
+        request = CreateWorkspace(path=path, client_id=str(uuid.uuid4()), client_kind="web", env=env)
+        return await self._post(WorkspaceView, "/v1/workspaces", request)
 
     async def rejoin(self, workspace_id: str) -> str:
         """Join a workspace again that the server has released in the meantime; its id may be another one."""
@@ -214,6 +225,15 @@ class Client(Caller):
     async def fork(self, workspace_id: str, session_id: str, request: ForkSession) -> Session:
         """A new session with copies of the messages, up to one of them or all."""
         return await self._post(Session, f"{session_path(workspace_id, session_id)}/fork", request)
+
+    async def find_files(self, workspace_id: str, query: str, *, limit: int | None = None) -> FoundFiles:
+        """Files that are not ignored, by a few letters of their paths."""
+        return await self._get(FoundFiles, f"{workspace_path(workspace_id)}/files", q=query, limit=limit)
+
+    async def run_shell(self, workspace_id: str, session_id: str, wanted: RunShell) -> ShellResult:
+        """A person's own command; returns at its end."""
+        path = f"{lane_path(workspace_id, session_id)}/shell"
+        return decode(ShellResult, await self._send("POST", path, wanted, extra_s=SHELL_S))
 
     # ── the agent ──
 
@@ -337,12 +357,7 @@ class Client(Caller):
 
     async def jobs(self, workspace_id: str) -> tuple[JobView, ...]:
         """Commands that sessions left running, and those that ended lately. Older servers list none."""
-        try:
-            return await self._get(tuple[JobView, ...], f"{workspace_path(workspace_id)}/jobs")
-        except NotFound as error:
-            if error.code != "not_found":
-                raise
-            return ()
+        return await self._list(JobView, f"{workspace_path(workspace_id)}/jobs")
 
     async def job(self, workspace_id: str, job_id: str) -> JobView:
         """One job, with the end of its output."""

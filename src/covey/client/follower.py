@@ -191,6 +191,10 @@ class Follower:
         else:
             self._answer(ask_id, lambda: self._client.refuse_questions(self.workspace_id, ask_id))
 
+    def answer_approval(self, ask_id: str, *, approve: bool) -> None:
+        """Whether an extension may be used as it is now."""
+        self._answer(ask_id, lambda: self._client.answer_approval(self.workspace_id, ask_id, approve=approve))
+
     # ── the parts of a shell ──
 
     def feed(self, fed: ViewInput) -> None:

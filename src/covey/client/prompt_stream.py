@@ -227,5 +227,6 @@ class _Queue:
 def _request(prompt: str, options: PromptOptions) -> PostPrompt:
     fields: dict[str, Any] = {name: value for name, value in options.items() if name not in _OURS}
     fields |= {name: tuple(fields[name]) for name in ("allow", "attachments") if name in fields}
+    fields["unattended"] = "on_permission" not in options
     fields |= {"run_id": options.get("run_id") or new_run_id(), "session_id": options.get("session", "")}
     return PostPrompt(prompt=prompt, **fields)

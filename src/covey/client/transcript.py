@@ -32,6 +32,12 @@ class Transcript:
 
     def __init__(self) -> None:
         self._messages: dict[str, GrowingMessage] = {}
+        self.shape = 0
+        """Another number whenever there are other messages than before, or in another order."""
+
+    def ids(self) -> list[str]:
+        """Of all messages, in their order."""
+        return list(self._messages)
 
     def __iter__(self) -> Iterator[Message]:
         return (growing.message() for growing in self._messages.values())
@@ -62,13 +68,14 @@ class Transcript:
             case MessageDelta() as delta:
                 return self._grow(delta)
             case Message() as message if event.change == "deleted":
-                self._messages.pop(message.id, None)
+                self.pop(message.id)
                 return TranscriptChange("removed", message.id)
             case Message() as message:
                 self.put(message)
                 return TranscriptChange("whole", message.id)
             case Gap():
                 self._messages.clear()
+                self.shape += 1
                 return TranscriptChange("reset")
         return None
 
@@ -77,23 +84,28 @@ class Transcript:
         if growing := self._messages.get(message.id):
             growing.replace(message)
         else:
-            self._messages[message.id] = GrowingMessage(message)
+            self.add(message.id, GrowingMessage(message))
 
     def pop(self, message_id: str) -> GrowingMessage | None:
         """Take a message out, with its growth."""
+        self.shape += 1
         return self._messages.pop(message_id, None)
 
     def add(self, message_id: str, growing: GrowingMessage) -> None:
-        """A message that was taken out of another transcript."""
+        """A message that is new here, or was taken out of another transcript."""
+        self.shape += 1
         self._messages[message_id] = growing
 
     def move(self, session_id: str, other: Transcript) -> None:
         """Hand over the messages of one session, with their growth."""
+        self.shape += 1
+        other.shape += 1
         leaving = [mid for mid, growing in self._messages.items() if growing.session_id == session_id]
         other._messages.update((mid, self._messages.pop(mid)) for mid in leaving)
 
     def load(self, messages: Iterable[Message], newer: Collection[str]) -> None:
         """These are all, in their order. What is known of those in `newer` is newer than what is given here."""
+        self.shape += 1
         known, self._messages = self._messages, {}
         for message in messages:
             if message.id not in newer:
@@ -104,6 +116,7 @@ class Transcript:
 
     def prepend(self, messages: Iterable[Message], newer: Collection[str]) -> None:
         """These come before all that are known."""
+        self.shape += 1
         older = {m.id: GrowingMessage(m) for m in messages if m.id not in self._messages and m.id not in newer}
         self._messages = older | self._messages
 

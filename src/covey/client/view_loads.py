@@ -44,7 +44,9 @@ async def load(client: Client, workspace_id: str, command: LoadCommand, shown: s
             found = await _messages(client, workspace_id, session_id, before)
             return MessagesLoaded(number, found[-MESSAGES_PAGE:], has_older=len(found) > MESSAGES_PAGE)
         case LoadAsks(number):
-            asks = await asyncio.gather(client.permissions(workspace_id), client.questions(workspace_id))
+            asks = await asyncio.gather(
+                client.permissions(workspace_id), client.questions(workspace_id), client.approvals(workspace_id)
+            )
             return AsksLoaded(number, *asks)
         case LoadWorkspace(number):
             return WorkspaceLoaded(number, await client.workspace(workspace_id))

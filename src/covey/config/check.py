@@ -18,6 +18,7 @@ from covey.config.schema import AllowRule, ConfigError, NotifyOn
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _WORDS: dict[Any, str] = {
+    Any: "anything",
     str: "a string",
     bool: "true or false",
     tuple[str, ...]: "a list of strings",

@@ -104,7 +104,9 @@ async def with_defaults(
     if config.providers:
         return config
     found = await discover(environ, probe, logged_in=logged_in)
-    models = config.models if config.models.large else found.models
+    models = config.models
+    if not models.large:
+        models = msgspec.structs.replace(found.models, aliases=models.aliases)
     return msgspec.structs.replace(config, providers=found.providers, models=models)
 
 
@@ -219,7 +221,8 @@ def resolve(config: Config, role: Role) -> ResolvedModel | None:
 
 
 def find(config: Config, reference: str) -> ResolvedModel:
-    """The model meant by `provider/model`, listed or not, or by a bare id that only one provider can mean."""
+    """The model meant by `provider/model`, listed or not, by another name for it, or by a bare id of one provider."""
+    reference = config.models.aliases.get(reference, reference)
     provider_id, _, model_id = reference.partition("/")
     if model_id and provider_id in config.providers:
         return _of_provider(config, provider_id, model_id)

@@ -13,7 +13,16 @@ from typing import Any, Literal, assert_never
 
 from covey.config.check import check
 from covey.config.expand import expand
-from covey.config.load import MAX_FILE_BYTES, Trusted, blaming, config_dir, parse, read_text, trusted_directories
+from covey.config.load import (
+    MAX_FILE_BYTES,
+    Trusted,
+    blaming,
+    config_dir,
+    parse,
+    read_text,
+    read_trusted,
+    trusted_directories,
+)
 from covey.config.schema import ConfigError, Files
 from covey.config.toml_text import Item, Table, header_of, inline, with_items, with_value, without_item
 from covey.machine.locks import locked
@@ -88,7 +97,7 @@ def add_permission_rule(
         return with_items(text, table, kind, new), wanted
 
     advice = f"Write it there yourself:\n{rule_lines(directory, kind, rules, reach)}"
-    _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
+    change_file(path, lambda content: check(expand(content, environ, []), Files), change, advice)
     return path
 
 
@@ -104,7 +113,7 @@ def set_value(environ: Mapping[str, str], section: str, key: str, value: str | f
         return (text if wanted == old else with_value(text, (section,), key, entry)), wanted
 
     advice = f"Write it there yourself: {key} under {header_of((section,))}."
-    _change(path, lambda content: check(expand(content, environ, []), Files), change, advice)
+    change_file(path, lambda content: check(expand(content, environ, []), Files), change, advice)
     return path
 
 
@@ -122,8 +131,33 @@ def distrust(environ: Mapping[str, str], directory: Path) -> bool:
     unwanted = str(directory.resolve())
     if unwanted not in trusted_directories(environ):
         return False
+    change_approved(environ, directory, remove=read_trusted(environ).digests(directory))
     _change_trust(environ, lambda text: without_item(text, (), "directories", unwanted), remove=unwanted)
     return True
+
+
+def change_approved(
+    environ: Mapping[str, str], directory: Path, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> None:
+    """Change which digests are approved in a directory: see `approvals.py`. Raises ConfigError."""
+    place = str(directory.resolve())
+    table = ("approved", place)
+
+    def change(text: str, old: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        listed = old.get("approved", {}).get(place, {}).get("digests", [])
+        new = [digest for digest in dict.fromkeys(add) if digest not in listed]
+        gone = [digest for digest in listed if digest in remove]
+        if not new and not gone:
+            return text, old
+        for digest in gone:
+            text = without_item(text, table, "digests", digest)
+        if new:
+            text = with_items(text or TRUST_HEADER, table, "digests", new)
+        kept = [digest for digest in listed if digest not in gone]
+        return text, {**old, "approved": {**old.get("approved", {}), place: {"digests": [*kept, *new]}}}
+
+    path = config_dir(environ) / "trusted.toml"
+    change_file(path, lambda old: check(old, Trusted), change, "Change its list of what is approved yourself.")
 
 
 def _change_trust(environ: Mapping[str, str], edit: Callable[[str], str], *, add: str = "", remove: str = "") -> None:
@@ -133,10 +167,10 @@ def _change_trust(environ: Mapping[str, str], edit: Callable[[str], str], *, add
         return (text if wanted == old else edit(text)), wanted
 
     path = config_dir(environ) / "trusted.toml"
-    _change(path, lambda old: check(old, Trusted), change, "Change its list of directories yourself.")
+    change_file(path, lambda old: check(old, Trusted), change, "Change its list of directories yourself.")
 
 
-def _change(
+def change_file(
     path: Path,
     must_be_right: Callable[[dict[str, Any]], None],
     change: Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]],

@@ -15,6 +15,10 @@ _REFERENCE = re.compile(
 )
 
 
+_FOR_A_SHELL = re.compile(r"(?:projects\..+\.)?hooks\.\w+\[\d+\]\.hooks\[\d+\]\.(?:command|args|type)")
+"""What a shell reads, whose variables are of the moment when it does."""
+
+
 def references(text: str) -> set[str]:
     """The names of the variables in a text."""
     return {name for found in _REFERENCE.finditer(text) if (name := found["plain"] or found["braced"])}
@@ -32,7 +36,7 @@ def expand(value: Any, environ: Mapping[str, str] | None, unset: list[str], key:
             expand(item, environ, unset, key if isinstance(item, str) else f"{key}[{index}]")
             for index, item in enumerate(value)
         ]
-    if not isinstance(value, str):
+    if not isinstance(value, str) or _FOR_A_SHELL.fullmatch(key):
         return value
 
     def replace(match: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ PROVIDERS_KEYS = frozenset(name for known in KNOWN.values() for name in known.ke
     "ANTHROPIC_AUTH_TOKEN",
     "AZURE_API_KEY",
     "AZURE_OPENAI_API_KEY",
+    "BRAVE_API_KEY",
     "CEREBRAS_API_KEY",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "COHERE_API_KEY",
@@ -23,6 +24,7 @@ PROVIDERS_KEYS = frozenset(name for known in KNOWN.values() for name in known.ke
     "NVIDIA_API_KEY",
     "OPENAI_ADMIN_KEY",
     "PERPLEXITY_API_KEY",
+    "TAVILY_API_KEY",
     "TOGETHER_API_KEY",
     "XAI_API_KEY",
     "ZAI_API_KEY",
@@ -32,10 +34,10 @@ are what the user's own commands need, and stay."""
 
 
 def key_variables(raw: dict[str, Any]) -> set[str]:
-    """The variables from which a file makes keys and headers of providers, the query of an address, or a webhook."""
-    providers, notify = raw.get("providers", {}), raw.get("notify", {})
+    """The variables that become keys and headers of providers, the query of an address, a webhook, a search's key."""
+    providers, notify, search = raw.get("providers", {}), raw.get("notify", {}), raw.get("search", {})
     texts = [text for provider in providers.values() for text in _secrets(provider)]
-    texts += [notify.get("webhook", ""), notify.get("webhook_secret", "")]
+    texts += [notify.get("webhook", ""), notify.get("webhook_secret", ""), search.get("api_key", "")]
     return {name for text in texts for name in references(text)}
 
 

@@ -22,11 +22,22 @@ import msgspec
 
 from covey.config.check import check, dotted
 from covey.config.expand import expand
+from covey.config.face_settings import FaceSettings
 from covey.config.key_variables import key_variables
-from covey.config.schema import Config, ConfigError, Files, Settings
+from covey.config.schema import (
+    EXTENSION_SECTIONS,
+    Config,
+    ConfigError,
+    ExtensionSections,
+    Files,
+    Settings,
+)
 from covey.machine.regular import NotRegular, open_regular
 
 PROJECT_FILE = "covey.toml"
+NO_WISHES = FaceSettings()
+OF_FACES = ("tui", "keys")
+"""Tables that are read by the faces of a user alone."""
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
 # these two bounds the worst file known takes about a second, and hundreds of models still fit.
 MAX_FILE_BYTES = 128 * 1024
@@ -42,15 +53,29 @@ class Loaded:
     """The files that were read, in order."""
     layers: tuple[tuple[Path, dict[str, Any]], ...] = ()
     """What counts of each of them, as it is written there: no variable is looked up."""
+    faces: FaceSettings = NO_WISHES
+    """What concerns no server."""
 
     def __repr__(self) -> str:
         return f"Loaded({self.config!r})"  # the layers may hold keys
+
+
+class Approved(Settings, frozen=True):
+    """What somebody has approved in one directory."""
+
+    digests: tuple[str, ...] = ()
+    """Of what its files name: see `approvals.py`."""
 
 
 class Trusted(Settings, frozen=True):
     """The file `trusted.toml`: the directories whose `covey.toml` counts in full."""
 
     directories: tuple[str, ...] = ()
+    approved: dict[str, Approved] = {}
+
+    def digests(self, directory: Path) -> tuple[str, ...]:
+        """What is approved in a directory."""
+        return self.approved.get(str(directory.resolve()), Approved()).digests
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
@@ -71,6 +96,7 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     files: list[Path] = []
     variables: set[str] = set()
     layers: list[tuple[Path, dict[str, Any]]] = []
+    named: dict[str, Any] = {}
     project_file = project / PROJECT_FILE if project else None
     for path in (config_dir(environ) / "config.toml", project_file, extra):
         raw = _read(path) if path else None
@@ -85,14 +111,20 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
             layers.append((path, _of_project(raw, project)))
             data, said = _believed(path, project, raw, merged, environ)
             variables |= key_variables(raw)
+        if path is project_file:
+            named = {name: raw[name] for name in EXTENSION_SECTIONS if data.pop(name, None)}
         warnings += said
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
     if extra and extra not in files:
         raise ConfigError(f"{extra}: there is no such file")
-    config = msgspec.structs.replace(msgspec.convert(merged, Config), key_variables=tuple(sorted(variables)))
-    return Loaded(config, tuple(warnings), tuple(files), tuple(layers))
+    faces = {name: merged.pop(name) for name in OF_FACES if name in merged}
+    of_project = msgspec.convert(named, ExtensionSections)
+    config = msgspec.convert(merged, Config)
+    config = msgspec.structs.replace(config, key_variables=tuple(sorted(variables)), of_project=of_project)
+    shown = msgspec.convert(faces, FaceSettings)
+    return Loaded(config, tuple(warnings), tuple(files), tuple(layers), shown)
 
 
 def _of_project(raw: dict[str, Any], project: Path | None) -> dict[str, Any]:
@@ -153,8 +185,13 @@ def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
     """What only the user can say, however trusted a project is: what holds where, who is notified, where keys are."""
     if "projects" in raw:
         raise ConfigError(f"{path}: projects: only your own config.toml can say what holds in which directory")
+    for name in OF_FACES:
+        if name in raw:
+            raise ConfigError(f"{path}: {name}: only your own config.toml can say how the terminal behaves")
     if "notify" in raw:
         raise ConfigError(f"{path}: notify: only your own config.toml can say where notices are sent")
+    if "search" in raw:
+        raise ConfigError(f"{path}: search: only your own config.toml can say where searches are sent")
     providers = raw.get("providers")
     for name, table in providers.items() if isinstance(providers, dict) else ():
         if isinstance(table, dict) and "api_key_command" in table:
@@ -183,14 +220,19 @@ def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
 
 def trusted_directories(environ: Mapping[str, str]) -> tuple[str, ...]:
     """What the user has listed, in order."""
+    return read_trusted(environ).directories
+
+
+def read_trusted(environ: Mapping[str, str]) -> Trusted:
+    """The file of trusted directories, and of what was approved in them. Raises ConfigError."""
     path = config_dir(environ) / "trusted.toml"
     raw = _read(path) or {}
     with blaming(path):
         check(raw, Trusted)
-        listed = msgspec.convert(raw, Trusted).directories
-        if not all(os.path.isabs(directory) for directory in listed):
+        trusted = msgspec.convert(raw, Trusted)
+        if not all(os.path.isabs(directory) for directory in trusted.directories):
             raise ConfigError("directories: expected a list of absolute paths")
-    return listed
+    return trusted
 
 
 def keys_that_need_trust(project: Path, environ: Mapping[str, str]) -> list[str]:

@@ -12,13 +12,13 @@ import msgspec
 
 from covey.config.check import dotted
 from covey.config.load import load
-from covey.config.schema import ConfigError, Sections
+from covey.config.schema import ConfigError, Files
 
 MASK = "(not shown)"
-_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*|webhook|webhook_secret)$")
+_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*|env\..*|webhook|webhook_secret)$")
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]*@")
 _VARIABLES = re.compile(r"(?:\$\w+|\$\{\w+\})+")
-SETTABLE = ("models", "limits", "retention", "permissions", "server", "notify")
+SETTABLE = ("models", "limits", "retention", "permissions", "server", "notify", "tui")
 """Sections with keys that hold one plain value."""
 ALIASES = {"model": "models.large", "large": "models.large", "small": "models.small"}
 
@@ -54,6 +54,10 @@ def _masked(key: str, value: Any) -> Any:
     """A value that only names a variable is no secret; what the variable holds is not looked up."""
     if _SECRETS.search(key) and not (isinstance(value, str) and _VARIABLES.fullmatch(value)):
         return MASK
+    if isinstance(value, list):
+        return [_masked(key, item) for item in value]
+    if isinstance(value, dict):  # in a list: hooks have variables, too
+        return {name: _masked(dotted(key, name), item) for name, item in value.items()}
     return _PASSWORD.sub(f"{MASK}@", value) if isinstance(value, str) else value
 
 
@@ -83,7 +87,7 @@ def plain_key(name: str, text: str) -> tuple[str, str, str | float | bool]:
 
 def _plain_keys() -> dict[str, type]:
     """By key, whether a value is a text, a number or a bool."""
-    sections = {field.name: field.type for field in msgspec.structs.fields(Sections)}
+    sections = {field.name: field.type for field in msgspec.structs.fields(Files)}
     return {
         f"{section}.{field.name}": kind
         for section in SETTABLE

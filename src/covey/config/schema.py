@@ -7,20 +7,24 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from covey.protocol.errors import BadRequest
+from covey.config.extension_schema import (
+    EXTENSION_SECTIONS,
+    ExtensionSections,
+    HookCommand,
+    HookGroup,
+    LspSettings,
+    McpSettings,
+)
+from covey.config.face_settings import KeyNames, TuiSettings
+from covey.config.setting_types import ConfigError, Count, Positive, Price, Seconds, Settings, Url
 from covey.protocol.runs import SandboxMode
 
+__all__ = [
+    "EXTENSION_SECTIONS", "ConfigError", "Count", "ExtensionSections", "HookCommand", "HookGroup", "LspSettings",
+    "McpSettings", "Price", "Settings", "Url",
+]  # fmt: skip
 
-class ConfigError(BadRequest):
-    """A mistake in a configuration. The message says where it is and what was expected, and shows no secret."""
 
-
-# Each description completes "expected ..." in the message for a wrong value.
-Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
-Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
-Price = Annotated[float, Meta(ge=0, le=1_000_000, description="a number, from 0 to 1000000")]
-Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 and at most 86400 (a day)")]
-Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?\Z", description='a URL such as "http://127.0.0.1:8080/v1"')]
 ProviderId = Annotated[str, Meta(pattern=r"^[^/\s]+\Z", description="a name without slashes and spaces")]
 """No slash: in `provider/model` the first one ends the provider."""
 ProjectPath = Annotated[
@@ -56,10 +60,6 @@ NotifyOn = Literal["ended", "asked"]
 
 Effort = Literal["", "low", "medium", "high"]
 ProviderType = Literal["openai", "anthropic", "google", "openai-compatible", "embedded", "scripted"]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all settings: a key that nobody reads is a mistake of the writer, so it is refused by name."""
 
 
 class ModelSettings(Settings, frozen=True):
@@ -118,6 +118,8 @@ class ModelChoice(Settings, frozen=True):
     small: str = ""
     fallback: tuple[str, ...] = ()
     """Asked in this order when the model that was meant cannot be reached."""
+    aliases: dict[str, str] = {}
+    """Other names for models: what agents of other programs ask for as `sonnet`, for instance."""
 
 
 class AllowRule(Settings, frozen=True):
@@ -188,11 +190,13 @@ class ToolSettings(Settings, frozen=True):
     """Tools that the model does not get."""
     pass_env: tuple[str, ...] = ()
     """Variables with a provider's key that commands get all the same."""
+    language_servers: Literal["auto", "configured", "off"] = "auto"
+    """Used in trusted directories: those of `[lsp]` and well-known ones on the PATH, the former alone, or none."""
 
 
 class ServerSettings(Settings, frozen=True):
-    allowed_hosts: tuple[str, ...] = ()
-    """Names beside the loopback ones under which the server may be addressed."""
+    allowed_hosts: tuple[str, ...] = ()  # names beside the loopback ones, of the server and as `https://NAME`
+    web_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # of the page; 0: a free one, which is kept
 
 
 class NotifySettings(Settings, frozen=True):
@@ -217,13 +221,29 @@ class NotifySettings(Settings, frozen=True):
         return f"NotifySettings(on={self.on!r}, desktop={self.desktop!r})"
 
 
-class ProjectSettings(Settings, frozen=True):
+class SearchSettings(Settings, frozen=True):
+    """The search engine of the tool web_search. Only the user's own files set this: it gets queries, and a key."""
+
+    type: Literal["", "searxng", "brave", "tavily"] = ""
+    """Empty: there is no such tool."""
+    url: Url = ""
+    """Not given: the provider's own address, and for searxng port 8888 of this machine."""
+    api_key: str = ""
+    """A secret: never shown, logged or sent anywhere but there."""
+    results: Annotated[int, Meta(ge=1, le=20, description="a whole number, from 1 to 20")] = 8
+    """At most, for one search."""
+
+    def __repr__(self) -> str:
+        return f"SearchSettings(type={self.type!r})"
+
+
+class ProjectSettings(ExtensionSections, frozen=True):
     """What the user's own file says about one directory."""
 
     permissions: PermissionSettings = PermissionSettings()
 
 
-class Sections(Settings, frozen=True):
+class Sections(ExtensionSections, frozen=True):
     """What both the files and the configuration of a directory have."""
 
     models: ModelChoice = ModelChoice()
@@ -235,6 +255,7 @@ class Sections(Settings, frozen=True):
     tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()
     notify: NotifySettings = NotifySettings()
+    search: SearchSettings = SearchSettings()
 
 
 class KeyState(msgspec.Struct, frozen=True):
@@ -253,9 +274,15 @@ class Config(Sections, frozen=True):
     """By provider, once the keys have been looked for. No file can say this."""
     key_variables: tuple[str, ...] = ()
     """The environment variables that became a part of a key or a header."""
+    of_project: ExtensionSections = ExtensionSections()
+    """What the project's own file names, if its directory is trusted: as it is written, no variable is looked up."""
 
 
 class Files(Sections, frozen=True):
     """What files may say: `projects` becomes a part of the rest for the directory that is opened, and is gone then."""
+
+    tui: TuiSettings = TuiSettings()
+    keys: dict[str, KeyNames] = {}
+    """These two become `FaceSettings`."""
 
     projects: dict[ProjectPath, ProjectSettings] = {}

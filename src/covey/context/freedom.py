@@ -1,7 +1,8 @@
 """What a run may do without asking, in words for its model: so that it neither asks for nothing nor tries in vain.
 
-Who watches at the moment is not in it. That changes while a run works, and each change of the system prompt makes the
-provider read the whole conversation again; a call that nobody could be asked about says so itself.
+Whether anybody can answer is said as it was when the prompt was posted: by a person at a terminal, or by a script that
+can ask nobody. Who watches at the moment is not in it. That changes while a run works, and each change of the system
+prompt makes the provider read the whole conversation again; a call that nobody could be asked about says so itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ UNATTENDED = (
     "If nobody is there to be asked, the call is denied and its result says so: then do what needs no permission, and "
     "say at the end what is left."
 )
+NOBODY_THERE = (
+    "Nobody watches this run, so nobody can be asked: a call that needs a permission is denied, unless somebody "
+    "happens to come. Do what needs none, ask no questions, and say at the end what is left and what has to be allowed."
+)
+NO_QUESTIONS = "Nobody watches this run: ask no questions."
 NO_SANDBOX = "There is no sandbox: commands can do whatever the user can."
 
 
@@ -35,6 +41,8 @@ class Freedom:
     denied: tuple[str, ...] = ()
     """The user's rules."""
     is_sandboxed: bool = True
+    is_unattended: bool = False
+    """Whoever posted the prompt can ask nobody."""
 
 
 def describe(freedom: Freedom) -> str:
@@ -43,8 +51,9 @@ def describe(freedom: Freedom) -> str:
         return ""
     if freedom.asks_nobody:
         text = "Nobody is asked: each call runs at once, unless a rule denies it. Nobody will stop a mistake either."
+        text += f" {NO_QUESTIONS}" if freedom.is_unattended else ""
     else:
-        text = f"{_by_mode(freedom.mode)} {UNATTENDED}"
+        text = f"{_by_mode(freedom.mode)} {NOBODY_THERE if freedom.is_unattended else UNATTENDED}"
     sentences = [text] if freedom.is_sandboxed else [text, NO_SANDBOX]
     if freedom.allowed and not freedom.asks_nobody:
         sentences.append(f"The user's rules allow: {_listed(freedom.allowed)}.")

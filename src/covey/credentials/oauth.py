@@ -23,6 +23,7 @@ import msgspec
 
 from covey.config.schema import ProviderSettings
 from covey.credentials.accounts import CredentialsError, checked_key
+from covey.credentials.browser_answer import MAX_HEAD, answer_browser
 from covey.credentials.command import own_environment
 from covey.machine.programs import find_program
 from covey.models.http import ProviderEndpoint, ProviderHttpFailed, open_http
@@ -30,15 +31,8 @@ from covey.models.trouble import error_text_of_body
 
 AGREE_S = 600.0
 """How long the user may take to log in and agree."""
-HEAD_S = 10.0
-"""How long a browser may take to say what it wants."""
-MAX_HEAD = 16 * 1024
 MAX_ANSWER = 64 * 1024
 EXCHANGE_S = 20.0
-
-_PAGE = """<!DOCTYPE html><meta charset="utf-8"><title>Covey</title>
-<p style="font: 1.2em sans-serif; margin: 3em">{}</p>
-"""
 
 
 class _Key(msgspec.Struct):
@@ -101,27 +95,12 @@ class Callback:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request of a browser."""
-        try:
-            async with asyncio.timeout(HEAD_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                status, text = self._answer(head.decode("latin-1"))
-                page = _PAGE.format(text).encode()
-                writer.write(
-                    f"HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {len(page)}\r\n"
-                    "referrer-policy: no-referrer\r\ncache-control: no-store\r\nconnection: close\r\n\r\n".encode()
-                    + page
-                )
-                await writer.drain()
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # a timeout is an OSError too
-        finally:
-            writer.close()
+        await answer_browser(reader, writer, self._answer)
 
-    def _answer(self, head: str) -> tuple[str, str]:
+    def _answer(self, asked: str) -> tuple[str, str]:
         """What the browser gets to see."""
-        method, _, rest = head.partition(" ")
-        target = urlsplit(rest.partition(" ")[0])
-        if method != "GET" or target.path != self._path:
+        target = urlsplit(asked)
+        if target.path != self._path:
             return "404 Not Found", "There is nothing here."
         query = parse_qs(target.query)
         if self._code.done():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ import msgspec
 
 from covey.config.defaults import ResolvedModel, Role, find, resolve
 from covey.config.key_variables import PROVIDERS_KEYS
-from covey.config.schema import Config, ConfigError, ContextSettings
+from covey.config.schema import Config, ConfigError, ContextSettings, SearchSettings
+from covey.context.custom_agents import CustomAgent, custom_agent
 from covey.context.freedom import Freedom
 from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
+from covey.context.texts import NO_TEXTS, Texts
+from covey.engine.expansion import NoPrompts, PromptSource
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
 from covey.machine.names import workspace_tag
@@ -25,13 +28,14 @@ from covey.models.connect import open_client
 from covey.models.families import EditTool
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
+from covey.tools.agent import with_custom_agents
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
 from covey.tools.files import FileReads
 from covey.tools.jobs import Jobs
 from covey.tools.locales import in_utf8
-from covey.tools.processes import LocalProcesses, Processes
-from covey.tools.registry import make_tools, read_only
+from covey.tools.processes import LiveProcesses, LocalProcesses
+from covey.tools.registry import for_writing_agents, make_tools, read_only
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -98,15 +102,22 @@ class Agent:
         self._environ = os.environ if environ is None else environ
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
-        self.processes: Processes = LocalProcesses(root)
+        self.processes: LiveProcesses = LocalProcesses(root)
         self.jobs = Jobs(self.processes, workspace_tag(workspace_id))
         self.reads = FileReads()
         self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs, self.reads)
+        self.more_tools: Callable[[], Mapping[str, Tool[Any]]] = dict
+        """What extensions add, as it is now: each step sees the newest."""
+        self.prompts: PromptSource = NoPrompts()
+        """What people can ask for by name beside files."""
+        self.untold: Callable[[str, int, Mapping[str, Tool[Any]]], Collection[str]] = lambda *_: ()
+        """Of these tools, those that a session is not told of yet, as they would take too much of a context window."""
         self.look_around = look_around
         self.key_refused = False
         """A provider has refused a key since the configuration was read: perhaps there is a new one by now."""
         self._clients: dict[str, ModelClient] = {}
         self._retired: list[ModelClient] = []
+        self._searching: tuple[SearchSettings, Tool[Any]] | None = None
         self._preferred: dict[Role, str] = {}
         """Models that somebody has chosen for this workspace, for as long as it is open."""
         self._known: dict[str, Surroundings] = {}
@@ -117,6 +128,11 @@ class Agent:
         """For everything that tools start."""
         keys = PROVIDERS_KEYS.union(self.config.key_variables)
         return in_utf8(tool_environment({**self._environ, **self.client_env}, keys, self.config.tools.pass_env))
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The server's variables, with those of the client that opened the workspace. It holds keys."""
+        return {**self._environ, **self.client_env}
 
     def reload(self, config: Config, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -220,47 +236,110 @@ class Agent:
 
     def effects(self) -> dict[str, Effect]:
         """What each tool does, by name: also of those that are not in use."""
-        return {name: tool.effect for name, tool in self.tools.items()}
+        return {name: tool.effect for name, tool in self.all_tools().items()}
 
-    def tools_for(self, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
-        """The tools of a run; for one that may change nothing, those that only look.
+    def all_tools(self) -> dict[str, Tool[Any]]:
+        """Our own, then those of extensions, which never take the place of one of ours."""
+        own = {**self.tools, **self._search()}
+        return {**own, **{name: tool for name, tool in self.more_tools().items() if name not in own}}
 
-        A plan and an agent may also use commands, of which those that are not harmless are denied.
+    def _search(self) -> dict[str, Tool[Any]]:
+        """The tool for the search engine that is configured now, if one is."""
+        settings = self.config.search
+        if not settings.type:
+            return {}
+        if self._searching is None or self._searching[0] != settings:
+            from covey.tools.web_search import SearchEngine, web_search_tool  # most people have none
+
+            engine = SearchEngine(settings.type, settings.url, settings.api_key, settings.results)
+            self._searching = (settings, web_search_tool(engine))
+        return {"web_search": self._searching[1]}
+
+    def find_tool(self, name: str) -> Tool[Any] | None:
+        return self.tools.get(name) or self._search().get(name) or self.more_tools().get(name)
+
+    def custom(self, session_id: str, name: str) -> CustomAgent | None:
+        """The custom agent that works in a session; None: the ordinary one. Raises ConfigError if it is gone."""
+        file = self.texts_of(session_id).find("agent", name) if name else None
+        if name and file is None:
+            raise ConfigError(f"there is no agent {name!r} any more")
+        return custom_agent(file) if file else None
+
+    def tools_for(self, *, plan: bool, delegate: bool, custom: CustomAgent | None = None) -> dict[str, Tool[Any]]:
+        """The tools of a run; for one that may change nothing, as most delegates, those that only look.
+
+        A plan may also use commands, of which those that are not harmless are denied.
         """
-        tools = read_only(self.tools) if plan or delegate else self.tools
-        if (plan or delegate) and (bash := self.tools.get("bash")):
-            tools = {**tools, "bash": bash}
+        tools = every = self.all_tools()
+        if plan:
+            tools = read_only(every) | {name: self.tools[name] for name in ("bash",) if name in self.tools}
+        elif delegate:
+            tools = for_writing_agents(every)
         disabled = set(self.config.tools.disabled)
         if disabled & {"edit", "write"}:
             disabled.add("apply_patch")  # which does what both of them do
-        return {name: tool for name, tool in tools.items() if name not in disabled}
+        named = {name: tool for name, tool in tools.items() if custom is None or custom.has(name)}
+        return {name: tool for name, tool in named.items() if name not in disabled}
 
-    def _tools_of(self, model: ReadyModel, *, plan: bool, delegate: bool) -> dict[str, Tool[Any]]:
-        """The tools of a run, without those that are for other families of models."""
-        tools = self.tools_for(plan=plan, delegate=delegate)
+    def _tools_of(
+        self, model: ReadyModel, texts: Texts, custom: CustomAgent | None, *, plan: bool, delegate: bool
+    ) -> dict[str, Tool[Any]]:
+        """The tools of a run, without those that are for other families of models, or for skills that are not there."""
+        tools = self.tools_for(plan=plan, delegate=delegate, custom=custom)
         unused = EDITING if model.edit_tool == "apply_patch" and "apply_patch" in tools else {"apply_patch"}
+        if not any(file.kind == "skill" and file.is_for_models for file in texts.files):
+            unused = {*unused, "skill"}
         return {name: tool for name, tool in tools.items() if name not in unused}
 
-    def tool_specs(self, model: ReadyModel, *, plan: bool, delegate: bool) -> list[ToolSpec]:
-        """What the model learns about its tools."""
+    def tool_specs(
+        self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool, agent: str = ""
+    ) -> list[ToolSpec]:
+        """What the model learns about its tools, after it has read its system prompt."""
         if model.is_tiny:
             return []
-        tools = self._tools_of(model, plan=plan, delegate=delegate)
-        return [ToolSpec(name, tool.description(), tool.schema) for name, tool in tools.items()]
+        custom, texts = self.custom(session_id, agent), self.texts_of(session_id)
+        tools = self._tools_of(model, texts, custom, plan=plan, delegate=delegate)
+        untold = self.untold(session_id, model.context_window, tools)
+        told = {name: tool for name, tool in tools.items() if name not in untold}
+        specs = {name: ToolSpec(name, tool.description(), tool.schema) for name, tool in told.items()}
+        if texts.all("agent") and (send := specs.get("agent")):
+            specs["agent"] = replace(send, parameters=with_custom_agents(send.parameters))
+        return list(specs.values())
 
-    async def system_prompt(self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool) -> str:
-        """What the model reads about itself and where it is: the same for all steps of a run."""
+    def texts_of(self, session_id: str) -> Texts:
+        """Skills, commands and agents as the newest run of a session has them: later changes are for the next one."""
+        known = self._known.get(session_id)
+        return known.texts if known else NO_TEXTS
+
+    async def system_prompt(
+        self,
+        session_id: str,
+        model: ReadyModel,
+        freedom: Freedom,
+        *,
+        delegate: bool,
+        again: bool = False,
+        agent: str = "",
+    ) -> str:
+        """What the model reads about itself and where it is: the same for all steps of a run.
+
+        `again`: the run has read it before, and what it may do has changed since. `agent`: the custom one, by name.
+        """
         plan = freedom.mode == "plan"
-        tools = list(self._tools_of(model, plan=plan, delegate=delegate))
         known = self._known.pop(session_id, None)
-        surroundings = await self.look_around(
-            self.root, self.config.context, self._environ, tools, model.reference, known
-        )
+        seen = await self.look_around(self.root, self.config.context, self._environ, (), model.reference, known)
+        texts = known.texts if again and known else seen.texts
+        self._known[session_id] = replace(seen, texts=texts)
+        custom = self.custom(session_id, agent)
+        # Those of extensions come and go, and what stands here must not change with them.
+        has = self._tools_of(model, texts, custom, plan=plan, delegate=delegate)
+        tools = tuple(name for name in has if name in self.tools)
+        surroundings = replace(seen, tools=tools, texts=texts, window=model.context_window)
         self._known[session_id] = surroundings
         if len(self._known) > TOLD_LIMIT:
             del self._known[next(iter(self._known))]
         if delegate:
-            return agent_prompt(surroundings)
+            return agent_prompt(surroundings, None if plan else freedom, custom)
         return system_prompt(surroundings, plan=plan, tiny=model.is_tiny, freedom=freedom)
 
     def info(self, *, is_busy: bool) -> AgentInfo:

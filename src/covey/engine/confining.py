@@ -53,7 +53,7 @@ class Refusal:
 
     text: str
     """Why, in words for the model."""
-    by: Literal["rule", "person", "nobody", "sandbox"]
+    by: Literal["rule", "person", "nobody", "sandbox", "hook"]
     """What or who refused it: a rule or a mode; whoever was asked; that nobody could be; that no sandbox holds."""
 
 

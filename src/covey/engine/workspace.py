@@ -17,11 +17,15 @@ from covey import __version__
 from covey.config.schema import Config
 from covey.context.snapshots import Snapshots
 from covey.engine.agent import Agent
+from covey.engine.asks.approvals import ApprovalDesk
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
+from covey.engine.asks.text_approvals import TextApprovals
 from covey.engine.command_changes import CommandChanges
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
+from covey.engine.commands.custom import CustomCommands
+from covey.engine.commands.extensions import WorkspaceExtensions
 from covey.engine.commands.files import WorkspaceFiles
 from covey.engine.commands.jobs import WorkspaceJobs
 from covey.engine.commands.parts import WorkspaceParts
@@ -31,17 +35,25 @@ from covey.engine.commands.sessions import Sessions
 from covey.engine.commands.settings import WorkspaceSettings, rules_of
 from covey.engine.commands.shell import Shell
 from covey.engine.commands.stream import Streams
-from covey.engine.confining import Confining
+from covey.engine.confining import Confining, Permit
+from covey.engine.extensions.extensions import Extensions
+from covey.engine.extensions.hook_host import HookHost
+from covey.engine.extensions.kind import ExtensionParts
+from covey.engine.extensions.lsp import LspHost
+from covey.engine.extensions.mcp import McpHost
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
+from covey.engine.turns.hooks import TurnHooks
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.parts import TurnParts
+from covey.engine.turns.reception import Reception
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
+from covey.permissions.reach import Reach
 from covey.protocol.errors import Conflict
 from covey.protocol.events import Event
 from covey.protocol.messages import Session
@@ -71,25 +83,22 @@ class Workspace:
         self.path = row.path
         self.closing = False
         recorder = Recorder(journal, book, self._view)
-        questions = QuestionDesk(journal, shared.world)
-        permissions = PermissionDesk(
-            journal,
-            row.id,
-            rules_of(agent.config, row.path, shared),
-            book,
-            recorder,
-            skip=yolo,
-            always=lambda intent, reach, by_prefix: self.settings.allow_always(intent, reach, by_prefix=by_prefix),
-        )
-        host = EngineHost(self, book, recorder, questions, shared.world)
+        questions, approvals = QuestionDesk(journal, shared.world), ApprovalDesk(journal)
         self._confining = _confining(row, shared, agent)
+        self._extensions = _extensions(row, shared, feed, agent, approvals, self._confining)
+        rules = rules_of(agent.config, row.path, shared)
+        permissions = PermissionDesk(
+            journal, row.id, rules, book, recorder, skip=yolo, always=lambda *what: self.settings.allow_always(*what)
+        )
+        host = EngineHost(self, book, recorder, questions, shared.world, agent, self._extensions.languages)
         changes = _command_changes(row, shared)
         watching = Watching(changes, agent.jobs, recorder, shared.world)
         spill_dir = shared.data_dir / "spill" / row.id
+        hooks = _turn_hooks(row, self._extensions.hooks, book, recorder)
         tool_calls = ToolCalls(
-            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching
+            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching, hooks
         )
-        turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls)
+        turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
             row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, self._check_open
@@ -100,15 +109,16 @@ class Workspace:
         )
         self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
-            row.id, row.path, shared, agent, permissions, lanes, recorder
+            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions
         )
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
-        self.asks = Asks(permissions, questions)
+        self.asks = Asks(permissions, questions, approvals)
+        self.extensions = WorkspaceExtensions(self._extensions, approvals)
         self.shell = Shell(self._parts)
         self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
         self.stream = Streams(self._parts, self.asks, self.clients)
-        self.files = WorkspaceFiles(row.id, agent)
+        self.files, self.custom = WorkspaceFiles(row.id, agent), CustomCommands(agent, shared)
         self._retention = Retention(self._parts, self.sessions)
         self._on_event = on_event
         feed.on_event = self._published
@@ -131,7 +141,11 @@ class Workspace:
         )
 
     async def recover(self) -> None:
-        """Take up what was open when the server stopped (R15): the undos first."""
+        """Take up what was open when the server stopped (R15): the undos first.
+
+        Before that it is learnt which extensions there are: no run goes on without the hooks that watch it.
+        """
+        await self._extensions.reload()
         await self._undos.recover()
         await self.runs.recover()
 
@@ -143,7 +157,8 @@ class Workspace:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + drain_s
         drains = [asyncio.ensure_future(drained) for drained in parts.lanes.close("shutdown")]
-        for drain in (self._undos.drained(), parts.agent.jobs.close(), self.shell.close()):
+        endings = (self._undos.drained(), parts.agent.jobs.close(), self.shell.close(), self._extensions.close())
+        for drain in endings:
             drains.append(asyncio.ensure_future(drain))
         _, late = await asyncio.wait(drains, timeout=drain_s)
         for unfinished in late:
@@ -171,6 +186,7 @@ class Workspace:
 
     def _published(self, event: Event) -> None:
         self.runs.on_event(event)
+        self._parts.turns.hooks.on_event(event)
         self._on_event(self, event)
 
     def _view(self, session: Session) -> Session:
@@ -199,6 +215,37 @@ def _command_changes(row: WorkspaceRow, shared: Shared) -> CommandChanges:
     return CommandChanges(Path(row.path), Snapshots(directory, shared.environ, ALWAYS_IGNORED))
 
 
+def _extensions(
+    row: WorkspaceRow,
+    shared: Shared,
+    feed: Feed,
+    agent: Agent,
+    desk: ApprovalDesk,
+    confining: Confining,
+) -> Extensions:
+    """Nothing of them is started."""
+    parts = ExtensionParts(
+        row.id,
+        Path(row.path),
+        shared,
+        agent.processes,
+        desk,
+        lambda: agent.config,
+        lambda: agent.environ,
+        lambda payload: feed.announce(Event("updated", payload, "")),
+        lambda: confining.confinement(Permit(approved=True, reach=Reach.NETWORK), None, shared.data_dir / "no results"),
+    )
+    extensions = Extensions(McpHost(parts), LspHost(parts, agent.reads), HookHost(parts))
+    agent.more_tools, agent.untold, agent.prompts = extensions.tools, extensions.untold, extensions.prompts
+    return extensions
+
+
+def _turn_hooks(row: WorkspaceRow, host: HookHost, book: SessionBook, recorder: Recorder) -> TurnHooks:
+    hooks = TurnHooks(host, row.id, Path(row.path), book, recorder)
+    host.last_words = hooks.last_words
+    return hooks
+
+
 def _turn_parts(
     workspace_id: str,
     shared: Shared,
@@ -207,6 +254,8 @@ def _turn_parts(
     book: SessionBook,
     agent: Agent,
     tool_calls: ToolCalls,
+    hooks: TurnHooks,
+    approvals: ApprovalDesk,
 ) -> TurnParts:
     read, store = shared.journal.read, shared.store
     return TurnParts(
@@ -215,6 +264,8 @@ def _turn_parts(
         sessions=book,
         agent=agent,
         tool_calls=tool_calls,
+        reception=Reception(agent, recorder, hooks, TextApprovals(approvals, agent.root, shared.environ)),
+        hooks=hooks,
         feed=feed,
         read_messages=lambda *of: read(store.messages_since, workspace_id, *of),
         read_run=lambda *of: read(store.messages_of_run, workspace_id, *of),

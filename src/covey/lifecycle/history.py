@@ -59,6 +59,11 @@ def correction(problem: str) -> str:
     return f"[This answer cannot be used: {problem}. Answer again: the corrected JSON, and nothing else.]"
 
 
+def held(reason: str) -> str:
+    """What the model reads after an answer with which a hook does not let the turn end."""
+    return f"[A hook does not let the turn end yet. It says: {reason}]"
+
+
 def dropped_calls(count: int) -> str:
     """What the model reads when it made more calls in one answer than are run."""
     return (
@@ -250,7 +255,7 @@ def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Me
 
 def _goes_on(finish: Finish | None) -> bool:
     """Whether the turn goes on after the answer that is finished like this."""
-    asked_again = (AnswerEnd.RETRIED, AnswerEnd.REJECTED)
+    asked_again = (AnswerEnd.RETRIED, AnswerEnd.REJECTED, AnswerEnd.HELD)
     return finish is not None and (finish.reason == "tool_use" or answer_end(finish) in asked_again)
 
 
@@ -258,7 +263,7 @@ def _note(finish: Finish | None) -> str:
     """What the model reads after the last answer of a turn; nothing if it is a whole one, or not the last."""
     end = answer_end(finish)
     match end:
-        case None | AnswerEnd.RETRIED | AnswerEnd.REJECTED:
+        case None | AnswerEnd.RETRIED | AnswerEnd.REJECTED | AnswerEnd.HELD:
             return ""
         case AnswerEnd.SHUT_DOWN | AnswerEnd.INTERRUPTED:
             return CUT_OFF_NOTE
@@ -302,10 +307,12 @@ def _results_message(message: Message, results: dict[str, ToolResult]) -> Messag
 
 
 def _correction(answer: Message) -> list[Message]:
-    """What follows an answer that was rejected: a message of ours, for the model alone."""
-    if answer.finish is None or answer_end(answer.finish) is not AnswerEnd.REJECTED:
+    """What follows an answer that was rejected, or held by a hook: a message of ours, for the model alone."""
+    end = answer_end(answer.finish)
+    if answer.finish is None or end not in (AnswerEnd.REJECTED, AnswerEnd.HELD):
         return []
-    part = TextPart(data=Text(text=correction(answer.finish.details or "")))
+    why = answer.finish.details or ""
+    part = TextPart(data=Text(text=correction(why) if end is AnswerEnd.REJECTED else held(why)))
     return [msgspec.structs.replace(answer, id=f"{answer.id}.correction", role="user", parts=(part,))]
 
 

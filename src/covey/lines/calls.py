@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,10 +11,17 @@ import msgspec
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.words import counted
+from covey.protocol.effects import RUN_SIDE_BY_SIDE
 from covey.protocol.messages import ToolCall
 
 Params = Mapping[str, Any]
 
+BEGINNING = 600
+"""Characters of an input that is still being written, in which its first values are looked for."""
+_PAIR = re.compile(r'("\w{1,40}")\s*:\s*("(?:[^"\\]|\\.){0,300}"|\d+(?=[,}]))')
+
+LOOKED_AT = 2000
+"""Characters of a value: more than any screen is wide."""
 VALUE_SHOWN = 60
 """Characters of one value of a tool that is not known here."""
 
@@ -25,9 +33,43 @@ def call_line(call: ToolCall, root: str = "") -> StyledLine:
     return shown(call.name, params, root)
 
 
+def runs_beside_others(call: ToolCall) -> bool:
+    """It does not wait for the calls before it."""
+    return call.name in RUN_SIDE_BY_SIDE and parameters(call).get("writes") is not True
+
+
 def parameters(call: ToolCall) -> Params:
     """What the model gave, as far as it can be read."""
-    return decoded(call.input)
+    return decoded(call.input) if call.finished else begun(call.input)
+
+
+def begun(text: str) -> Params:
+    """The first words of an object that is still being written: what they are about is said first, if at all."""
+    pairs = ",".join(f"{found[1]}:{found[2]}" for found in _PAIR.finditer(text, 0, BEGINNING))
+    return decoded(f"{{{pairs}}}")
+
+
+def file_language(call: ToolCall) -> str:
+    """Of the file that a call reads: what its name ends with; '' if it reads none."""
+    name = str(parameters(call).get("file_path", "")) if call.name == "view" else ""
+    ending = name.rpartition("/")[2].rpartition(".")[2].lower()
+    return ending if ending != name and ending.isalnum() else ""
+
+
+def whole_call(call: ToolCall) -> str:
+    """What the model gave that its one line does not show; '' if that shows enough."""
+    params = parameters(call)
+    if call.name == "bash":
+        command = str(params.get("command") or "").strip()
+        return command if "\n" in command else ""
+    if call.name == "agent":
+        return str(params.get("prompt") or "")
+    if call.name in _FORMATS:
+        return ""
+    try:
+        return msgspec.json.format(call.input) if params else call.input
+    except (msgspec.DecodeError, RecursionError):
+        return call.input
 
 
 def decoded(text: str) -> Params:
@@ -39,14 +81,14 @@ def decoded(text: str) -> Params:
 
 
 def short_path(path: object, root: str) -> str:
-    text = one_line(str(path))
+    text = one_line(str(path)[:LOOKED_AT])
     if root and text.startswith(root.rstrip("/") + "/"):
         return text[len(root.rstrip("/")) + 1 :]
     return text
 
 
 def _text(params: Params, name: str) -> str:
-    return one_line(str(params.get(name) or ""))
+    return one_line(str(params.get(name) or "")[:LOOKED_AT])
 
 
 def _bash(name: str, params: Params, root: str) -> StyledLine:
@@ -55,7 +97,7 @@ def _bash(name: str, params: Params, root: str) -> StyledLine:
     where = f"  (in {short_path(params['working_dir'], root)})" if params.get("working_dir") else ""
     rest = f"  … {counted(len(more), 'more line')}" if more else ""
     job = "  (in the background)" if params.get("background") else ""
-    return line(Span("$ ", "dim"), Span(one_line(first), "tool"), Span(f"{rest}{where}{job}", "dim"))
+    return line(Span("$ ", "dim"), Span(one_line(first[:LOOKED_AT]), "tool"), Span(f"{rest}{where}{job}", "dim"))
 
 
 def _verb(verb: str, field: str) -> Callable[[str, Params, str], StyledLine]:
@@ -101,7 +143,8 @@ def _download(name: str, params: Params, root: str) -> StyledLine:
 
 
 def _agent(name: str, params: Params, root: str) -> StyledLine:
-    return line(Span("agent ", "tool"), _text(params, "prompt"))
+    kind = "agent, writes: " if params.get("writes") is True else "agent "
+    return line(Span(kind, "tool"), _text(params, "prompt"))
 
 
 def _todos(name: str, params: Params, root: str) -> StyledLine:
@@ -113,7 +156,7 @@ def _todos(name: str, params: Params, root: str) -> StyledLine:
 def _question(name: str, params: Params, root: str) -> StyledLine:
     questions = params.get("questions")
     first = questions[0] if isinstance(questions, list) and questions else {}
-    text = one_line(str(first.get("question", ""))) if isinstance(first, dict) else ""
+    text = one_line(str(first.get("question", ""))[:LOOKED_AT]) if isinstance(first, dict) else ""
     return line(Span("ask ", "tool"), text)
 
 
@@ -124,7 +167,7 @@ def _job(verb: str) -> Callable[[str, Params, str], StyledLine]:
 def _unknown(name: str, params: Params, root: str) -> StyledLine:
     pieces = []
     for key, value in params.items():
-        text = one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        text = one_line((value if isinstance(value, str) else msgspec.json.encode(value).decode())[:LOOKED_AT])
         pieces.append(f"{one_line(key)}={text if len(text) <= VALUE_SHOWN else text[: VALUE_SHOWN - 1] + '…'}")
     return line(Span(one_line(name), "tool"), " ".join(["", *pieces]))
 

@@ -22,7 +22,17 @@ _MARKS = re.compile(
     r"(?:\s+\"[^\"]{0,200}\")?\)"
     rf"|<(?P<auto>[a-z][a-z0-9+.-]{{1,20}}:[^\s<>]{{1,{LONGEST}}})>"
     rf"|(?P<bare>https?://[^\s<>()\[\]`*]{{1,{LONGEST}}}[^\s<>()\[\]`*.,;:!?'\"])"
+    r"|(?<![\w./@+-])(?P<place>(?:[\w.@+-]{0,80}/){0,20}[\w.@+-]{1,80}\.[A-Za-z]\w{0,9}:\d{1,7})(?![\w/])"
 )
+_PLACE = re.compile(r"(?:[\w.@+-]{0,80}/){0,20}[\w.@+-]{1,80}\.[A-Za-z]\w{0,9}:\d{1,7}")
+"""A line of a file: `src/feed/feed.py:12`."""
+_LINKS = re.compile(
+    rf"https?://[^\s<>()\[\]`*'\"]{{1,{LONGEST}}}[^\s<>()\[\]`*.,;:!?'\"]"
+    rf"|(?<![\w./@+-]){_PLACE.pattern}(?![\w/])"
+)
+"""What leads somewhere in text without marks."""
+_FOLLOWED = ("https://", "http://", "mailto:")
+"""What leads somewhere at one click. Whatever else a model may write is text."""
 _NESTED: dict[str, Style] = {
     "strong": "strong",
     "strong_": "strong",
@@ -52,7 +62,8 @@ def _marked(found: re.Match[str], base: Style, depth: int) -> Iterator[Span]:
     name, groups = found.lastgroup or "", found.groupdict()
     if name == "code":
         code = groups["code"]
-        yield Span(code[1:-1] if code[:1] == code[-1:] == " " and code.strip() else code, "code")
+        code = code[1:-1] if code[:1] == code[-1:] == " " and code.strip() else code
+        yield Span(code, "code", code if _PLACE.fullmatch(code) else "")
     elif name == "escaped":
         yield Span(groups["escaped"], base)
     elif name in _NESTED:
@@ -60,19 +71,36 @@ def _marked(found: re.Match[str], base: Style, depth: int) -> Iterator[Span]:
         yield from _spans(groups[name], inner, depth + 1) if depth < 3 else iter((Span(groups[name], inner),))
     elif name == "url":
         yield from _link(groups["label"], groups["url"], base)
+    elif name == "place":
+        yield Span(groups[name], base, groups[name])
     else:
-        yield Span(groups[name], "link")
+        yield Span(groups[name], "link", _target(groups[name]))
 
 
 def _link(label: str, url: str, base: Style) -> Iterator[Span]:
     """The text and where it leads: a terminal hides neither."""
+    target = _target(url)
     if not label or label == url:
-        yield Span(url, "link")
+        yield Span(url, "link", target)
         return
-    yield Span(label, base or "strong")
+    yield Span(label, base or "strong", target)
     yield Span(" (", base)
-    yield Span(url, "link")
+    yield Span(url, "link", target)
     yield Span(")", base)
+
+
+def with_links(text: str, style: Style = "") -> list[Span]:
+    """A text that is no Markdown, such as what a program printed: as it is, with what leads somewhere."""
+    spans: list[Span] = []
+    at = 0
+    for found in _LINKS.finditer(text):
+        spans += [Span(text[at : found.start()], style), Span(found[0], style, found[0])]
+        at = found.end()
+    return [span for span in (*spans, Span(text[at:], style)) if span.text]
+
+
+def _target(url: str) -> str:
+    return url if url.startswith(_FOLLOWED) or _PLACE.fullmatch(url) else ""
 
 
 def complete_until(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 Style = Literal[
@@ -27,6 +27,11 @@ Style = Literal[
     "error",
     "tool",
     "key",
+    "border",
+    "bar",
+    "accent",
+    "selected",
+    "found",
 ]
 """What a piece of text is. A theme says how it looks; without one it looks like any other text."""
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -36,6 +41,8 @@ STYLES: tuple[Style, ...] = get_args(Style)
 class Span:
     text: str
     style: Style = ""
+    link: str = ""
+    """Where this leads to: a URL, or a place in the workspace (`src/a.py:12`), of which a face makes one. Not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class StyledLine:
     """What stands on one row. It has no line end in it, and may be wider than any screen: see `wrap` and `cut_line`."""
 
     spans: tuple[Span, ...] = ()
+    source: int = field(default=-1, compare=False)
+    """Where the line that it shows, alone or with other rows, begins in the text that it was made of. -1: in none."""
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ only its last row. Tables are the exception: their columns are known when they e
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass
 
 from covey.lines.code import coloured
@@ -15,10 +16,12 @@ from covey.lines.line import EMPTY, Span, Style, StyledLine
 from covey.lines.plain_text import plain
 from covey.lines.tables import table_lines
 from covey.lines.widths import cut_line, expanded, width
-from covey.lines.wrap import Rows, broken
+from covey.lines.wrap import Rows, broken, broken_line
 
 TABLE_ROWS = 200
 """Of a table that are held back: what comes after them has columns of its own."""
+SEEN = 8
+"""Characters of which one column is left at least: marks that combine, and those that are not shown."""
 NO_TEXT = 4 * LONGEST
 """Characters without a place at which they could be shown in part."""
 _FENCE = re.compile(r"( {0,12})(`{3,}|~{3,})\s*([^\s`]*)[^`]*")
@@ -45,19 +48,28 @@ class _Fence:
 
 
 class MarkdownRows:
-    """One text, piece by piece."""
+    """One text, piece by piece. `at` is where it begins in what its rows name as their source.
 
-    def __init__(self, columns: int) -> None:
+    `fence`: it begins inside of one, whose first line this is.
+    """
+
+    def __init__(self, columns: int, *, at: int = 0, fence: str = "") -> None:
         self._columns = columns
+        self._at = at
+        """Where the line that is being written began."""
         self._open = ""
         """The end of the line that is being written, as far as it has not been put on rows."""
+        self._length = 0
+        """Of that line, with what is on rows."""
         self._rows: Rows | None = None
         """What has been put on rows of that line: None if nothing has."""
         self._style: Style = ""
-        self._fence: _Fence | None = None
+        self._fence = _fence_of(fence)
         self._is_begun = False
         """Rows of the open line of code were given out."""
         self._table: list[str] = []
+        self._table_at: list[int] = []
+        """Where each of its lines began."""
         self._was_blank = True
         """The row before is empty, or there is none: a second one would say nothing."""
 
@@ -67,20 +79,36 @@ class MarkdownRows:
         finished: list[StyledLine] = []
         for piece in ended:
             self._open += piece
-            finished += self._end_line()
+            self._length += len(piece) + 1
+            finished += self._placed(self._end_line())
+            self._at, self._length = self._at + self._length, 0
         self._open += rest
-        return finished + self._go_on()
+        self._length += len(rest)
+        return finished + self._placed(self._go_on())
 
     def end(self) -> list[StyledLine]:
         """No more text comes, or something else will be shown in between: the rows that were held back."""
         is_open = bool(self._open or self._rows or self._is_begun)
-        return [*(self._end_line() if is_open else ()), *self._end_table()]
+        rows = [*(self._placed(self._end_line()) if is_open else ()), *self._end_table()]
+        self._at, self._length = self._at + self._length, 0
+        return rows
+
+    def peek(self) -> list[StyledLine]:
+        """What `end` would give now: all that is not finished. Costs what is held back, and changes nothing."""
+        ahead = copy(self)
+        ahead._rows = self._rows.copy() if self._rows else None
+        ahead._table, ahead._table_at = list(self._table), list(self._table_at)
+        return ahead.end()
+
+    def _placed(self, rows: list[StyledLine]) -> list[StyledLine]:
+        """Rows of the line that is being written, but for those of a table before it, which know their place."""
+        return [row if row.source >= 0 else StyledLine(row.spans, self._at) for row in rows]
 
     @property
     def open_row(self) -> StyledLine:
         """What is known of the row that is being written, with its last words as they stand, cut to the width."""
         begun = self._rows.open_row.spans if self._rows else ()
-        text = expanded(plain(self._open))
+        text = expanded(plain(self._open[: SEEN * self._columns]))
         return cut_line(StyledLine((*begun, Span(text, "code" if self._fence else self._style))), self._columns)
 
     # ── a line that is written ──
@@ -149,6 +177,7 @@ class MarkdownRows:
             if text.lstrip().startswith("|"):
                 self._open = ""
                 self._table.append(plain(text))
+                self._table_at.append(self._at)
                 return self._end_table() if len(self._table) >= TABLE_ROWS else []
             return [*self._end_table(), *self._whole_line(text)]
         full = [*self._fill(len(self._open)), *self._rows.end()]
@@ -157,10 +186,9 @@ class MarkdownRows:
 
     def _whole_line(self, text: str) -> list[StyledLine]:
         """A line of which nothing has been shown."""
-        if fence := _FENCE.fullmatch(text):
-            self._open, self._was_blank = "", False
-            self._fence = _Fence(fence[2], plain(fence[3]).lower(), len(fence[1]))
-            return [StyledLine((Span(f"── {self._fence.language}".rstrip(), "dim"),))]
+        if fence := _fence_of(text):
+            self._open, self._was_blank, self._fence = "", False, fence
+            return [StyledLine((Span(f"── {fence.language}".rstrip(), "dim"),))]
         if not text.strip():
             self._open = ""
             was_blank, self._was_blank = self._was_blank, True
@@ -182,16 +210,22 @@ class MarkdownRows:
         shown = expanded(plain(text))
         if not is_begun:
             shown = shown[min(fence.indent, len(shown) - len(shown.lstrip(" "))) :]
-        if is_begun or width(shown) > self._columns:
+        if is_begun or len(text) > 2 * self._columns:  # as `_long_code` has begun it, or would have
             return broken(shown, self._columns, "code")
-        return [coloured(shown, fence.language)]
+        return broken_line(coloured(shown, fence.language).spans, self._columns)
 
     def _end_table(self) -> list[StyledLine]:
         source, self._table = self._table, []
+        starts, self._table_at = self._table_at, []
         if not source:
             return []
         self._was_blank = False
-        return table_lines(source, self._columns)
+        return [StyledLine(row.spans, starts[row.source]) for row in table_lines(source, self._columns)]
+
+
+def _fence_of(text: str) -> _Fence | None:
+    found = _FENCE.fullmatch(text) if text else None
+    return _Fence(found[2], plain(found[3]).lower(), len(found[1])) if found else None
 
 
 def markdown(text: str, columns: int) -> list[StyledLine]:

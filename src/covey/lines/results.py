@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from covey.lines.calls import Params, call_line, decoded, short_path
+from covey.lines.calls import Params, call_line, decoded
 from covey.lines.diffs import SHORT, diff_lines
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line, plain
 from covey.lines.widths import cut, cut_line, expanded, width
 from covey.lines.words import counted, lasted, size
 from covey.lines.wrap import wrap
-from covey.protocol.endings import THE_USER_SAYS, CallEnd, call_end, denied_by
+from covey.protocol.endings import OUTPUT_UNTIL_THEN, THE_USER_SAYS, CallEnd, call_end, denied_by
 from covey.protocol.messages import ToolCall, ToolResult
 
 OUTPUT_SHOWN = 3
 """Last lines of what a command printed."""
+LOOKED_AT = 8192
+"""Characters at an end of a result, in which what says most is looked for."""
 WORTH_SAYING_S = 1.0
 """A call that was faster than this needs no time beside it."""
 _TELLING = ("error", "failed", "cannot", "no such", "not found", "denied", "refused", "exception")
@@ -61,7 +63,19 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
     if shown.plain and not shown.verbose:
         telling = _telling(given) if end is not CallEnd.CANCELLED else ""
         return [cut_line(line(*head.spans, f": {telling}" if telling else ""), shown.columns)]
-    return [cut_line(head, shown.columns), *(_body(call, given) if end is not CallEnd.CANCELLED else ())]
+    body = _until_then(given) if end is CallEnd.CANCELLED else _body(call, given)
+    return [cut_line(head, shown.columns), *body]
+
+
+def _until_then(given: _Result) -> list[StyledLine]:
+    """What a call had printed when it was cancelled."""
+    printed = plain(given.result.content.partition(OUTPUT_UNTIL_THEN)[2])
+    lines = printed.split("\n")
+    return (
+        _all(printed, given.shown)
+        if given.shown.verbose and printed
+        else _quoted(lines[-OUTPUT_SHOWN:], given.shown, "dim")
+    )
 
 
 def _failed(given: _Result) -> bool:
@@ -135,7 +149,8 @@ def _why(result: ToolResult) -> str:
 
 def telling_line(text: str) -> str:
     """Of an error: the last line that sounds like its reason, else the first one that is not empty."""
-    lines = [each.strip() for each in plain(text).split("\n") if each.strip()]
+    looked_at = text if len(text) <= 2 * LOOKED_AT else f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}"
+    lines = [each.strip() for each in plain(looked_at).split("\n") if each.strip()]
     sounds = [each for each in lines if any(word in each.lower() for word in _TELLING)]
     if sounds and lines[0] not in sounds:
         return sounds[-1]
@@ -158,10 +173,26 @@ def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
     return [*lines, *_refused(facts, shown)]
 
 
+def whole_result(call: ToolCall, result: ToolResult) -> tuple[Literal["diff", "markdown", "file", "text"], str]:
+    """All that a call gave, and as what it is to be read."""
+    diff = decoded(result.metadata).get("diff")
+    if not result.is_error and isinstance(diff, str) and diff:
+        return "diff", diff
+    if result.is_error:
+        return "text", result.content
+    return "markdown" if call.name == "agent" else "file" if call.name == "view" else "text", result.content
+
+
 def _printed(content: str) -> list[str]:
     """What a command printed, without our own words about its end."""
+    content = content[-LOOKED_AT:]
     output = content.rpartition("\n\n")[0] or content
     return [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
+
+
+def tail_lines(texts: Sequence[str], columns: int) -> list[StyledLine]:
+    """The last lines that a running call has printed."""
+    return _quoted(list(texts), Shown(columns), "dim")
 
 
 def _quoted(texts: list[str], shown: Shown, style: Style) -> list[StyledLine]:
@@ -197,10 +228,3 @@ def todo_lines(todos: object, columns: int) -> list[StyledLine]:
             text = Span(one_line(str(todo.get("content", ""))), style)
             lines += wrap([text], columns, (Span(f"  {box} ", "marker"),), (Span("    "),))
     return lines
-
-
-def changed_file(result: ToolResult, root: str = "") -> str:
-    """The file that a call has changed; '' if it changed none."""
-    if result.is_error or '"additions"' not in result.metadata:
-        return ""
-    return short_path(decoded(result.metadata).get("file_path", ""), root)

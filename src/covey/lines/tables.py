@@ -20,23 +20,28 @@ Cell = list[Span]
 
 
 def table_lines(source: Sequence[str], columns: int) -> list[StyledLine]:
-    """The lines of a table as they were written → rows. A row with other cells than the first is shown all the same."""
+    """The lines of a table as they were written → rows. A row with other cells than the first is shown all the same.
+
+    The source of a row is the number of its line.
+    """
     rows = [_cells(text) for text in source]
     has_head = len(rows) > 1 and all(_RULE.fullmatch(cell) for cell in rows[1])
-    cells = [
-        [styled(cell.replace("\\|", "|"), "heading" if has_head and number == 0 else "") for cell in row]
+    cells = {
+        number: [styled(cell.replace("\\|", "|"), "heading" if has_head and number == 0 else "") for cell in row]
         for number, row in enumerate(rows)
         if not (has_head and number == 1)
-    ]
-    count = max(map(len, cells))
+    }
+    count = max(map(len, cells.values()))
     widths = _fitted(
-        [max(_width(row[at]) if at < len(row) else 0 for row in cells) for at in range(count)],
+        [max(_width(row[at]) if at < len(row) else 0 for row in cells.values()) for at in range(count)],
         columns - len(GAP) * (count - 1),
     )
-    lines = [line for row in cells for line in _row_lines(row, widths)]
+    lines = [
+        StyledLine(row.spans, number) for number, row_cells in cells.items() for row in _row_lines(row_cells, widths)
+    ]
     if has_head:
         first = len(_row_lines(cells[0], widths))
-        lines.insert(first, StyledLine((Span(head(GAP.join("─" * each for each in widths), columns), "dim"),)))
+        lines.insert(first, StyledLine((Span(head(GAP.join("─" * each for each in widths), columns), "dim"),), 1))
     return lines
 
 

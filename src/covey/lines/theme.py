@@ -20,6 +20,7 @@ class Theme:
 
 
 _SHAPES: dict[Style, str] = {"dim": "2", "strong": "1", "emphasis": "3", "struck": "9", "heading": "1", "key": "1"}
+_SHAPES |= {"border": "2", "bar": "7", "accent": "1", "selected": "7", "found": "7"}
 SIXTEEN = Theme(
     "16",
     {
@@ -39,6 +40,8 @@ SIXTEEN = Theme(
         "warning": "33",
         "error": "31",
         "tool": "1",
+        "accent": "1;36",
+        "found": "30;43",
     },
 )
 """The terminal's own colours: these are readable on whatever background its user has chosen."""
@@ -63,6 +66,11 @@ DARK = Theme(
         "error": "38;5;203",
         "tool": "1;38;5;252",
         "key": "1;38;5;117",
+        "border": "38;5;240",
+        "bar": "38;5;252;48;5;236",
+        "accent": "1;38;5;117",
+        "selected": "38;5;255;48;5;25",
+        "found": "38;5;16;48;5;179",
     },
 )
 LIGHT = Theme(
@@ -86,9 +94,16 @@ LIGHT = Theme(
         "error": "38;5;160",
         "tool": "1;38;5;235",
         "key": "1;38;5;25",
+        "border": "38;5;249",
+        "bar": "38;5;236;48;5;254",
+        "accent": "1;38;5;25",
+        "selected": "38;5;16;48;5;153",
+        "found": "38;5;16;48;5;221",
     },
 )
 NONE = Theme("none", {})
+SHAPES = Theme("none", _SHAPES)
+"""No colours, for a screen: what is selected or meant is still told apart, by bold, dim and reversed text."""
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, SIXTEEN, NONE)}
 
 

@@ -119,8 +119,8 @@ def cut_line(line: StyledLine, columns: int) -> StyledLine:
     spans: list[Span] = []
     for span in line.spans:
         if len(head(span.text, columns)) < len(span.text):
-            spans.append(Span(cut(span.text, columns), span.style))
+            spans.append(Span(cut(span.text, columns), span.style, span.link))
             break
         spans.append(span)
         columns -= width(span.text)
-    return StyledLine(tuple(spans))
+    return StyledLine(tuple(spans), line.source)

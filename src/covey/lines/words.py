@@ -17,6 +17,11 @@ def lasted(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def so_far(seconds: float) -> str:
+    """A span of time that still grows: in whole seconds, so that it changes once in each."""
+    return f"{int(seconds)} s" if seconds < 60 else lasted(int(seconds))
+
+
 def dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount >= 0.01 else f"${amount:.4f}"
 

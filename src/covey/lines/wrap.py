@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import copy
+from itertools import groupby
 
 from covey.lines.line import Span, Style, StyledLine
 from covey.lines.widths import clusters, width
@@ -31,7 +33,7 @@ class Rows:
         """There is text on the row beside its indentation."""
         self._word: list[Span] = []
         self._word_width = 0
-        self._blank: tuple[str, Style] = ("", "")
+        self._blank = Span("")
         """Before the word; it is dropped where a row ends."""
 
     def add(self, spans: Iterable[Span]) -> list[StyledLine]:
@@ -41,13 +43,13 @@ class Rows:
             for token in _TOKENS.findall(span.text):
                 if token.isspace():
                     full += self._end_word()
-                    self._blank = (self._blank[0] + token, span.style)
+                    self._blank = Span(self._blank.text + token, span.style, span.link)
                 elif _stands_alone(token):
                     full += self._end_word()
-                    self._put_token(token, span.style)
+                    self._put_token(token, span)
                     full += self._end_word()
                 else:
-                    self._put_token(token, span.style)
+                    self._put_token(token, span)
         return full
 
     def end(self) -> list[StyledLine]:
@@ -57,25 +59,31 @@ class Rows:
     @property
     def open_row(self) -> StyledLine:
         """The row that is being filled, with the word that may still go on."""
-        return StyledLine((*self._row, Span(*self._blank), *self._word))
+        return StyledLine((*self._row, self._blank, *self._word))
 
-    def _put_token(self, token: str, style: Style) -> None:
-        self._word.append(Span(token, style))
+    def copy(self) -> Rows:
+        """One that goes its own way from here."""
+        made = copy(self)
+        made._row, made._word = list(self._row), list(self._word)
+        return made
+
+    def _put_token(self, token: str, span: Span) -> None:
+        self._word.append(Span(token, span.style, span.link))
         self._word_width += width(token)
 
     def _end_word(self) -> list[StyledLine]:
         if not self._word:
             return []
         full: list[StyledLine] = []
-        blank, style = self._blank
-        if self._is_begun and self._used + width(blank) + self._word_width > self._columns:
+        blank = width(self._blank.text)
+        if self._is_begun and self._used + blank + self._word_width > self._columns:
             full.append(self._take())
         elif blank:
-            self._row.append(Span(blank, style))
-            self._used += width(blank)
+            self._row.append(self._blank)
+            self._used += blank
         for span in self._word:
             full += self._place(span)
-        self._word, self._word_width, self._blank = [], 0, ("", "")
+        self._word, self._word_width, self._blank = [], 0, Span("")
         return full
 
     def _place(self, span: Span) -> Iterator[StyledLine]:
@@ -85,20 +93,28 @@ class Rows:
             begun: list[str] = []
             for cluster, columns in clusters(span.text):
                 if self._used + columns > self._columns and (self._is_begun or begun):
-                    self._row.append(Span("".join(begun), span.style))
+                    self._row.append(Span("".join(begun), span.style, span.link))
                     yield self._take()
                     begun = []
                 begun.append(cluster)
                 self._used += columns
-            span, needed = Span("".join(begun), span.style), 0
+            span, needed = Span("".join(begun), span.style, span.link), 0
         self._row.append(span)
         self._used += needed
         self._is_begun = True
 
     def _take(self) -> StyledLine:
-        row = StyledLine(tuple(self._row))
+        row = StyledLine(_joined(self._row))
         self._row, self._used, self._is_begun = list(self._rest), self._indent, False
         return row
+
+
+def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same in as few pieces as there can be."""
+    joined: list[Span] = []
+    for (style, link), same in groupby(spans, key=lambda span: (span.style, span.link)):
+        joined.append(Span("".join(span.text for span in same), style, link))
+    return tuple(joined)
 
 
 def _stands_alone(token: str) -> bool:
@@ -115,13 +131,25 @@ def wrap(
 
 def broken(text: str, columns: int, style: Style) -> list[StyledLine]:
     """The rows of a text in which every blank counts, such as code: it is cut wherever a row ends."""
+    return broken_line((Span(text, style),), columns)
+
+
+def broken_line(spans: Iterable[Span], columns: int) -> list[StyledLine]:
+    """The same for text with several styles."""
+    spans = tuple(spans)
+    if sum(width(span.text) for span in spans) <= columns:
+        return [StyledLine(spans)]
     rows: list[StyledLine] = []
-    begun: list[str] = []
+    row: list[Span] = []
     used = 0
-    for cluster, needed in clusters(text):
-        if used + needed > columns and begun:
-            rows.append(StyledLine((Span("".join(begun), style),)))
-            begun, used = [], 0
-        begun.append(cluster)
-        used += needed
-    return [*rows, StyledLine((Span("".join(begun), style),))]
+    for span in spans:
+        begun: list[str] = []
+        for cluster, needed in clusters(span.text):
+            if used + needed > columns and (row or begun):
+                rows.append(StyledLine((*row, Span("".join(begun), span.style, span.link))))
+                row, begun, used = [], [], 0
+            begun.append(cluster)
+            used += needed
+        if begun:
+            row.append(Span("".join(begun), span.style, span.link))
+    return [*rows, StyledLine(tuple(row))]

@@ -2,6 +2,8 @@
 
 Ollama gives a model the window of its settings, 4,096 tokens on most machines, whatever the model could have, and drops
 in silence what does not fit. Chat Completions has no way to ask for more. So it is looked up, and people are warned.
+Who sets a `context_window` for the model gets just that: then its own chat is used, which can ask for it
+(`ollama_chat`).
 https://docs.ollama.com/context-length
 """
 
@@ -17,6 +19,7 @@ from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact
 from covey.models.base import ModelRequest
 from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, open_http
+from covey.models.ollama_chat import OllamaChat
 from covey.models.openai_compatible import OpenAICompatible
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -60,25 +63,37 @@ class Ollama(OpenAICompatible):
             idle_timeout_s=settings.idle_timeout_s,
         )
         self._native = open_http(endpoint)
+        self._wished = {model.id: model.context_window for model in settings.models if model.context_window}
+        """For each model whose window somebody has set: what it is to be."""
+        self._chat: OllamaChat | None = None
         self._windows: dict[str, int] = {}
         """For each model that was asked about, its window; 0: not known."""
 
     def window_of(self, model: str) -> int:
         """Tokens that fit into the model as it runs now; 0: not known."""
-        return self._windows.get(model, 0)
+        return self._wished.get(model, 0) or self._windows.get(model, 0)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelFact, None]:
-        if request.model not in self._windows:
+        is_wished = request.model in self._wished
+        if not is_wished and request.model not in self._windows:
             self._windows[request.model], most = await self._look(request.model)
             self._warn(request, most)
-        facts = super().stream(request)
+        facts = self._own_chat().stream(request) if is_wished else super().stream(request)
         try:
             async for fact in facts:
                 yield fact
         finally:
             await facts.aclose()
 
+    def _own_chat(self) -> OllamaChat:
+        if self._chat is None:
+            settings = msgspec.structs.replace(self._settings, base_url=self._address().removesuffix("/v1"))
+            self._chat = OllamaChat(self._provider_id, settings, self._wished.__getitem__)
+        return self._chat
+
     async def aclose(self) -> None:
+        if self._chat:
+            await self._chat.aclose()
         await self._native.aclose()
         await super().aclose()
 
@@ -90,7 +105,8 @@ class Ollama(OpenAICompatible):
         request.on_warning(
             f"{self._provider_id}: Ollama runs {request.model} with a window of {window:,} tokens, and what it is "
             f"asked has some {needed:,} already: it drops the rest in silence, and the model does not know what to do. "
-            f"Start Ollama with OLLAMA_CONTEXT_LENGTH={wanted}, or give the model a num_ctx of its own."
+            f"Set context_window = {wanted} for the model in your configuration, which asks Ollama for it, or start "
+            f"Ollama with OLLAMA_CONTEXT_LENGTH={wanted}."
         )
 
     async def _look(self, model: str) -> tuple[int, int]:

@@ -267,7 +267,7 @@ class WireClient(ABC):
             what = "the API key" if self._api_key else "a request without an API key"
             advice = f"Set api_key for the provider {self._provider_id!r} in the configuration, or use `covey login`; "
             advice += "`covey models` says where the key comes from now."
-            return f"the model server refused {what} ({status}): {reason}. {advice}"
+            return f"the model server refused {what} ({status}): {reason.rstrip('.')}. {advice}"
         if target := answer.headers.get("location"):
             return f"the model server moved ({status}): put its new address, {target}, into base_url"
         return f"the model server answered {status}: {reason}"

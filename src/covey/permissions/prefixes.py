@@ -1,12 +1,15 @@
 """Commands that may be allowed with any further words, because those can only choose what of the project is run.
 
 A prefix is offered for programs of a list, and for no other. What is on it takes names of files, tests and checks; its
-arguments hold neither code nor another command to run. So `python`, `make` (`--eval`), `npm` (`--node-options`),
-`cargo` (`--config`) and `go` (`-exec`) are not on it. That the project's own tests do whatever they do is meant.
+arguments hold neither code nor another command to run. So `python`, `make` (`--eval`), `cargo` (`--config`) and `go`
+(`-exec`) are not on it; of `make` the very command can be allowed. A script of `npm` may have further words after `--`,
+where they are the script's own, and none before it (`--node-options`). That the project's own tests and scripts do
+whatever they do is meant.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from covey.permissions.judge import Intent, Rules, is_covered
@@ -26,6 +29,7 @@ PREFIXES: tuple[tuple[str, ...], ...] = tuple(
     )
 )
 """As they are typed. A command of the list by its path, such as `./pytest`, is another program."""
+_SCRIPT = re.compile(r"npm (test|run [A-Za-z0-9_][A-Za-z0-9_:.-]*)(?= -- |$)")
 
 
 def prefix_rules(intent: Intent, rules: Rules) -> tuple[str, ...]:
@@ -42,12 +46,14 @@ def prefix_rules(intent: Intent, rules: Rules) -> tuple[str, ...]:
         for command in line.commands
         if command.words and command.parent < 0 and not is_covered(replace(intent, subject=spell(command.words)), bare)
     ]
-    prefix = _prefix(doubtful[0]) if len(doubtful) == 1 else ""
-    offered = (f"bash:{prefix}", f"bash:{prefix} *") if prefix else ()
+    offered = _offered(doubtful[0]) if len(doubtful) == 1 else ()
     return offered if offered and is_covered(intent, replace(bare, allow=offered)) else ()
 
 
-def _prefix(command: SimpleCommand) -> str:
+def _offered(command: SimpleCommand) -> tuple[str, ...]:
     texts = tuple(word.text for word in command.words)
+    if script := _SCRIPT.match(" ".join(texts)):
+        return (f"bash:{escape(script[0])}", f"bash:{escape(script[0])} -- *")
     known = next((prefix for prefix in PREFIXES if texts[: len(prefix)] == prefix), ())
-    return escape(" ".join(known))
+    prefix = escape(" ".join(known))
+    return (f"bash:{prefix}", f"bash:{prefix} *") if prefix else ()

@@ -20,6 +20,7 @@ from covey.protocol.events import (
     QuestionBatchRequest,
     decode_event,
 )
+from covey.protocol.extensions import ApprovalNotification, ApprovalRequest
 from covey.protocol.messages import Wire
 from covey.protocol.runs import Run, RunComplete
 
@@ -69,6 +70,10 @@ def shortened(event: Event) -> Event | None:
             payload = answer
         case QuestionBatchNotification() as closed:
             payload = closed
+        case ApprovalRequest() as approval:
+            payload = structs.replace(approval, text=None, instructions=None, tools=(), args=())
+        case ApprovalNotification() as answered:
+            payload = answered
         case _:
             return None
     return Event(event.change, payload, event.session_id)

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+RUN_SIDE_BY_SIDE = frozenset({"agent", "fetch", "glob", "grep", "job_output", "ls", "skill", "view"})
+"""The built-in tools whose calls of one step run at the same time, for faces, which cannot ask the tools.
+
+A test compares it with what the tools say themselves.
+"""
+
 
 class Effect(Enum):
     """The most that a call of a tool may do."""

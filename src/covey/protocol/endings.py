@@ -32,7 +32,7 @@ class CallEnd(Enum):
 
 
 class AnswerEnd(Enum):
-    """How an answer ended that does not count. All but the last two also end the turn."""
+    """How an answer ended that does not count, or not yet. All but the last three also end the turn."""
 
     STOPPED = auto()
     SHUT_DOWN = auto()
@@ -42,6 +42,8 @@ class AnswerEnd(Enum):
     """It is empty, and asked for again after a summary."""
     REJECTED = auto()
     """It does not fit the schema that came with the prompt, and is asked for again."""
+    HELD = auto()
+    """It is whole, but a hook wants the turn to go on."""
 
     @property
     def words(self) -> str:
@@ -50,9 +52,13 @@ class AnswerEnd(Enum):
 
     @property
     def reason(self) -> FinishReason:
+        if self is AnswerEnd.HELD:
+            return "end_turn"
         return "canceled" if self in (AnswerEnd.STOPPED, AnswerEnd.SHUT_DOWN) else "error"
 
 
+OUTPUT_UNTIL_THEN = "\n\nIts output until then:\n"
+"""In the result of a call that was cut off, between what is said of that and what it had printed."""
 THE_USER_SAYS = " The user says: "
 """In the result of a call that a person has denied, before their words."""
 
@@ -68,19 +74,22 @@ _ANSWERS = {
     AnswerEnd.INTERRUPTED: "The run was interrupted",
     AnswerEnd.RETRIED: "Too long",
     AnswerEnd.REJECTED: "Does not fit the schema",
+    AnswerEnd.HELD: "Held by a hook",
 }
 _CALL_OF = {words: end for end, words in _CALLS.items()}
 _ANSWER_OF = {words: end for end, words in _ANSWERS.items()}
 
 
-def closing_result(call: ToolCall, end: CallEnd) -> ToolResult:
-    """The result of a call that was cut off in the middle."""
-    return ToolResult(tool_call_id=call.id, name=call.name, content=end.words, metadata="", is_error=True)
+def closing_result(call: ToolCall, end: CallEnd, output: str = "") -> ToolResult:
+    """The result of a call that was cut off in the middle; `output`: the end of what it had printed."""
+    content = f"{end.words}{OUTPUT_UNTIL_THEN}{output}" if output else end.words
+    return ToolResult(tool_call_id=call.id, name=call.name, content=content, metadata="", is_error=True)
 
 
 def call_end(result: ToolResult) -> CallEnd:
     """How the call of a stored result ended."""
-    return _CALL_OF.get(result.content, CallEnd.FAILED) if result.is_error else CallEnd.ANSWERED
+    said, _, _ = result.content.partition(OUTPUT_UNTIL_THEN)
+    return _CALL_OF.get(said, CallEnd.FAILED) if result.is_error else CallEnd.ANSWERED
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -90,7 +99,7 @@ class _Facts(msgspec.Struct, frozen=True):
 
 
 def denied_by(result: ToolResult) -> str:
-    """Who refused the call before it ran: `rule`, `person`, `nobody` or `sandbox`; '' if nobody did."""
+    """Who refused the call before it ran: `rule`, `person`, `nobody`, `sandbox` or `hook`; '' if nobody did."""
     if not result.is_error or '"denied"' not in result.metadata:
         return ""
     try:
@@ -104,7 +113,7 @@ def answer_end(finish: Finish | None) -> AnswerEnd | None:
     if finish is None:
         return None
     known = _ANSWER_OF.get(finish.message or "")
-    if known in (AnswerEnd.RETRIED, AnswerEnd.REJECTED):
+    if known in (AnswerEnd.RETRIED, AnswerEnd.REJECTED, AnswerEnd.HELD):
         return known
     if finish.reason not in ("canceled", "error"):
         return None

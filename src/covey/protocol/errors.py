@@ -4,14 +4,16 @@
     ├── BadRequest 400        invalid_request, empty_prompt, no_model, invalid_client_id, unknown_command
     ├── BadRequest 400        invalid_answer, no_rule, invalid_rule, binary_file, other_data_dir, empty_command
     ├── BadRequest 400        unusable_schema, empty_query, query_too_long
-    ├── Unauthorized 401      unauthorized
+    ├── Unauthorized 401      unauthorized, code_refused, signed_out
     ├── Forbidden 403         forbidden_host, forbidden_origin, may_not_approve
-    ├── Forbidden 403         outside_workspace, denied_by_rule, secret_file, not_by_clients
+    ├── Forbidden 403         outside_workspace, denied_by_rule, secret_file, not_by_clients, not_trusted
+    ├── Forbidden 403         may_not_administer
     ├── NotFound 404          not_found, session_not_found, run_not_found, message_not_found
     ├── NotFound 404          workspace_not_found, workspace_released, file_not_found, job_not_found
+    ├── NotFound 404          command_not_found, extension_not_found, page_not_found
     ├── MethodNotAllowed 405  method_not_allowed
     ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
-    ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict
+    ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict, extension_failed
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
     ├── QueueFull 429         queue_full

@@ -2,7 +2,7 @@
 
 An event is written as `{"type": <what>, "payload": {"type": <change>, "payload": <value>}}`.
 Durable events are in the workspace's log and have an id; the others (`message_delta`, `tool_output`, `presence`,
-`gap`) do not.
+`mcp_event`, `lsp_event`, `skills_event`, `gap`) do not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from covey.protocol.extensions import ApprovalNotification, ApprovalRequest, LspEvent, McpEvent, SkillsEvent
 from covey.protocol.messages import Message, Session, Wire, decode_message
 from covey.protocol.runs import Run, RunComplete
 from covey.protocol.who import ClientKind
@@ -188,11 +189,16 @@ Payload = (
     | PermissionNotification
     | QuestionBatchRequest
     | QuestionBatchNotification
+    | ApprovalRequest
+    | ApprovalNotification
     | File
     | ConfigChanged
     | MessageDelta
     | ToolOutputDelta
     | Presence
+    | McpEvent
+    | LspEvent
+    | SkillsEvent
     | Gap
 )
 
@@ -206,14 +212,19 @@ TYPES: dict[str, type[Any]] = {
     "permission_notification": PermissionNotification,
     "question_batch_request": QuestionBatchRequest,
     "question_batch_notification": QuestionBatchNotification,
+    "approval_request": ApprovalRequest,
+    "approval_notification": ApprovalNotification,
     "file": File,
     "config_changed": ConfigChanged,
     "message_delta": MessageDelta,
     "tool_output": ToolOutputDelta,
     "presence": Presence,
+    "mcp_event": McpEvent,
+    "lsp_event": LspEvent,
+    "skills_event": SkillsEvent,
     "gap": Gap,
 }
-WITHOUT_ID = frozenset({"message_delta", "tool_output", "presence", "gap"})
+WITHOUT_ID = frozenset({"message_delta", "tool_output", "presence", "mcp_event", "lsp_event", "skills_event", "gap"})
 """What is never stored, so that no stream resumes after it. All other types are durable."""
 NAMES: dict[type[Any], str] = {cls: name for name, cls in TYPES.items()}
 

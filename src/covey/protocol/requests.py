@@ -30,6 +30,8 @@ class Version(Wire, frozen=True):
     build_id: str
     python_version: str
     platform: str
+    page: str = ""
+    """Which files the page in the browser consists of: a page that was loaded with others may want to be reloaded."""
 
 
 class Control(Wire, frozen=True):
@@ -164,7 +166,8 @@ class PostPrompt(Wire, frozen=True):
     allow: Annotated[tuple[Rule, ...], msgspec.Meta(max_length=100)] = ()
     accept_edits: bool = False
     debug: bool = False
-    """These nine: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
+    unattended: bool = False
+    """These ten: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
     output_schema: dict[str, Any] | None = None
     """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
 
@@ -180,6 +183,7 @@ class PostPrompt(Wire, frozen=True):
             allow=self.allow,
             accept_edits=self.accept_edits,
             debug=self.debug,
+            unattended=self.unattended,
             output_schema=self.output_schema,
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from msgspec import structs
 
 from covey.protocol.messages import Wire
 
@@ -59,6 +61,22 @@ class RunOptions(Wire, frozen=True):
     """Not a prompt: the session's conversation is replaced by a summary of it."""
     delegate: bool = False
     """A model wrote it, for a run that waits for its end."""
+    agent: str = ""
+    """The custom agent that works on it, for a run that waits for its end; '': the ordinary one."""
+    writes_for: str = ""
+    """Of a delegate that may change files and run commands: the run whose turn its changes count for."""
+    unattended: bool = False
+    """Whoever posted it can ask nobody, and denies what is asked: its model reads that before it tries."""
+
+    @property
+    def decides(self) -> Self:
+        """Those that change what the run may do or how: not whether somebody is there, which says nothing of that."""
+        return structs.replace(self, unattended=False)
+
+    @property
+    def are_own(self) -> bool:
+        """The turn is another one than a prompt without options would get."""
+        return self.decides != RunOptions()
 
 
 class Run(Wire, frozen=True):

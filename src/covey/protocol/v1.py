@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from covey.protocol.extensions import V1LspState, V1State
 from covey.protocol.messages import Wire
 from covey.protocol.requests import Options, SelectedModel
 
@@ -97,3 +98,108 @@ class HistoryFile(Wire, frozen=True):
     version: int
     created_at: int
     updated_at: int
+
+
+class SkillInfo(Wire, frozen=True, omit_defaults=False):
+    id: str
+    name: str
+    description: str
+    label: str
+    source: str
+    user_invocable: bool = True
+
+
+class ReadSkill(Wire, frozen=True):
+    skill_id: str = ""
+
+
+class SkillAbout(Wire, frozen=True, omit_defaults=False):
+    name: str
+    description: str
+    source: str
+    builtin: bool = False
+
+
+class SkillContent(Wire, frozen=True):
+    content: bytes
+    """Base64 on the wire."""
+    result: SkillAbout
+
+
+class McpState(Wire, frozen=True):
+    name: str
+    state: V1State
+    error: str | None = None
+    tool_count: int = 0
+    prompt_count: int = 0
+    resource_count: int = 0
+
+
+class LspState(Wire, frozen=True):
+    name: str
+    state: V1LspState
+    error: str | None = None
+    diagnostic_count: int = 0
+
+
+class LspPosition(Wire, frozen=True, omit_defaults=False):
+    line: int
+    character: int = 0
+
+
+class LspRange(Wire, frozen=True, omit_defaults=False):
+    start: LspPosition
+    end: LspPosition
+
+
+class LspDiagnostic(Wire, frozen=True):
+    """Its range is the beginning of its line: which characters of it are meant is not kept."""
+
+    range: LspRange
+    severity: Literal[1, 2, 3]
+    """Error, warning, information."""
+    message: str
+    source: str = ""
+    code: str = ""
+
+
+class StartLsp(Wire, frozen=True):
+    path: str = ""
+    """A file of the workspace: the servers for files like it are started."""
+
+
+class V1PromptArgument(Wire, frozen=True):
+    id: str
+    title: str
+    required: bool = False
+
+
+class V1Prompt(Wire, frozen=True):
+    """A prompt of an MCP server. `client_id` is the name of the server."""
+
+    id: str
+    title: str
+    prompt_id: str
+    client_id: str
+    description: str = ""
+    arguments: tuple[V1PromptArgument, ...] = ()
+
+
+class GetPrompt(Wire, frozen=True):
+    client_id: str
+    prompt_id: str
+    args: dict[str, str] | None = None
+
+
+class McpPromptText(Wire, frozen=True):
+    prompt: str
+
+
+class ReadResource(Wire, frozen=True):
+    name: str
+    """Of the server."""
+    uri: str
+
+
+class McpName(Wire, frozen=True):
+    name: str = ""

@@ -14,6 +14,9 @@ EVERYTHING: tuple[May, ...] = ("read", "prompt", "approve", "admin")
 NOTHING_APPROVED: tuple[May, ...] = ("read", "prompt")
 """A process that one of our own tools started: it may not answer the questions that are asked about it."""
 
+PAGE: tuple[May, ...] = ("read", "prompt", "approve")
+"""A page in a browser, let in by a code: whoever uses it is the user, but it lies beside other pages."""
+
 NAME_LENGTH = 60
 
 

@@ -4,9 +4,9 @@ It has one thread, so that forking it is sound, and nothing of the server's memo
 server and not its own (CLONE_PARENT): the server waits for it and reaps it like any other. It ends with
 the server.
 
-A request is its length, and with it, as a descriptor, where the output goes; then, by `marshal`, the command, its
-environment, its directory, and the launcher's words. The answer is the pid. Whoever writes to the other end is the
-server, which has made this pair of sockets and gives it to nobody else.
+A request is its length, and with it, as descriptors, where the output goes, or the input, the output and the errors;
+then, by `marshal`, the command, its environment, its directory, and the launcher's words. The answer is the pid.
+Whoever writes to the other end is the server, which has made this pair of sockets and gives it to nobody else.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ LENGTH_BYTES = 8
 _CLONE = 56 if os.uname().machine == "x86_64" else 220
 _CLONE_PARENT, _SIGCHLD = 0x8000, 17
 _NOT_INHERITED = 0x40000000  # MSG_CMSG_CLOEXEC
+_PIPES = 3
+"""Input, output, errors."""
 _RIGHTS = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
 
 
@@ -35,17 +37,18 @@ def main() -> None:
     gc.disable()
     gc.freeze()
     while request := _received(channel):
-        output, content = request
+        pipes, content = request
         child = kernel.call(_CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)
         if child == 0:
-            _become(content, nothing, output)
-        os.close(output)
+            _become(content, pipes if len(pipes) == _PIPES else (nothing, *pipes, *pipes))
+        for pipe in pipes:
+            os.close(pipe)
         channel.send(child.to_bytes(LENGTH_BYTES, "little"))
 
 
-def _received(channel: _socket.socket) -> tuple[int, bytes] | None:
-    """The descriptor and the content of a request; None: the server is gone."""
-    head, passed, _, _ = channel.recvmsg(LENGTH_BYTES, _socket.CMSG_SPACE(4), _NOT_INHERITED)
+def _received(channel: _socket.socket) -> tuple[tuple[int, ...], bytes] | None:
+    """The descriptors and the content of a request; None: the server is gone."""
+    head, passed, _, _ = channel.recvmsg(LENGTH_BYTES, _socket.CMSG_SPACE(4 * _PIPES), _NOT_INHERITED)
     if not head:
         return None
     [(*kind, data)] = passed
@@ -57,17 +60,17 @@ def _received(channel: _socket.socket) -> tuple[int, bytes] | None:
         if not part:
             return None
         content += part
-    return int.from_bytes(data[:4], sys.byteorder), bytes(content)
+    pipes = tuple(int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data) // 4 * 4, 4))
+    return pipes, bytes(content)
 
 
-def _become(content: bytes, nothing: int, output: int) -> None:
-    """In the child: a session of its own, no input, and the output where it belongs."""
+def _become(content: bytes, pipes: tuple[int, ...]) -> None:
+    """In the child: a session of its own, and input, output and errors where they belong."""
     try:
         command, env, directory, words = marshal.loads(content)  # noqa: S302 - of the server, see above
         os.setsid()
-        os.dup2(nothing, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        for number, pipe in enumerate(pipes):
+            os.dup2(pipe, number)
         os.chdir(directory)
         launcher.become(command, env, words)
     except BaseException as error:

@@ -55,17 +55,23 @@ class SandboxedChild:
         return code
 
 
-def launch(wrapped: Wrapped, cwd: Path, output: int) -> SandboxedChild | subprocess.Popen[bytes]:
-    """Start a wrapped command in a session of its own, with no input. Raises OSError, ValueError."""
+def launch(
+    wrapped: Wrapped, cwd: Path, output: int, given: int = subprocess.DEVNULL, errors: int | None = None
+) -> SandboxedChild | subprocess.Popen[bytes]:
+    """Start a wrapped command in a session of its own. Raises OSError, ValueError.
+
+    It has no input, unless one is given; without `errors` both of its outputs go to the same place.
+    """
     if wrapped.plan.steps and not wrapped.plan.view:
-        return STARTER.start(wrapped.command, cwd, wrapped.env, wrapped.plan.steps, output)
+        pipes = (output,) if errors is None else (given, output, errors)
+        return STARTER.start(wrapped.command, cwd, wrapped.env, wrapped.plan.steps, *pipes)
     return subprocess.Popen(  # noqa: S603 - running what a model asks for is the purpose, once permitted
         wrapped.line(),
         cwd=cwd,
         env=wrapped.env,
-        stdin=subprocess.DEVNULL,
+        stdin=given,
         stdout=output,
-        stderr=output,
+        stderr=output if errors is None else errors,
         start_new_session=True,
     )
 
@@ -79,18 +85,21 @@ class Starter:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(
-        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], words: Sequence[str], output: int
+        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], words: Sequence[str], *pipes: int
     ) -> SandboxedChild:
-        """Start a command whose output goes to a descriptor. It is a session of its own. Raises OSError, ValueError."""
+        """Start a command as a session of its own. Raises OSError, ValueError.
+
+        `pipes`: where both outputs go; or the input, the output and the errors.
+        """
         if any("\0" in text for text in (*command, *env, *env.values())):
             raise ValueError("embedded null byte")
         request = marshal.dumps((list(command), dict(env), str(cwd), list(words)))
         with self._lock:
             try:
-                return self._ask(request, output)
+                return self._ask(request, pipes)
             except OSError:
                 self._end()
-                return self._ask(request, output)
+                return self._ask(request, pipes)
 
     def warm_up(self) -> None:
         """Start the forker if there is none, and wait until it answers: for a thread that has time. Raises OSError."""
@@ -109,11 +118,11 @@ class Starter:
         with self._lock:
             self._end()
 
-    def _ask(self, request: bytes, output: int) -> SandboxedChild:
+    def _ask(self, request: bytes, pipes: Sequence[int]) -> SandboxedChild:
         from covey.sandbox.forker import LENGTH_BYTES  # with it come the functions of the C library
 
         channel = self._channel or self._begin()
-        socket.send_fds(channel, [len(request).to_bytes(LENGTH_BYTES, "little")], [output])
+        socket.send_fds(channel, [len(request).to_bytes(LENGTH_BYTES, "little")], list(pipes))
         channel.sendall(request)
         answer = channel.recv(LENGTH_BYTES, socket.MSG_WAITALL)
         if len(answer) < LENGTH_BYTES:

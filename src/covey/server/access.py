@@ -2,7 +2,7 @@
 
 On the unix socket the file's mode decides, and there is nothing more to check. On TCP every request is checked in this
 order: the name it used for us (a page that was rebound to our address still says its own), the page it comes from,
-then the token.
+then the token: the server's own, or that of a page in a browser, which may do everything but administer the server.
 """
 
 from __future__ import annotations
@@ -15,23 +15,34 @@ from dataclasses import dataclass
 from starlette.types import Scope
 
 from covey.protocol.errors import Forbidden, Unauthorized
-from covey.protocol.who import EVERYTHING, NOTHING_APPROVED, May
+from covey.protocol.who import EVERYTHING, NOTHING_APPROVED, PAGE, May
+from covey.server.pages import Pages
 from covey.server.peers import is_from_our_tools
 
-OPEN_PATHS = frozenset({"/v1/health"})
-"""What may be asked without a token: only whether the server is there."""
+OPEN = frozenset({("GET", "/v1/health"), ("POST", "/v1/web/sessions"), ("GET", "/"), ("HEAD", "/")})
+"""What may be asked without a token: whether the server is there, the page, which holds no data, and to be let in."""
+OPEN_BELOW = "/web/"
+"""The files of the page."""
+REDEEM = ("POST", "/v1/web/sessions")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rules for one listening address. `token` empty: a unix socket."""
+    """The rules for one listening address. Neither `token` nor `pages_only`: a unix socket."""
 
     token: str = ""
     allowed_hosts: frozenset[str] = frozenset()
+    pages: Pages | None = None
+    pages_only: bool = False
+    """It is there for pages alone: no other token opens it."""
+
+    @property
+    def is_socket(self) -> bool:
+        return not self.token and not self.pages_only
 
     def check(self, scope: Scope) -> None:
         """Raise Forbidden or Unauthorized unless the request may pass."""
-        if not self.token:
+        if self.is_socket:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         names = [value for name, value in scope["headers"] if name == b"host"]
@@ -42,14 +53,24 @@ class Access:
                 "or add the name to server.allowed_hosts",
                 "forbidden_host",
             )
+        asked = scope["method"], scope["path"]
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}".lower():
+        if (origin is not None or asked == REDEEM) and not self._is_own(origin or b"", host):
             raise Forbidden("requests from other web pages are refused", "forbidden_origin")
-        if scope["path"] not in OPEN_PATHS and not self._has_token(headers.get(b"authorization", b"")):
+        if asked in OPEN or is_page_file(*asked):
+            return
+        token = _bearer(headers.get(b"authorization", b""))
+        if self.token and hmac.compare_digest(token, self.token.encode()):
+            return
+        page = self.pages.check(token.decode("latin-1")) if self.pages and token else None
+        if page is None:
             raise Unauthorized("send the token as 'Authorization: Bearer <token>'; it is in <data-dir>/token")
+        scope["covey.page"] = page
 
     def require(self, scope: Scope, may: May) -> None:
         """Raise Forbidden unless whoever makes the request may do this."""
+        if scope.get("covey.page") and may not in PAGE:
+            raise Forbidden("a page may not do this: use a terminal on the server's machine", "may_not_administer")
         if may not in self._granted(scope, may):
             raise Forbidden(
                 "a process that one of Covey's tools started may not do this: answer from another terminal",
@@ -58,7 +79,7 @@ class Access:
 
     def _granted(self, scope: Scope, may: May) -> tuple[May, ...]:
         """The socket and the token are the user's own. Who is there is only looked up if it counts."""
-        if self.token or may in NOTHING_APPROVED or not is_from_our_tools(scope.get("covey.peer", 0)):
+        if not self.is_socket or may in NOTHING_APPROVED or not is_from_our_tools(scope.get("covey.peer", 0)):
             return EVERYTHING
         return NOTHING_APPROVED
 
@@ -68,9 +89,21 @@ class Access:
             return True
         return is_loopback(name)
 
-    def _has_token(self, header: bytes) -> bool:
-        scheme, _, token = header.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token.encode())
+    def _is_own(self, origin: bytes, host: str) -> bool:
+        """Whether the page is one of ours. TLS may end in front of us, for the names that are configured."""
+        own = {f"http://{host}".lower()}
+        if _without_port(host).lower() in self.allowed_hosts:
+            own.add(f"https://{host}".lower())
+        return origin.decode("latin-1").lower() in own
+
+
+def is_page_file(method: str, path: str) -> bool:
+    return method in ("GET", "HEAD") and path.startswith(OPEN_BELOW)
+
+
+def _bearer(header: bytes) -> bytes:
+    scheme, _, token = header.partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 def is_loopback(name: str) -> bool:

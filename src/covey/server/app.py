@@ -18,8 +18,11 @@ from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import ActivityApp, EventStreamApp, Stream
+from covey.server.pages import Pages
 from covey.server.routes import (
+    custom,
     everywhere,
+    extensions,
     files,
     jobs,
     permissions,
@@ -31,8 +34,10 @@ from covey.server.routes import (
     shell,
     undo,
     v1_config,
-    v1_empty,
     v1_files,
+    v1_lsp,
+    v1_mcp,
+    web,
     workspaces,
 )
 
@@ -47,17 +52,26 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *session_texts.ENDPOINTS,
     *undo.ENDPOINTS,
     *files.ENDPOINTS,
+    *custom.ENDPOINTS,
     *workspaces.ENDPOINTS,
     *permissions.ENDPOINTS,
     *questions.ENDPOINTS,
+    *extensions.ENDPOINTS,
     *shell.ENDPOINTS,
     *jobs.ENDPOINTS,
     *everywhere.ENDPOINTS,
+    *web.ENDPOINTS,
     *service.ENDPOINTS,
 )
 """The ones that are called most stand first: routes are tried in order."""
 
-V1_ENDPOINTS: tuple[Endpoint, ...] = (*v1_files.ENDPOINTS, *v1_config.ENDPOINTS, *v1_empty.ENDPOINTS)
+V1_ENDPOINTS: tuple[Endpoint, ...] = (
+    *v1_files.ENDPOINTS,
+    *v1_config.ENDPOINTS,
+    *v1_mcp.ENDPOINTS,
+    *custom.V1_ENDPOINTS,
+    *v1_lsp.ENDPOINTS,
+)
 """For v1 clients alone, which know them: /openapi.json does not describe them."""
 
 
@@ -71,6 +85,7 @@ class App:
         self.streams: set[Stream] = set()
         self.stop = stop
         self.access = access
+        self.pages = access.pages or Pages(None)
         self._counts = counts
         self._router = Router(
             [
@@ -79,6 +94,8 @@ class App:
                 *(Route(e.path, e, methods=[e.method]) for e in (*ENDPOINTS, *V1_ENDPOINTS)),
                 Route("/metrics", self._metrics, methods=["GET"]),
                 Route("/openapi.json", _OpenApi(), methods=["GET"]),
+                Route("/", _Page(), methods=["GET"]),
+                Route("/web/{hash}/{path:path}", _Page(), methods=["GET"]),
             ],
             redirect_slashes=False,
             default=_not_found,
@@ -88,8 +105,9 @@ class App:
         if scope["type"] != "http":
             return
         scope["covey"] = scope["app"] = self
+        access = scope.setdefault("covey.access", self.access)
         try:
-            self.access.check(scope)
+            access.check(scope)
             await self._router(scope, receive, send)
         except MethodNotAllowed as error:
             await respond_error(send, error, [self._allow(scope)])
@@ -125,6 +143,38 @@ class App:
 
         text = metrics.render(self.workspaces, self._counts, len(self.streams))
         return Response(text, media_type="text/plain; version=0.0.4")
+
+
+class Gate:
+    """The same application at another address, with the rules of that one."""
+
+    def __init__(self, app: App, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["covey.access"] = self._access
+        await self._app(scope, receive, send)
+
+
+class _Page:
+    """The files of the page. They hold no data, and need no token."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from covey.server.page_files import HEADERS, page_files
+
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed("the page can only be read")
+        page, asked = await asyncio.to_thread(page_files), scope["path_params"]
+        file = page.index if not asked else page.files.get(asked["path"]) if asked["hash"] == page.hash else None
+        if file is None:
+            raise NotFound("there is no such file of the page; reload it, as Covey may have been updated")
+        headers = [(b"content-type", file.content_type), (b"cache-control", file.cache), *HEADERS]
+        headers.append((b"vary", b"accept-encoding"))
+        is_packed = any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
+        if is_packed:
+            headers.append((b"content-encoding", b"gzip"))
+        await respond(send, 200, file.packed if is_packed else file.data, headers)
 
 
 class _OpenApi:

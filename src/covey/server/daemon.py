@@ -20,6 +20,8 @@ from covey.protocol.paths import Address
 from covey.server.access import Access, hosts, is_loopback
 from covey.server.data_dir import make_data_dir, owned
 from covey.server.listener import Listener, bound_address, listening
+from covey.server.page_listener import PageListener
+from covey.server.pages import Pages
 from covey.server.service import OpenStore, Service, ServiceOptions
 from covey.server.serving import Serving
 from covey.server.token import find_token
@@ -81,21 +83,39 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     loaded = load(None, options.config_file, environ)
     for name in (*PROVIDERS_KEYS, *loaded.config.key_variables, TOKEN_VARIABLE):
         os.environ.pop(name, None)  # whoever needs one gets it on purpose
+    pages = Pages(options.data_dir, master=token)
+    pages.allowed_hosts = loaded.config.server.allowed_hosts
     sockets = (Path(options.address.path),) if options.address.is_unix else ()
     service = await Service.start(
         ServiceOptions(options.data_dir, options.config_file, environ, sockets, options.idle_exit_s),
-        Access(token, hosts(loaded.config.server.allowed_hosts)),
+        Access(token, hosts(loaded.config.server.allowed_hosts), pages),
         stopping.set,
         open_store,
     )
     serving = Serving(service.app, listener)
+    page_listener = PageListener(service.app, pages, loaded.config.server.web_port)
+    await _open_to_pages(pages, page_listener, bound_address(options.address, listener.socket))
     _say_listening(bound_address(options.address, listener.socket))
     preparing = asyncio.create_task(_prepare())
     await stopping.wait()
     await service.drain()
     await serving.close()
+    await page_listener.close()
     await service.close()
     await preparing
+
+
+async def _open_to_pages(pages: Pages, page_listener: PageListener, own: Address) -> None:
+    """Browsers come to the server's own address, or to a listener of theirs where that is a unix socket."""
+
+    async def own_address() -> Address:
+        return own
+
+    if own.is_unix:
+        pages.listen = page_listener.listen
+        await page_listener.start()
+    else:
+        pages.listen = own_address
 
 
 async def _prepare() -> None:

@@ -20,11 +20,15 @@ from covey.protocol.who import May, Who
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
+    from covey.server.event_stream import Stream
+    from covey.server.pages import Pages
 
 log = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 _JSON = (b"content-type", b"application/json")
+_PRIVATE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Of every answer: a browser keeps none of it, and takes it for nothing else than it is."""
 _NOTHING = (b"", [(b"content-length", b"0")])
 
 
@@ -46,6 +50,10 @@ class Call:
     query: dict[str, str]
     stop: Callable[[], None]
     """Ask the server to shut down."""
+    pages: Pages
+    streams: set[Stream]
+    page: str = ""
+    """The page that asks, if it is one."""
 
     async def workspace(self) -> Workspace:
         return await self.workspaces.get(self.path["id"])
@@ -114,13 +122,15 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        state.access.require(scope, self.needs or ("read" if self.method == "GET" else "prompt"))
-        call = Call(state.workspaces, scope["path_params"], query, state.stop)
+        access = scope["covey.access"]
+        access.require(scope, self.needs or ("read" if self.method == "GET" else "prompt"))
+        page = scope.get("covey.page", "")
+        call = Call(state.workspaces, scope["path_params"], query, state.stop, state.pages, state.streams, page)
         # One that nobody needs is read all the same: it must be of the right type, and who sends it is hung up on else.
         sent = await read_body(scope, receive) if self._decoder or _announces_body(scope) else b""
         body = self._decode(sent) if self._decoder else None
         if self.needs_for and (more := self.needs_for(body)):
-            state.access.require(scope, more)
+            access.require(scope, more)
         working = self.handler(call, body)
         answer = await (_unless_gone(working, receive) if self.ends_with_client else working)
         if isinstance(answer, StreamedAnswer):
@@ -215,6 +225,8 @@ async def respond(
     """`unread`: a body that is still coming. It is taken and dropped before the connection is closed."""
     if data:
         headers = [*headers, (b"content-length", b"%d" % len(data))]
+    if not any(name == b"cache-control" for name, _ in headers):
+        headers = [*headers, *_PRIVATE]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": data, "more_body": unread is not None})
     if unread:
@@ -229,7 +241,7 @@ async def _respond_in_pieces(send: Send, status: int, answer: StreamedAnswer) ->
     content_type = (b"content-type", answer.content_type.encode())
     async with aclosing(answer.data) as pieces:
         first = await anext(pieces, b"")
-        await send({"type": "http.response.start", "status": status, "headers": [content_type]})
+        await send({"type": "http.response.start", "status": status, "headers": [content_type, *_PRIVATE]})
         await send({"type": "http.response.body", "body": first, "more_body": True})
         try:
             async for piece in pieces:

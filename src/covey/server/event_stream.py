@@ -40,7 +40,7 @@ class ActivityApp:
         state = scope["covey"]
         if scope["method"] != "GET":
             raise MethodNotAllowed("the stream can only be read with GET")
-        stream = Stream(state.workspaces.everywhere.activity(), send)
+        stream = Stream(state.workspaces.everywhere.activity(), send, scope.get("covey.page", ""))
         await _serve_one(state.streams, stream, "", receive)
 
 
@@ -62,7 +62,8 @@ class EventStreamApp:
         deltas = query.get("deltas", "") in ("1", "true")
         state.workspaces.attach(workspace, client_id)
         try:
-            stream = Stream(workspace.stream.open(session_id, deltas=deltas, client_id=client_id), send)
+            reader = workspace.stream.open(session_id, deltas=deltas, client_id=client_id)
+            stream = Stream(reader, send, scope.get("covey.page", ""))
             await _serve_one(state.streams, stream, last_id, receive)
         finally:
             state.workspaces.detach(workspace, client_id)
@@ -98,7 +99,9 @@ async def _watch(receive: Receive, stream: Stream) -> None:
 
 
 class Stream:
-    def __init__(self, reader: Reader | ActivityReader, send: Send) -> None:
+    def __init__(self, reader: Reader | ActivityReader, send: Send, page: str = "") -> None:
+        self.page = page
+        """The page that reads it, if it is one: it ends when that is put out."""
         self._reader = reader
         self._live = reader.live
         self._send = send

@@ -13,7 +13,7 @@ from covey.protocol.errors import ErrorBody
 from covey.protocol.events import TYPES, ChangeKind
 from covey.protocol.requests import ExportedSession
 from covey.protocol.runs import RunState
-from covey.server.access import OPEN_PATHS
+from covey.server.access import OPEN
 from covey.server.endpoint import Endpoint
 from covey.server.routes.everywhere import DAYS_MAX
 from covey.server.routes.files import FILES_MAX
@@ -128,7 +128,7 @@ def _operation(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
             "503": {"description": "Not now: shutting down, or the store cannot write.", "content": error},
         },
     }
-    if endpoint.path in OPEN_PATHS:
+    if (endpoint.method, endpoint.path) in OPEN:
         operation["security"] = []
     if endpoint.body is not None:
         schema = {"application/json": {"schema": by_type[repr(endpoint.body)]}}

@@ -9,10 +9,10 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import cast
 
+from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.server import Server
 
-from covey.server.app import App
 from covey.server.http_protocol import bounded
 from covey.server.listener import CannotServe, Listener
 
@@ -25,7 +25,7 @@ GUARD_S = 2.0
 class Serving:
     """Answers from when it is made, in the running loop. The listener belongs to the caller."""
 
-    def __init__(self, app: App, listener: Listener) -> None:
+    def __init__(self, app: ASGIApp, listener: Listener) -> None:
         config = Config(
             app,
             loop="none",

@@ -40,6 +40,13 @@ class StoreFailed(Unavailable):
         self.passing = passing
 
 
+class Fenced(StoreFailed):
+    """Somebody else owns the workspace by now: what was decided here is not written, and never will be."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, passing=False)
+
+
 class SearchUnavailable(Unavailable):
     """The SQLite of this machine was built without full-text search."""
 
@@ -373,8 +380,8 @@ class Store(Protocol):
         """What these runs, or all (None), have changed, in order."""
         ...
 
-    def content(self, digest: str) -> bytes | None:
-        """A content of a file; None if it is not kept, or not what its digest says."""
+    def content(self, workspace_id: str, digest: str) -> bytes | None:
+        """A content of a file of this workspace; None if it is not kept, or not what its digest says."""
         ...
 
     def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:

@@ -326,7 +326,8 @@ class SqliteStore(ReadsConversations):
     def file_steps(self, workspace_id: str, session_id: str, run_ids: Sequence[str] | None) -> list[FileStep]:
         return sqlite_files.file_steps(self._read, workspace_id, session_id, run_ids)
 
-    def content(self, digest: str) -> bytes | None:
+    def content(self, workspace_id: str, digest: str) -> bytes | None:
+        # Kept once for all workspaces of this file: they are one user's.
         return sqlite_files.content(self._read, digest)
 
     def undos(self, workspace_id: str, *, pending: bool) -> list[UndoRow]:

@@ -1,14 +1,15 @@
-"""The agent tool: let a read-only agent in a session of its own look into something."""
+"""The agent tool: let an agent in a session of its own look into something or, on wish, do a part of the work."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import msgspec
 
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, schema_of
 
 PROMPT_LIMIT = 50_000
 """Characters: a long task with what it needs to know, not a copy of the conversation."""
@@ -16,16 +17,41 @@ PROMPT_LIMIT = 50_000
 
 class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: Annotated[
-        str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out, and what to report back.")
+        str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out or to do, and what to report back.")
     ]
+    writes: Annotated[
+        bool, msgspec.Meta(description="It may change files and run commands. Otherwise it only looks.")
+    ] = False
+    agent: Annotated[
+        str,
+        msgspec.Meta(max_length=300, description="A custom agent of the list, by its name. Left out: the usual one."),
+    ] = ""
 
 
 def agent_tool() -> Tool[AgentParams]:
-    return built_in("agent", Effect.TALKS, AgentParams, intent=_intent, describe=_described, run=_run, independent=True)
+    """Its schema does not mention custom agents: most projects have none, and every request would pay for it."""
+    tool = built_in(
+        "agent",
+        Effect.TALKS,
+        AgentParams,
+        intent=_intent,
+        describe=_described,
+        run=_run,
+        independent=True,
+        alone=lambda params: params.writes,
+    )
+    properties = {name: about for name, about in tool.schema["properties"].items() if name != "agent"}
+    return replace(tool, schema={**tool.schema, "properties": properties})
+
+
+def with_custom_agents(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the tool where there are custom agents."""
+    about = schema_of(AgentParams)["properties"]["agent"]
+    return {**schema, "properties": {**schema["properties"], "agent": about}}
 
 
 def _intent(params: AgentParams, context: ToolContext) -> Intent:
-    # It can only do what nobody need be asked about; whatever else it tries is decided there.
+    # Whatever it tries is judged call by call, and asked about in the name of the run that sends it.
     return Intent("agent", "delegate", params.prompt, harmless=True)
 
 
@@ -35,6 +61,6 @@ def _described(params: AgentParams, context: ToolContext) -> str:
 
 async def _run(params: AgentParams, context: ToolContext) -> ToolOutput:
     if not params.prompt.strip():
-        raise ToolFailed("The prompt is empty: say what to find out.")
-    report = await context.host.delegate(context, params.prompt)
+        raise ToolFailed("The prompt is empty: say what to find out or to do.")
+    report = await context.host.delegate(context, params.prompt, writes=params.writes, agent=params.agent)
     return ToolOutput(report.strip() or "The agent ended without a report. Ask in another way, or look yourself.")

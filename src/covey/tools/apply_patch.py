@@ -8,9 +8,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, assert_never
 
@@ -18,10 +15,9 @@ import msgspec
 
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
-from covey.tools.base import FileVersion, Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
-from covey.tools.diffs import Diff, unified
-from covey.tools.excerpt import around
-from covey.tools.files import FileReads, exists, name_for, printable, read_for_change, replace, version_of
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, is_inside, resolve
+from covey.tools.file_set import PlannedChange, planned, shown, summary, write_all
+from covey.tools.files import FileReads, exists, name_for, printable, read_for_change
 from covey.tools.patch import AddFile, DeleteFile, FileOperation, UpdateFile, parse_patch
 from covey.tools.patch_hunks import apply_hunks
 from covey.tools.seen_files import seen_fact
@@ -38,20 +34,6 @@ class ApplyPatchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patch: Annotated[
         str, msgspec.Meta(max_length=PATCH_LIMIT, description="The whole patch, from *** Begin Patch to *** End Patch.")
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _FileChange:
-    """What becomes of one path."""
-
-    path: Path
-    name: str
-    before: bytes | None
-    after: bytes | None
-    """None: there is no file."""
-    diff: Diff
-    mode: int | None = None
-    """Permission bits of a file that is new because it was moved; None: as usual, or as they are."""
 
 
 def apply_patch_tool(reads: FileReads) -> Tool[ApplyPatchParams]:
@@ -114,7 +96,7 @@ class _Patching:
         if any(not is_inside(context, p) and not self._reads.has_seen(context.session_id, p) for p in paths):
             # Nobody has agreed yet to look there: the model must not learn from a refusal what is or is not there.
             return {"file_path": printable(str(paths[0])), "content": params.patch}
-        return _shown(self._plan(params, context))
+        return shown(self._plan(params, context))
 
     async def run(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         output = await in_thread(lambda: self._apply(params, context))
@@ -125,45 +107,16 @@ class _Patching:
     def _apply(self, params: ApplyPatchParams, context: ToolContext) -> ToolOutput:
         with self._reads.changing:
             changes = self._plan(params, context)
-            files = self._write(changes, context)
-        summary = "\n".join(_summary(change) for change in changes)
+            files = write_all(changes, self._reads, context.session_id)
+        listed = "\n".join(summary(change) for change in changes)
         session_id, paths = context.session_id, [change.path for change in changes if change.after is not None]
         seen = [(path, stamp) for path in paths if (stamp := self._reads.latest(session_id, path))]
-        metadata = {**_shown(changes), **seen_fact(*seen)}
-        return ToolOutput(f"Applied the patch:\n{summary}", metadata=metadata, files=files)
+        metadata = {**shown(changes), **seen_fact(*seen)}
+        return ToolOutput(f"Applied the patch:\n{listed}", metadata=metadata, files=files)
 
-    def _write(self, changes: Sequence[_FileChange], context: ToolContext) -> tuple[FileVersion, ...]:
-        """All of them; if one fails, those before it are put back. What is deleted goes last: nothing can fail then."""
-        done: list[_FileChange] = []
-        files: list[FileVersion] = []
-        try:
-            for change in sorted(changes, key=lambda change: change.after is None):
-                files.append(self._put(change, context))
-                done.append(change)
-        except (ToolFailed, OSError) as error:
-            for change in reversed(done):
-                with suppress(ToolFailed, OSError):
-                    _put_back(change)
-            raise ToolFailed(f"{error} Nothing was changed.") from None
-        return tuple(files)
-
-    def _put(self, change: _FileChange, context: ToolContext) -> FileVersion:
-        if change.after is not None:
-            stamp = replace(change.path, change.after, change.name)
-            if change.mode is not None:
-                os.chmod(change.path, change.mode)
-            self._reads.record(context.session_id, change.path, stamp)
-            return version_of(change.path, change.before, change.after)
-        mode = stat.S_IMODE(os.stat(change.path).st_mode)
-        try:
-            change.path.unlink()
-        except OSError as error:
-            raise ToolFailed(f"{change.name} cannot be deleted: {error.strerror}.") from None
-        return FileVersion(change.path, change.before, None, mode)
-
-    def _plan(self, params: ApplyPatchParams, context: ToolContext) -> list[_FileChange]:
+    def _plan(self, params: ApplyPatchParams, context: ToolContext) -> list[PlannedChange]:
         """What will be done to each path. Raises ToolFailed if any of it cannot be."""
-        changes: dict[Path, _FileChange] = {}
+        changes: dict[Path, PlannedChange] = {}
         for operation in _operations(params):
             for change in self._changes(operation, context):
                 if change.path in changes:
@@ -171,30 +124,30 @@ class _Patching:
                 changes[change.path] = change
         return list(changes.values())
 
-    def _changes(self, operation: FileOperation, context: ToolContext) -> list[_FileChange]:
+    def _changes(self, operation: FileOperation, context: ToolContext) -> list[PlannedChange]:
         match operation:
             case AddFile(path, content):
                 return [self._new(path, _encoded(content), context)]
             case DeleteFile(path):
                 where, name, before = self._old(path, context)
-                return [_change(where, name, before, None)]
+                return [planned(where, name, before, None)]
             case UpdateFile(path, move_to, hunks):
                 where, name, before = self._old(path, context)
                 # Bytes that are no UTF-8 pass through unchanged.
                 after = _encoded(apply_hunks(before.decode("utf-8", "surrogateescape"), hunks, name))
                 if not move_to:
-                    return [_change(where, name, before, after)]
+                    return [planned(where, name, before, after)]
                 new = dataclasses.replace(self._new(move_to, after, context), mode=_mode(where, name))
-                return [new, _change(where, name, before, None)]
+                return [new, planned(where, name, before, None)]
             case _:
                 assert_never(operation)
 
-    def _new(self, given: str, content: bytes, context: ToolContext) -> _FileChange:
+    def _new(self, given: str, content: bytes, context: ToolContext) -> PlannedChange:
         path = resolve(context, given)
         name = name_for(context, path)
         if exists(path, name):
             raise ToolFailed(f"{name} exists already. View it and update it. Nothing was changed.")
-        return _change(path, name, None, content)
+        return planned(path, name, None, content)
 
     def _old(self, given: str, context: ToolContext) -> tuple[Path, str, bytes]:
         """A file that the session has seen as it is now."""
@@ -205,11 +158,6 @@ class _Patching:
         return path, name, content
 
 
-def _change(path: Path, name: str, before: bytes | None, after: bytes | None) -> _FileChange:
-    texts = [(content or b"").decode("utf-8", "replace") for content in (before, after)]
-    return _FileChange(path, name, before, after, unified(texts[0], texts[1], name))
-
-
 def _mode(path: Path, name: str) -> int:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
@@ -217,39 +165,8 @@ def _mode(path: Path, name: str) -> int:
         raise ToolFailed(f"{name} cannot be read: {error.strerror}.") from None
 
 
-def _put_back(change: _FileChange) -> None:
-    if change.before is not None:
-        replace(change.path, change.before, change.name)
-    else:
-        change.path.unlink(missing_ok=True)
-
-
 def _encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise ToolFailed(f"The text cannot be written as UTF-8: {error.reason}. Nothing was changed.") from None
-
-
-def _shown(changes: Sequence[_FileChange]) -> dict[str, Any]:
-    """For screens: as if it were one file, and what there is of each."""
-    files = [
-        {"file_path": printable(str(c.path)), "additions": c.diff.additions, "removals": c.diff.removals}
-        for c in changes
-    ]
-    return {
-        "file_path": files[0]["file_path"],
-        "diff": "".join(change.diff.text for change in changes),
-        "additions": sum(change.diff.additions for change in changes),
-        "removals": sum(change.diff.removals for change in changes),
-        "files": files,
-    }
-
-
-def _summary(change: _FileChange) -> str:
-    if change.after is None:
-        return f"- deleted {change.name}"
-    if change.before is None:
-        return f"- added {change.name}"
-    shown = around(change.after.decode("utf-8", "replace"), change.diff.spans)
-    return f"- updated {change.name}. Now there is:\n{shown}"

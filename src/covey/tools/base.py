@@ -91,8 +91,16 @@ class ToolHost(Protocol):
         """The answers, in order; None: nobody wanted to answer. Waits until somebody does."""
         ...
 
-    async def delegate(self, context: ToolContext, prompt: str) -> str:
-        """Let a read-only agent in a session of its own look into it; gives its last words. Raises ToolFailed."""
+    async def delegate(self, context: ToolContext, prompt: str, *, writes: bool = False, agent: str = "") -> str:
+        """Let an agent in a session of its own work on it; gives its last words. Raises ToolFailed.
+
+        `agent`: a custom one, by its name; '': the ordinary one.
+        `writes`: it may change files and run commands, as far as whoever sends it may. Otherwise it only looks.
+        """
+        ...
+
+    async def skill(self, context: ToolContext, name: str, file: str) -> ToolOutput:
+        """What a skill says, or one of its further files. Raises ToolFailed."""
         ...
 
     async def diagnostics(self, context: ToolContext, path: Path) -> str:
@@ -109,8 +117,11 @@ class NoHost:
     async def ask(self, context: ToolContext, questions: Sequence[Question]) -> list[str] | None:
         return None
 
-    async def delegate(self, context: ToolContext, prompt: str) -> str:
+    async def delegate(self, context: ToolContext, prompt: str, *, writes: bool = False, agent: str = "") -> str:
         raise ToolFailed("There is nobody here to delegate to.")
+
+    async def skill(self, context: ToolContext, name: str, file: str) -> ToolOutput:
+        raise ToolFailed("There are no skills here.")
 
     async def diagnostics(self, context: ToolContext, path: Path) -> str:
         return ""
@@ -181,6 +192,9 @@ class Tool(Generic[P]):
     """The JSON Schema of the parameters, with nothing but the object itself."""
     decode: Callable[[str], P]
     """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
+    prepare: Callable[[P, ToolContext], Coroutine[Any, Any, P]] | None = None
+    """For a tool that has to look before it can say what a call would do: the parameters with what it found. It only
+    looks, and at nothing that would have to be asked about. Raises ToolFailed: the call ends there."""
     intent: Callable[[P, ToolContext], Intent]
     """What the call is about to do, for the permission decision. Must not touch anything.
 
@@ -197,14 +211,23 @@ class Tool(Generic[P]):
     """Do it. Cancelling the task stops it and all processes it started, and returns when they are gone."""
     independent: bool = False
     """Calls of one step may run at the same time even where the effect alone does not say so."""
+    alone: Callable[[P], bool] = lambda params: False
+    """Which of them may not, all the same: they change what the others see."""
     starts_processes: bool = False
     """Its calls start processes, which have to be confined."""
     result_limit: int = RESULT_LIMIT
 
     @property
     def parallel(self) -> bool:
-        """Calls of one step may run at the same time."""
+        """Calls of one step may run at the same time, unless a call is one for itself."""
         return self.effect.is_parallel or self.independent
+
+    def is_parallel(self, text: str) -> bool:
+        """Whether the call with this input may run at the same time as others of its step."""
+        try:
+            return self.parallel and not self.alone(self.decode(text))
+        except ToolFailed:
+            return self.parallel  # it will not run
 
 
 def built_in(
@@ -217,6 +240,7 @@ def built_in(
     describe: Callable[[S, ToolContext], str] | None = None,
     preview: Callable[[S, ToolContext], dict[str, Any]] = parameters,
     independent: bool = False,
+    alone: Callable[[S], bool] = lambda params: False,
     starts_processes: bool = False,
     result_limit: int = RESULT_LIMIT,
 ) -> Tool[S]:
@@ -239,6 +263,7 @@ def built_in(
         preview=preview,
         run=run,
         independent=independent,
+        alone=alone,
         starts_processes=starts_processes,
         result_limit=result_limit,
     )

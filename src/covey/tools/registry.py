@@ -22,9 +22,13 @@ from covey.tools.ls import ls_tool
 from covey.tools.multiedit import multiedit_tool
 from covey.tools.processes import LocalProcesses, Processes
 from covey.tools.question import question_tool
+from covey.tools.skill import skill_tool
 from covey.tools.todos import todos_tool
 from covey.tools.view import view_tool
 from covey.tools.write import write_tool
+
+NOT_FOR_AGENTS = frozenset({"agent", "question", "todos"})
+"""They are between a run and its people: who works for it neither asks them, nor keeps its list, nor sends others."""
 
 
 def make_tools(
@@ -51,6 +55,7 @@ def make_tools(
         todos_tool(),
         question_tool(),
         agent_tool(),
+        skill_tool(),
     ]
     if jobs is not None:
         tools += [job_output_tool(jobs), job_kill_tool(jobs)]
@@ -60,3 +65,8 @@ def make_tools(
 def read_only(tools: Mapping[str, Tool[Any]]) -> dict[str, Tool[Any]]:
     """Those of them that change nothing, run nothing and ask nobody: for plans, and for agents that only report."""
     return {name: tool for name, tool in tools.items() if tool.effect.is_for_reading_agents}
+
+
+def for_writing_agents(tools: Mapping[str, Tool[Any]]) -> dict[str, Tool[Any]]:
+    """What an agent has that may change files and run commands."""
+    return {name: tool for name, tool in tools.items() if name not in NOT_FOR_AGENTS}

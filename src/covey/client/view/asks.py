@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import assert_never
 
-from covey.client.view.records import AskOutcome, ClosedAsk, OpenAsk
-from covey.protocol.events import (
-    PermissionNotification,
-    PermissionRequest,
-    QuestionBatchNotification,
-    QuestionBatchRequest,
-)
+from covey.client.view.records import AskOutcome, AskRequest, ClosedAsk, OpenAsk
+from covey.protocol.events import PermissionNotification, QuestionBatchNotification
+from covey.protocol.extensions import ApprovalNotification
 
 CLOSED_KEPT = 32
 """Enough to say who answered what the user was looking at."""
 
-AskRequest = PermissionRequest | QuestionBatchRequest
+AskNotification = PermissionNotification | QuestionBatchNotification | ApprovalNotification
 
 
 class AskList:
@@ -34,21 +31,27 @@ class AskList:
             self.closed.pop(request.id, None)
             self.open[request.id] = OpenAsk(request)
 
-    def notified(self, notification: PermissionNotification | QuestionBatchNotification) -> str:
+    def notified(self, notification: AskNotification) -> str:
         """Somebody answered, or nobody can any more. Gives the id of the ask."""
+        ask_id: str
         outcome: AskOutcome
-        if isinstance(notification, PermissionNotification) and not notification.is_answer:
-            return ""  # it only says that somebody is asked
-        if isinstance(notification, PermissionNotification):
-            ask_id, outcome = notification.permission_id or "", "allowed" if notification.granted else "denied"
-        else:
-            ask_id, outcome = notification.batch_id, "answered" if notification.answered else "not_answered"
+        match notification:
+            case PermissionNotification() if not notification.is_answer:
+                return ""  # it only says that somebody is asked
+            case PermissionNotification(permission_id=found, granted=granted):
+                ask_id, outcome = found or "", "allowed" if granted else "denied"
+            case QuestionBatchNotification(batch_id=ask_id, answered=answered):
+                outcome = "answered" if answered else "not_answered"
+            case ApprovalNotification(approval_id=ask_id, approved=approved, refused=refused):
+                outcome = "allowed" if approved else "denied" if refused else "closed"
+            case _:
+                assert_never(notification)
         self._close(ask_id, outcome, notification.answered_by)
         return ask_id
 
-    def close_where(self, is_over: Callable[[AskRequest], bool]) -> None:
+    def close_where(self, is_over: Callable[[OpenAsk], bool]) -> None:
         """Nobody can answer these any more. What is open is little: looking at all of it costs nothing."""
-        for ask_id in [ask_id for ask_id, ask in self.open.items() if is_over(ask.request)]:
+        for ask_id in [ask_id for ask_id, ask in self.open.items() if is_over(ask)]:
             self._close(ask_id, "closed", None)
 
     def load(self, requests: Iterable[AskRequest], newer: Collection[str]) -> None:
@@ -64,7 +67,7 @@ class AskList:
             ask.is_being_answered = is_being_answered
 
     def waits_in(self, session_id: str) -> bool:
-        return any(ask.request.session_id == session_id for ask in self.open.values())
+        return any(ask.session_id == session_id for ask in self.open.values())
 
     def _close(self, ask_id: str, outcome: AskOutcome, by: str | None) -> None:
         """An answer of the server may overtake the event that says how it was closed."""

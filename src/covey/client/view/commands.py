@@ -31,7 +31,7 @@ class LoadMessages(Struct, frozen=True, tag_field="command", tag="load_messages"
 
 
 class LoadAsks(Struct, frozen=True, tag_field="command", tag="load_asks"):
-    """GET W/permissions and GET W/questions → AsksLoaded."""
+    """GET W/permissions, GET W/questions and GET W/approvals → AsksLoaded."""
 
     load: int
 

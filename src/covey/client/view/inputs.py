@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from covey.protocol.events import Event, PermissionRequest, QuestionBatchRequest
+from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import PostPrompt, WorkspaceView
 from covey.protocol.runs import CancelReceipt, PromptReceipt, Run
@@ -63,6 +64,7 @@ class AsksLoaded(Struct, frozen=True, tag_field="input", tag="asks_loaded"):
     load: int
     permissions: tuple[PermissionRequest, ...] = ()
     questions: tuple[QuestionBatchRequest, ...] = ()
+    approvals: tuple[ApprovalRequest, ...] = ()
 
 
 class WorkspaceLoaded(Struct, frozen=True, tag_field="input", tag="workspace_loaded"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from covey.protocol.events import AgentEvent, PermissionRequest, QuestionBatchRequest
+from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import Covered, Run, RunState
@@ -89,22 +90,43 @@ class SessionRecord:
         self.runs = {run_id: record for run_id, record in self.runs.items() if not record.run.ended}
 
 
+AskRequest = PermissionRequest | QuestionBatchRequest | ApprovalRequest
+
+
 @dataclass(slots=True)
 class OpenAsk:
-    """A permission request or a batch of questions that nobody has answered."""
+    """A permission request, a batch of questions or an approval that nobody has answered."""
 
-    request: PermissionRequest | QuestionBatchRequest
+    request: AskRequest
     is_being_answered: bool = False
     """The user here has answered it, and the server has not said yet that it counts."""
 
     @property
-    def kind(self) -> Literal["permission", "question"]:
-        return "permission" if isinstance(self.request, PermissionRequest) else "question"
+    def kind(self) -> Literal["permission", "question", "approval"]:
+        match self.request:
+            case PermissionRequest():
+                return "permission"
+            case QuestionBatchRequest():
+                return "question"
+            case ApprovalRequest():
+                return "approval"
+            case _:
+                assert_never(self.request)
+
+    @property
+    def session_id(self) -> str:
+        """Where it is asked; '': an approval concerns the whole workspace."""
+        return "" if isinstance(self.request, ApprovalRequest) else self.request.session_id
+
+    @property
+    def run_id(self) -> str | None:
+        """Of the run that waits; None: not known, or none does."""
+        return None if isinstance(self.request, ApprovalRequest) else self.request.run_id
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedAsk:
-    request: PermissionRequest | QuestionBatchRequest
+    request: AskRequest
     outcome: AskOutcome
     by: str | None = None
     """Who answered, as people call them; None: nobody did, or they said no name."""

@@ -67,6 +67,7 @@ from covey.protocol.events import (
     QuestionBatchRequest,
     ToolOutputDelta,
 )
+from covey.protocol.extensions import ApprovalNotification, ApprovalRequest, LspEvent, McpEvent, SkillsEvent
 from covey.protocol.messages import Message, Session
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import Run, RunComplete
@@ -207,10 +208,10 @@ class View:
                 self._ended(payload)
             case AgentEvent():
                 self._agent_event(payload)
-            case PermissionRequest() | QuestionBatchRequest():
+            case PermissionRequest() | QuestionBatchRequest() | ApprovalRequest():
                 self.loads.touch(LoadAsks, payload.id)
                 self.asks.request(payload)
-            case PermissionNotification() | QuestionBatchNotification():
+            case PermissionNotification() | QuestionBatchNotification() | ApprovalNotification():
                 self.loads.touch(LoadAsks, self.asks.notified(payload))
             case Presence():
                 self._presence(payload)
@@ -218,8 +219,8 @@ class View:
                 return Step(self._config_changed(payload))
             case Gap():
                 return self._gap(payload, event)
-            case File():
-                pass  # what the tool results of the session show already
+            case File() | McpEvent() | LspEvent() | SkillsEvent():
+                pass  # what tool results show already; and a face that shows extensions asks for W/extensions
             case _:
                 assert_never(payload)
         return NOTHING
@@ -244,7 +245,7 @@ class View:
         if not is_deleted:
             self.sessions.put(session)
             return
-        self.asks.close_where(lambda request: request.session_id == session.id)
+        self.asks.close_where(lambda ask: ask.session_id == session.id)
         self.outbox.drop_session(session.id)
         self.sessions.remove(session.id)
         if session.id == self.current:
@@ -256,7 +257,7 @@ class View:
         self.outbox.run_known(run)
 
     def _ended(self, terminal: RunComplete) -> None:
-        self.asks.close_where(lambda request: request.run_id == terminal.run_id)
+        self.asks.close_where(lambda ask: ask.run_id == terminal.run_id)
         self.conversation.run_ended(terminal)
 
     def _agent_event(self, event: AgentEvent) -> None:
@@ -303,9 +304,9 @@ class View:
                 self._runs_loaded(number, runs)
             case MessagesLoaded():
                 change = self._messages_loaded(answer)
-            case AsksLoaded(number, permissions, questions):
+            case AsksLoaded(number, permissions, questions, approvals):
                 if load := self.loads.end(LoadAsks, number):
-                    self.asks.load((*permissions, *questions), load.touched)
+                    self.asks.load((*permissions, *questions, *approvals), load.touched)
             case WorkspaceLoaded(number, workspace):
                 if load := self.loads.end(LoadWorkspace, number):
                     self.workspace = workspace
@@ -394,7 +395,6 @@ class View:
         self.conversation.show(session_id)
 
     def _load_older(self) -> list[ViewCommand]:
-        first = self.conversation.messages.first_id
         if not self.conversation.has_older or self.loads.find(LoadMessages, self.current):
             return []
-        return [self.loads.begin(LoadMessages(self.loads.number(), self.current, first))]
+        return [self.loads.begin(LoadMessages(self.loads.number(), self.current, self.conversation.messages.first_id))]

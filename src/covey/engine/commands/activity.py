@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from covey.feed.feed import Feed, Subscription
 from covey.protocol.activity import Present, encode_activity, encode_present, shortened
-from covey.protocol.events import Event, PermissionRequest, QuestionBatchRequest, created, updated
+from covey.protocol.events import Event, Payload, created, updated
 from covey.protocol.runs import Run
 from covey.protocol.sse import frame
 
@@ -72,6 +72,6 @@ class ActivityReader:
         yield b""
 
 
-def open_facts(runs: Iterable[Run], asks: Iterable[PermissionRequest | QuestionBatchRequest]) -> list[Event]:
+def open_facts(runs: Iterable[Run], asks: Iterable[Payload]) -> list[Event]:
     """What is open in a workspace, as events."""
     return [*map(updated, runs), *map(created, asks)]

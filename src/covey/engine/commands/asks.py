@@ -1,29 +1,32 @@
-"""What waits for an answer of a person in a workspace: permission requests and questions."""
+"""What waits for an answer of a person in a workspace: permission requests, questions and approvals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from covey.engine.asks.approvals import ApprovalDesk
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
 from covey.permissions.reach import reach_of
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
+from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import Grant, QuestionResponse
 from covey.protocol.who import NOBODY, Who
 
 
 class Asks:
-    """The two desks, as those see them who answer."""
+    """The desks, as those see them who answer."""
 
-    def __init__(self, permissions: PermissionDesk, questions: QuestionDesk) -> None:
+    def __init__(self, permissions: PermissionDesk, questions: QuestionDesk, approvals: ApprovalDesk) -> None:
         self._permissions = permissions
         self._questions = questions
+        self._approvals = approvals
 
-    def waiting(self, session_id: str = "") -> list[PermissionRequest | QuestionBatchRequest]:
-        """All that waits for an answer, or what does so in one session."""
-        requests: list[PermissionRequest | QuestionBatchRequest]
-        requests = [*self._permissions.pending, *self._questions.pending]
-        return [request for request in requests if session_id in ("", request.session_id)]
+    def waiting(self, session_id: str = "") -> list[PermissionRequest | QuestionBatchRequest | ApprovalRequest]:
+        """All that waits for an answer, or what does so in one session. An approval concerns every session."""
+        asked: list[PermissionRequest | QuestionBatchRequest]
+        asked = [*self._permissions.pending, *self._questions.pending]
+        return [*(request for request in asked if session_id in ("", request.session_id)), *self._approvals.pending]
 
     def permissions(self) -> list[PermissionRequest]:
         return self._permissions.pending

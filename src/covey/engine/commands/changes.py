@@ -135,4 +135,4 @@ class _Diffs:
         """An empty one where there is no file; None if it is not kept."""
         if digest is None:
             return b""
-        return await self._parts.shared.journal.read(self._parts.store.content, digest)
+        return await self._parts.shared.journal.read(self._parts.store.content, self._parts.id, digest)

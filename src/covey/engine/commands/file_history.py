@@ -65,7 +65,7 @@ async def _content(parts: WorkspaceParts, digest: str | None) -> bytes | None:
     """An empty one where there is no file; None if it cannot be sent."""
     if digest is None:
         return b""
-    content = await parts.shared.journal.read(parts.store.content, digest)
+    content = await parts.shared.journal.read(parts.store.content, parts.id, digest)
     return content if content is not None and len(content) <= CONTENT_BYTES else None
 
 

@@ -50,7 +50,8 @@ async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
 
 
 def digest(request: PostPrompt, options: RunOptions) -> str:
-    return prompt_digest(request.session_id, request.prompt, request.attachments, _unless_default(options))
+    """What makes two posts the same (R14): also if somebody watches only one of them."""
+    return prompt_digest(request.session_id, request.prompt, request.attachments, _unless_default(options.decides))
 
 
 def mode_of(request: PostPrompt, options: RunOptions) -> Mode | None:
@@ -59,7 +60,7 @@ def mode_of(request: PostPrompt, options: RunOptions) -> Mode | None:
 
 
 def _mode(request: PostPrompt, options: RunOptions) -> Mode:
-    return waits_as(request.mode, is_named=bool(request.run_id), has_options=options != RunOptions())
+    return waits_as(request.mode, is_named=bool(request.run_id), has_options=options.are_own)
 
 
 def _unless_default(options: RunOptions) -> RunOptions | None:

@@ -76,7 +76,7 @@ class Runs:
         try:
             if request.model:
                 self._parts.agent.choice(request.model)  # refuses one that nobody knows
-            intake.check_rules(request.allow, self._parts.agent.tools)
+            intake.check_rules(request.allow, self._parts.agent.all_tools())
             mentioned = await intake.mentioned(request.prompt, self._parts.agent.root)
             return await self._accept(request, request.options, mentioned, who)
         except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
@@ -84,10 +84,14 @@ class Runs:
                 return posted
             raise
 
-    async def post_for_agent(self, request: PostPrompt) -> PromptReceipt:
-        """A prompt that a model wrote: it mentions no files, since that would be a way around permissions."""
+    async def post_for_agent(self, request: PostPrompt, writes_for: str, agent: str = "") -> PromptReceipt:
+        """A prompt that a model wrote: it mentions no files, since that would be a way around permissions.
+
+        `writes_for`: the run in whose name it may change something; '': it only looks. `agent`: a custom one, by name.
+        """
         self._parts.check_open()
-        return await self._accept(request, msgspec.structs.replace(request.options, delegate=True))
+        options = msgspec.structs.replace(request.options, delegate=True, writes_for=writes_for, agent=agent)
+        return await self._accept(request, options)
 
     async def summarize(self, session_id: str, focus: str = "", who: Who = NOBODY) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it; `focus`: what must not be lost."""

@@ -14,6 +14,7 @@ from covey.config.schema import Config, ModelChoice, NotifySettings
 from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
+from covey.engine.extensions.extensions import Extensions
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.model_cards import model_info
 from covey.engine.recorder import Batch, Recorder, confirmed
@@ -39,6 +40,7 @@ class WorkspaceSettings:
         permissions: PermissionDesk,
         lanes: Lanes,
         recorder: Recorder,
+        extensions: Extensions,
     ) -> None:
         self._workspace_id = workspace_id
         self._recorder = recorder
@@ -47,6 +49,7 @@ class WorkspaceSettings:
         self._agent = agent
         self._permissions = permissions
         self._lanes = lanes
+        self._extensions = extensions
 
     def config(self) -> ConfigView:
         """The configuration, without secrets, and how the user likes clients to look."""
@@ -74,6 +77,7 @@ class WorkspaceSettings:
             self._shared.keys.forget()
         self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
         self._permissions.rules = rules_of(self._agent.config, self._path, self._shared)
+        await self._extensions.reload()
         if not self._lanes.is_busy:
             await self._agent.close_retired()
 
@@ -113,7 +117,7 @@ class WorkspaceSettings:
         change = ConfigChanged(workspace_id=self._workspace_id)
         await confirmed(self._recorder.write(Batch(events=[updated(change)])))
 
-    async def allow_always(self, intent: Intent, reach: Reach, *, by_prefix: bool = False) -> None:
+    async def allow_always(self, intent: Intent, reach: Reach, by_prefix: bool = False) -> None:
         """Write down rules that grant this intent from now on in this directory, and read them."""
         from covey.config.edit import add_permission_rule  # late: seldom needed
 

@@ -177,7 +177,9 @@ class Dispatcher:
             ruling = self.lane.remove(run_id)
         except TooLate:
             raise too_late(run_id) from None
-        return await self._cancelled(ruling, CancelSource("queue_remove", who.label))
+        if (receipt := await self._cancelled(ruling, CancelSource("queue_remove", who.label))).covered:
+            return receipt
+        raise too_late(run_id)  # it was only being posted again, and had ended long before
 
     async def edit(self, run_id: str, change: QueueChange) -> Run:
         """Change the text or the place of a prompt that still waits, park it or unpark it: all of it, or nothing."""

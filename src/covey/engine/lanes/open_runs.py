@@ -14,7 +14,7 @@ from covey.engine.turns.speaker import START
 from covey.feed.feed import Feed
 from covey.lifecycle.decisions import OpenRun, Phase
 from covey.protocol.events import updated
-from covey.protocol.runs import Run, RunComplete, RunOptions
+from covey.protocol.runs import Run, RunComplete
 from covey.store.base import RunRow
 
 SHOWN_CHARS = 8_192
@@ -100,7 +100,7 @@ def open_run(row: RunRow) -> OpenRun:
         cancelled=run.is_being_cancelled,
         entered=phase is not Phase.ACCEPTED,
         host=run.folded_into or "",
-        hosts=run.effective_options == RunOptions(),
+        hosts=not run.effective_options.are_own,
         delegate=run.effective_options.delegate,
         interrupts=run.mode == "interrupt",
         parked=run.parked_by is not None,

@@ -15,15 +15,17 @@ from covey.context.prompt import last_word_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.expected_output import ExpectedOutput
-from covey.engine.turns.file_versions import cause_of, record_changes
+from covey.engine.turns.file_versions import cause_of, owning_turn, record_changes
 from covey.engine.turns.messages import tool_message, user_message
 from covey.engine.turns.parts import TurnParts
+from covey.engine.turns.reception import Refused
 from covey.engine.turns.speaker import Speaker
-from covey.engine.turns.summary import only_words, summary_request, with_requests, with_words
+from covey.engine.turns.summary import only_words, summary_focus, summary_request, with_hooks, with_requests, with_words
 from covey.engine.turns.title import titled
 from covey.lifecycle import history
 from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
 from covey.lifecycle.history import Conversation
+from covey.lifecycle.hooks import StopGuard
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
@@ -76,6 +78,8 @@ class TurnBody:
         """What this turn works on: the prompt, and those that were folded into it."""
         self._seen: Conversation
         """What the model reads next; there is one as soon as the body runs."""
+        self._stops = StopGuard()
+        """How often in a row hooks have kept the turn from ending."""
         self._loop = ""
         """The tool that is called again and again, if there is one."""
         self._system = ""
@@ -89,8 +93,12 @@ class TurnBody:
         session = parts.sessions.find(run.session_id)
         summary_message_id = session.summary_message_id if session else ""
         messages = await parts.read_messages(run.session_id, summary_message_id)
+        mine = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
+        beginning = await parts.hooks.begin(run, is_new=len(messages) == len(mine), mode=self._mode)
+        self._requests = await self._received(mine, beginning)
+        received = {message.id: message for message in self._requests}
+        messages = [received.get(message.id, message) for message in messages]
         self._seen = Conversation(messages, summary_message_id)
-        self._requests = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
         parts.tool_calls.recall(run.session_id, messages)
         await parts.tool_calls.take_in(self._requests)
         self._check_bounds()
@@ -104,13 +112,33 @@ class TurnBody:
                 await self._last_word(str(bound))
                 raise
 
-    async def _instruct(self) -> None:
+    async def _received(self, prompts: Sequence[Message], beginning: str = "") -> list[Message]:
+        self._parts.hooks.announce("UserPromptSubmit", self._speaker.wait_on)
+        try:
+            return await self._parts.reception.receive(self._run, prompts, self._mode, beginning=beginning)
+        except Refused as refused:
+            raise TurnFailed(str(refused)) from None
+
+    async def _instruct(self, *, again: bool = False) -> None:
         """What the model reads about itself, its tools and what it may do: the same while the mode is."""
         parts, run, model = self._parts, self._run, self._speaker.model
         freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
         self._mode = freedom.mode
-        self._tools = parts.agent.tool_specs(model, plan=freedom.mode == "plan", delegate=delegate)
-        self._system = await parts.agent.system_prompt(run.session_id, model, freedom, delegate=delegate)
+        self._system = await parts.agent.system_prompt(
+            run.session_id, model, freedom, delegate=delegate, again=again, agent=run.effective_options.agent
+        )
+        self._equip()
+
+    def _equip(self) -> None:
+        """The tools of a step: those of extensions may be others than in the step before."""
+        parts, run = self._parts, self._run
+        self._tools = parts.agent.tool_specs(
+            run.session_id,
+            self._speaker.model,
+            plan=self._mode == "plan",
+            delegate=parts.sessions.is_child(run.session_id),
+            agent=run.effective_options.agent,
+        )
 
     async def _steps(self) -> None:
         """Step after step, until the model asks for no more tools."""
@@ -120,10 +148,14 @@ class TurnBody:
         """Nothing was said since the last summary: another one would not help."""
         for _ in range(limit):
             self._go_on()
+            if reason := self._parts.hooks.stopped(self._run.run_id):
+                raise TurnFailed(f"stopped by a hook: {reason}")
             self._check_bounds()
             self._choose_model()
             if self._mode != self._parts.tool_calls.mode_of(self._run):
-                await self._instruct()
+                await self._instruct(again=True)
+            else:
+                self._equip()
             if not fresh and self._seen.has_past and self._is_too_long():
                 await self._make_room(summaries)
             await self._begin_step()
@@ -138,9 +170,14 @@ class TurnBody:
             fresh = False
             summaries.stepped()
             if answer.tool_calls:
+                self._stops = StopGuard()
                 self._seen.add([answer, *await self._run_tools(answer, calls)])
             elif await self.expected.is_given(answer):
-                return
+                self._parts.hooks.announce("Stop", self._speaker.wait_on)
+                if not (reason := await self._parts.hooks.stop(self._run, self._stops, answer, self._mode)):
+                    return
+                self._stops = self._stops.block()
+                self._seen.add([self._speaker.hold(answer, reason)])
             else:
                 self._seen.add([self._speaker.reject(answer, self.expected.problem)])
         steps = "1 step" if limit == 1 else f"{limit} steps"
@@ -157,6 +194,7 @@ class TurnBody:
         written = self._parts.recorder.write(batch)
         if folded:
             await written
+            folded = await self._received(folded)
             await self._parts.tool_calls.take_in(folded)
             self._requests += [message for message in folded if not message.is_command]
             self._seen.add(folded)
@@ -207,7 +245,8 @@ class TurnBody:
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
-        record_changes(batch, done.changes, cause_of(message), self._parts.world)
+        owner = owning_turn(self._run, self._parts.sessions)
+        record_changes(batch, done.changes, cause_of(message, owner), self._parts.world)
         self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
         return message
@@ -285,6 +324,11 @@ class TurnBody:
     async def _summarise(self, *, going_on: bool = True, overflown: bool = False) -> None:
         """Replace the conversation, as the model sees it, by a summary."""
         speaker, parts, session_id = self._speaker, self._parts, self._run.session_id
+        focus = summary_focus(self._run)
+        refusal = await parts.hooks.compact(self._run, manual=not going_on, focus=focus, mode=self._mode)
+        if refusal and not going_on:
+            raise TurnFailed(f"a hook forbids to summarise: {refusal}")
+        told = await parts.hooks.begin_again(self._run, self._mode)  # here, as nothing may wait once it is said
         batch = Batch()
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
@@ -296,7 +340,7 @@ class TurnBody:
         if not answer.text.strip():
             self.open_calls = {call.id: call for call in whole.tool_calls}
             raise TurnFailed("the model was asked for a summary and gave none")
-        answer = with_words(answer, self._seen.messages, self._requests)
+        answer = with_hooks(with_words(answer, self._seen.messages, self._requests), told)
         if going_on:
             answer = with_requests(answer, self._requests)
         speaker.forget_length(history.estimated_tokens(answer))
@@ -307,6 +351,7 @@ class TurnBody:
         speaker.reply = None  # a cancel from here on is no word about the summary
         self.summary = None if going_on else answer
         self._seen = Conversation([answer], answer.id)
+        parts.tool_calls.forget_skills(session_id)
 
     def _go_on(self) -> None:
         """Begin nothing new once a cancel was asked for: the wake-up that came with it may have been swallowed."""

@@ -16,6 +16,9 @@ from covey.feed.outputs import OutputTail
 from covey.protocol.runs import Run
 from covey.tools.live_output import NoSink, OutputSink
 
+KEPT_CHARACTERS = 4000
+"""Of what a call had printed when it was cut off: enough to see what it was doing."""
+
 
 class CallOutputs:
     """The outputs of one turn."""
@@ -25,11 +28,13 @@ class CallOutputs:
         self._feed = feed
         self._open: set[CallOutput] = set()
         self._closed = False
+        self.cut_off: dict[str, str] = {}
+        """For each call that was cut off, the end of what it had printed."""
 
     def of_call(self, message_id: str, call_id: str) -> CallOutput:
         """That of one call of an answer; to be closed when the call has ended."""
         tail = OutputTail(self._run.session_id, self._run.run_id, message_id, call_id)
-        output = CallOutput(self._feed, tail, self._open.discard)
+        output = CallOutput(self._feed, tail, self._open.discard, lambda text: self.cut_off.update({call_id: text}))
         self._open.add(output)
         if self._closed:  # the turn was abandoned, and goes on
             output.close()
@@ -39,16 +44,23 @@ class CallOutputs:
         """The turn has ended, perhaps without some of its calls."""
         self._closed = True
         for output in list(self._open):
-            output.close()
+            output.cut_off()
 
 
 class CallOutput:
     """The output of one call: `open_sink` is what its tool is given."""
 
-    def __init__(self, feed: Feed, tail: OutputTail, on_close: Callable[[CallOutput], None]) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        tail: OutputTail,
+        on_close: Callable[[CallOutput], None],
+        on_cut_off: Callable[[str], None],
+    ) -> None:
         self._feed = feed
         self._tail = tail
         self._on_close = on_close
+        self._on_cut_off = on_cut_off
         self._sinks: list[FeedSink] = []
         self._closed = False
 
@@ -58,7 +70,16 @@ class CallOutput:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind:
+            self.cut_off()
+        else:
+            self.close()
+
+    def cut_off(self) -> None:
+        """The call has no result of its own: what it printed is kept for the one that it gets."""
         self.close()
+        if text := self._tail.delta().delta.strip()[-KEPT_CHARACTERS:]:
+            self._on_cut_off(text)
 
     def open_sink(self, *, outlives_call: bool = False) -> OutputSink:
         if self._closed:

@@ -9,11 +9,30 @@ from msgspec import structs
 
 from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch
+from covey.engine.session_book import SessionBook
 from covey.engine.world import World
 from covey.protocol.changes import Origin
 from covey.protocol.events import ChangeKind, Event, File
 from covey.protocol.messages import Message
+from covey.protocol.runs import Run
 from covey.store.base import PutFileVersion
+
+
+@dataclass(frozen=True, slots=True)
+class OwningTurn:
+    """The session and the turn that a change counts for, and goes with in an undo."""
+
+    session_id: str
+    run_id: str
+
+
+def owning_turn(run: Run, sessions: SessionBook) -> OwningTurn:
+    """Of a run: its own or, if it writes for another one, that of whoever sent it."""
+    child = sessions.find(run.session_id)
+    principal = run.effective_options.writes_for
+    if principal and child and child.parent_session_id:
+        return OwningTurn(child.parent_session_id, principal)
+    return OwningTurn(run.session_id, run.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +48,11 @@ class Cause:
     """The name of the tool, where a change does not say who made it."""
 
 
-def cause_of(message: Message) -> Cause:
+def cause_of(message: Message, owner: OwningTurn | None = None) -> Cause:
+    """A result; `owner`: the turn that its changes count for, if it is not that of the message."""
     name = message.tool_results[0].name if message.tool_results else ""
-    return Cause(message.session_id, message.run_id or "", message.id, name)
+    owner = owner or OwningTurn(message.session_id, message.run_id or "")
+    return Cause(owner.session_id, owner.run_id, message.id, name)
 
 
 def record_changes(batch: Batch, changes: Changes, cause: Cause, world: World) -> None:

@@ -6,17 +6,20 @@ Whatever happened, the answer gets a finish reason and every tool call a result 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from msgspec import structs
 
+from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch
+from covey.engine.turns.file_versions import Cause, owning_turn, record_changes
 from covey.engine.turns.messages import empty_answer, tool_message
 from covey.engine.world import World
 from covey.lifecycle import history
 from covey.lifecycle.decisions import Outcome
+from covey.protocol.effects import Effect
 from covey.protocol.endings import closing_result
 from covey.protocol.events import AgentEvent, created
 from covey.protocol.messages import (
@@ -44,6 +47,7 @@ log = logging.getLogger(__name__)
 
 DAY_S = 86_400
 INTERRUPTED = "The server stopped while this run was active."
+AGENT_CUT_OFF = "an agent was cut off while it worked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class LastWords:
     provider: str = ""
     """Who would have given the answer that there is none of; empty if that is not known."""
     open_calls: Sequence[ToolCall] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """By the id of such a call: the end of what it had printed."""
     usage: Usage | None = None
     session_title: str = ""
     output: Any = None
@@ -78,7 +84,18 @@ def compose(
         answer = turn.reply.message(parts.world.now_s()) if turn and turn.reply else None
         text = "" if outcome is Outcome.CANCELLED else f"internal error: {error!r}"
         words = LastWords(run, outcome, error=text, answer=answer)
+    _note_agents_calls(words, batch, parts)
     return close_turn(words, batch, parts.world)
+
+
+def _note_agents_calls(words: LastWords, batch: Batch, parts: TurnParts) -> None:
+    """What an agent's calls changed that were cut off is not known: so is then what the turn did that sent it."""
+    effects = parts.agent.effects() if words.run.effective_options.writes_for else {}
+    for call in words.open_calls if effects else ():
+        if not effects.get(call.name, Effect.RUNS_COMMANDS).leaves_nothing_to_undo:
+            owner = owning_turn(words.run, parts.sessions)
+            cause = Cause(owner.session_id, owner.run_id, parts.world.new_id())
+            record_changes(batch, Changes(missed=AGENT_CUT_OFF, label=call.name), cause, parts.world)
 
 
 def known_of(run: Run, outcome: Outcome, parts: TurnParts) -> LastWords:
@@ -123,7 +140,8 @@ def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunCo
     else:
         batch.update_message(answer)
     for call in words.open_calls:
-        result = closing_result(call, history.open_call_end(words.outcome.value))
+        output = words.outputs.get(call.id, "")
+        result = closing_result(call, history.open_call_end(words.outcome.value), output)
         batch.add_message(tool_message(result, run, world))
     if notice := _notice(words):
         batch.events.append(created(notice))

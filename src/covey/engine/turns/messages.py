@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 
 from covey.engine.world import World
+from covey.protocol.custom import HOOK_TYPE
 from covey.protocol.messages import (
     Attachment,
     Binary,
@@ -24,11 +25,20 @@ from covey.protocol.runs import Run
 def user_message(run: Run, attachments: Sequence[Attachment], world: World) -> Message:
     """A prompt as it stands in the conversation."""
     parts: list[Part] = [TextPart(data=Text(text=run.prompt))] if run.prompt else []
-    for attachment in attachments:
-        data = base64.b64encode(attachment.content).decode()
-        path = attachment.file_path or attachment.file_name
-        parts.append(BinaryPart(data=Binary(Path=path, MIMEType=attachment.mime_type, Data=data)))
+    parts += map(attachment_part, attachments)
     return _message(run, "user", tuple(parts), world)
+
+
+def attachment_part(attachment: Attachment) -> BinaryPart:
+    """What comes with a prompt, as a part of its message."""
+    data = base64.b64encode(attachment.content).decode()
+    path = attachment.file_path or attachment.file_name
+    return BinaryPart(data=Binary(Path=path, MIMEType=attachment.mime_type, Data=data))
+
+
+def hook_words(told: str) -> Attachment:
+    """What hooks tell the model with a prompt: it is not the user's, and stands apart from their words."""
+    return Attachment(file_path="hooks", file_name="hooks", mime_type=HOOK_TYPE, content=told.encode())
 
 
 def tool_message(result: ToolResult, run: Run, world: World) -> Message:

@@ -10,7 +10,9 @@ from covey.config.schema import LimitSettings
 from covey.engine.agent import Agent
 from covey.engine.recorder import Recorder
 from covey.engine.session_book import SessionBook
+from covey.engine.turns.hooks import TurnHooks
 from covey.engine.turns.model_trace import ModelTrace
+from covey.engine.turns.reception import Reception
 from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.world import World
 from covey.feed.feed import Feed
@@ -29,6 +31,8 @@ class TurnParts:
     sessions: SessionBook
     agent: Agent
     tool_calls: ToolCalls
+    reception: Reception
+    hooks: TurnHooks
     feed: Feed
     """For what running calls print, and for nothing that is written."""
     read_messages: Callable[[str, str], Awaitable[list[Message]]]

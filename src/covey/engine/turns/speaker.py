@@ -126,16 +126,21 @@ class Speaker:
 
     def reject(self, answer: Message, problem: str) -> Message:
         """Write a whole answer as one that does not fit, and is asked for again; everybody sees why."""
-        finish = Finish(
-            reason=AnswerEnd.REJECTED.reason,
-            time=self._world.now_s(),
-            message=AnswerEnd.REJECTED.words,
-            details=problem,
-        )
-        rejected = structs.replace(answer, parts=(*answer.parts[:-1], FinishPart(data=finish)))
-        self.write(rejected)
+        rejected = self._end_as(answer, AnswerEnd.REJECTED, problem)
         self._on_retry(Retry(1, 0.0, f"The answer does not fit the schema: {problem}"))
         return rejected
+
+    def hold(self, answer: Message, reason: str) -> Message:
+        """Write a whole answer as one after which the turn goes on, because a hook wants it to."""
+        held = self._end_as(answer, AnswerEnd.HELD, reason)
+        self._on_warning(f"A hook does not let the turn end yet: {reason}")
+        return held
+
+    def _end_as(self, answer: Message, end: AnswerEnd, details: str) -> Message:
+        finish = Finish(reason=end.reason, time=self._world.now_s(), message=end.words, details=details)
+        ended = structs.replace(answer, parts=(*answer.parts[:-1], FinishPart(data=finish)))
+        self.write(ended)
+        return ended
 
     def write(self, answer: Message, batch: Batch | None = None) -> asyncio.Future[None]:
         """Write a whole answer, with all that belongs to it."""

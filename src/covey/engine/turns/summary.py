@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from covey.context.prompt import summary_prompt
-from covey.engine.turns.messages import user_message
+from covey.engine.turns.messages import attachment_part, hook_words, user_message
 from covey.engine.world import World
 from covey.lifecycle import history
+from covey.protocol.custom import COMMAND_TYPE
 from covey.protocol.messages import BinaryPart, FinishPart, Message, Part, Text, TextPart
 from covey.protocol.runs import Run
 
@@ -41,9 +42,13 @@ def summary_request(
             user_message(structs.replace(run, prompt=f"{BEGINNING}\n{run.prompt[:PROMPT_CHARACTERS]}"), (), world),
             *messages,
         ]
-    focus = run.prompt.removeprefix(PROMPT).strip() if run.effective_options.summarize else ""
-    request = user_message(structs.replace(run, prompt=summary_prompt(focus)), (), world)
+    request = user_message(structs.replace(run, prompt=summary_prompt(summary_focus(run))), (), world)
     return [*messages, request]
+
+
+def summary_focus(run: Run) -> str:
+    """What whoever asked for a summary wants to keep above all."""
+    return run.prompt.removeprefix(PROMPT).strip() if run.effective_options.summarize else ""
 
 
 def with_words(summary: Message, visible: Sequence[Message], requests: Sequence[Message]) -> Message:
@@ -62,6 +67,14 @@ def with_words(summary: Message, visible: Sequence[Message], requests: Sequence[
     kept = words if len(words) <= SAID_CHARACTERS else f"(...) {words[-SAID_CHARACTERS:]}"
     text = TextPart(data=Text(text=f"{SAID}{kept}"))
     return structs.replace(summary, parts=(*summary.parts[:-1], text, *summary.parts[-1:]))
+
+
+def with_hooks(summary: Message, told: str) -> Message:
+    """The summary with what hooks tell the model where a conversation begins anew."""
+    if not told:
+        return summary
+    part = attachment_part(hook_words(told))
+    return structs.replace(summary, parts=(*summary.parts[:-1], part, *summary.parts[-1:]))
 
 
 def _said(message: Message) -> str:
@@ -84,9 +97,10 @@ def with_requests(summary: Message, requests: Sequence[Message]) -> Message:
     """The summary with what is being worked on, in the users' own words and pictures: it may lose their point."""
     words = "\n\n".join(request.text[:PROMPT_CHARACTERS] for request in requests)
     text = TextPart(data=Text(text=f"\n\nThis is being worked on, in the user's words:\n{words}"))
-    pictures = [part for request in requests for part in request.parts if _is_picture(part)]
-    return structs.replace(summary, parts=(*summary.parts[:-1], text, *pictures, *summary.parts[-1:]))
+    kept = [part for request in requests for part in request.parts if _is_kept(part)]
+    return structs.replace(summary, parts=(*summary.parts[:-1], text, *kept, *summary.parts[-1:]))
 
 
-def _is_picture(part: Part) -> bool:
-    return isinstance(part, BinaryPart) and part.data.MIMEType.startswith("image/")
+def _is_kept(part: Part) -> bool:
+    """A picture, which no words replace; or the command that was asked for, which the words only name."""
+    return isinstance(part, BinaryPart) and part.data.MIMEType.startswith(("image/", COMMAND_TYPE))

@@ -17,12 +17,15 @@ from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.command_changes import Changes
 from covey.engine.confining import Confining, Permit, Refusal
 from covey.engine.session_book import SessionBook
+from covey.engine.turns.file_versions import owning_turn
+from covey.engine.turns.hooks import HOOK_SAYS, TurnHooks
 from covey.engine.turns.host import EngineHost
 from covey.engine.turns.watching import Watching
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
+from covey.lifecycle.hooks import HookAnswer, HookDecision
 from covey.machine.names import run_tag
-from covey.permissions.judge import Intent, Verdict, sentence, session_rule
+from covey.permissions.judge import Intent, Judgement, Verdict, sentence, session_rule
 from covey.permissions.network import may_need_network
 from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
@@ -69,6 +72,7 @@ class ToolCalls:
         confining: Confining,
         sessions: SessionBook,
         watching: Watching,
+        hooks: TurnHooks,
     ) -> None:
         self._agent = agent
         self._desk = desk
@@ -79,6 +83,7 @@ class ToolCalls:
         self._confining = confining
         self._sessions = sessions
         self.watching = watching
+        self._hooks = hooks
 
     def spill_dir(self, session_id: str) -> Path:
         """Where results of a session that are too long are kept in full."""
@@ -93,9 +98,14 @@ class ToolCalls:
         return self._host.purse_of_principal(run_id)
 
     def recall(self, session_id: str, messages: Sequence[Message]) -> None:
-        """Know what a session had seen of its files before the workspace was opened."""
+        """Know what a session can still read of skills, and what it had seen of its files before this was opened."""
+        self._host.skills.recall(session_id, messages)
         if self._agent.reads.needs_recall(session_id):
             self._agent.reads.recall(session_id, seen_in(messages))
+
+    def forget_skills(self, session_id: str) -> None:
+        """A summary stands for all before it: what was said of skills is gone from what the model sees."""
+        self._host.skills.forget(session_id)
 
     async def take_in(self, prompts: Sequence[Message]) -> None:
         """Files that came along with prompts count as seen."""
@@ -110,8 +120,8 @@ class ToolCalls:
         groups: list[list[ToolCall]] = []
         together = False
         for call in calls:
-            tool = self._agent.tools.get(call.name)
-            parallel = tool is not None and tool.parallel
+            tool = self._agent.find_tool(call.name)
+            parallel = tool is not None and tool.is_parallel(call.input)
             if parallel and together:
                 groups[-1].append(call)
             else:
@@ -127,6 +137,7 @@ class ToolCalls:
         changes = Changes()
         try:
             output, changes = await self._run(call, run, context, waiting_on)
+            self._host.files_changed(changes)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True)
         except Exception as error:
@@ -144,7 +155,7 @@ class ToolCalls:
         return Done(result, changes)
 
     async def _bounded(self, content: str, name: str, context: ToolContext) -> str:
-        tool = self._agent.tools.get(name)
+        tool = self._agent.find_tool(name)
         limit = tool.result_limit if tool else RESULT_LIMIT
         return content if len(content) <= limit else await in_thread(lambda: bounded(content, context, limit))
 
@@ -168,18 +179,31 @@ class ToolCalls:
     ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
         plan = mode == "plan"
-        tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id))
+        custom = self._agent.custom(run.session_id, run.effective_options.agent)
+        tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id), custom=custom)
         tool = tools.get(call.name)
-        if tool is None and plan and call.name in self._agent.tools:
+        if tool is None and plan and self._agent.find_tool(call.name):
             raise ToolFailed(
                 f"{call.name} is not for now: this run only looks and makes a plan. Say what you would do."
             )
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
         params = tool.decode(call.input)
+        if tool.prepare:
+            waiting_on(f"tool:{call.name}")
+            params = await tool.prepare(params, context)
         options = run.effective_options
         intent = tool.intent(params, context)
-        permit = await self._permit(tool, params, intent, context, waiting_on, options, mode)
+        paths = [each.subject for each in intent.each if each.action == "write"]
+        self._hooks.announce("PreToolUse", waiting_on)
+        hooked = await self._hooks.before_call(run, tool, call.id, call.input, paths, mode)
+        if hooked.answer.decision is HookDecision.DENY:
+            refusal = f"A hook forbids it: {hooked.answer.reason}. {FORBIDDEN}"
+            return ToolOutput(refusal, is_error=True, metadata={"denied": "hook"}), Changes()
+        if hooked.is_rewritten:  # it is checked and judged like any other input, and whoever is asked sees it
+            params = tool.decode(hooked.input)
+            intent = tool.intent(params, context)
+        permit = await self._permit(tool, params, intent, context, waiting_on, options, mode, hooked.answer)
         if isinstance(permit, Refusal):
             return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
         if [each.grant for each in tool.intent(params, context).each] != [each.grant for each in intent.each]:
@@ -191,7 +215,10 @@ class ToolCalls:
             results = self.spill_dir(run.session_id)
             confinement = await self._confining.confinement(permit, options.sandbox, results)
             context = replace(context, confinement=confinement)
-        return await self.watching.run(tool, params, context, intent)
+        output, changes = await self.watching.run(tool, params, context, intent, owning_turn(run, self._sessions))
+        output = _with_context(output, hooked.answer.context)
+        self._hooks.announce("PostToolUse", waiting_on)
+        return await self._hooks.after_call(run, tool, call.id, hooked.input, output, mode), changes
 
     def freedom_of(self, run: Run) -> Freedom:
         """What a run may do without asking, as far as that is known before it asks."""
@@ -202,15 +229,28 @@ class ToolCalls:
             allowed=rules.allow + options.allow,
             denied=rules.deny,
             is_sandboxed=self._confining.is_on(options.sandbox),
+            is_unattended=options.unattended,
         )
 
     def mode_of(self, run: Run) -> SessionMode:
-        """What is asked about in a run: as its prompt says, else its session. Agents only look."""
-        if run.effective_options.plan or self._host.is_delegate(run.session_id):
+        """What is asked about in a run: as its prompt says, else its session, or the one that it writes for.
+
+        Whatever else happens in the session of an agent only looks.
+        """
+        options = run.effective_options
+        if options.plan or (self._host.is_delegate(run.session_id) and not options.writes_for):
             return "plan"
-        session = self._sessions.find(run.session_id)
+        session = self._sessions.find(owning_turn(run, self._sessions).session_id)
         mode = (session and session.mode) or "ask"
-        return "accept_edits" if mode == "ask" and run.effective_options.accept_edits else mode
+        return "accept_edits" if mode == "ask" and options.accept_edits else mode
+
+    def _reason(self, judgement: Judgement, hooked: HookAnswer, session_id: str, tool: str) -> str:
+        """Why somebody is asked, and what they might want to know besides."""
+        by_hook = hooked.decision is HookDecision.ASK
+        said = [hooked.reason or "A hook wants you to decide."] if by_hook else []
+        if judgement.verdict is Verdict.ASK or not by_hook:
+            said.append(sentence(judgement))
+        return " ".join(filter(None, (*said, self._host.skills.wish(session_id, tool))))
 
     async def _permit(
         self,
@@ -221,6 +261,7 @@ class ToolCalls:
         waiting_on: Callable[[str], None],
         options: RunOptions,
         mode: SessionMode,
+        hooked: HookAnswer,
     ) -> Permit | Refusal:
         """What the call may do, or why it may not run."""
         session_id, run_id = self._host.principal(context)
@@ -229,10 +270,12 @@ class ToolCalls:
         judgement = self._desk.decide(
             intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
-        if judgement.verdict is Verdict.ALLOW:
-            return Permit.of(judgement)
         if judgement.verdict is Verdict.DENY:
             return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
+        if judgement.verdict is Verdict.ALLOW and not _hook_asks(hooked, judgement):
+            return Permit.of(judgement)
+        if _hook_allows(hooked, judgement, intent):
+            return Permit(approved=True)
         if prospect and prospect.refusal:
             return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
         waiting_on("permission")
@@ -246,7 +289,7 @@ class ToolCalls:
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
-            reason=sentence(judgement),
+            reason=self._reason(judgement, hooked, context.session_id, tool.name),
             rules=session_rule(intent, self._desk.rules),
             prefix_rules=prefix_rules(intent, self._desk.rules),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
@@ -254,6 +297,20 @@ class ToolCalls:
             confined=prospect is not None and prospect.confines_network,
         )
         return await self._desk.ask(request, intent)
+
+
+def _hook_asks(hooked: HookAnswer, judgement: Judgement) -> bool:
+    """Whether a hook wants somebody to be asked about what would be allowed. Yolo answers for people here too."""
+    return hooked.decision is HookDecision.ASK and judgement.tag != "skip"
+
+
+def _hook_allows(hooked: HookAnswer, judgement: Judgement, intent: Intent) -> bool:
+    """A hook spares a person a question, but lifts no rule, and gives a command no further reach (H2)."""
+    return hooked.decision is HookDecision.ALLOW and judgement.tag != "ask-rule" and not intent.reach
+
+
+def _with_context(output: ToolOutput, context: str) -> ToolOutput:
+    return replace(output, content=f"{output.content}\n\n{HOOK_SAYS.format(text=context)}") if context else output
 
 
 def _may_connect(intent: Intent) -> bool:

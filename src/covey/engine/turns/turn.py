@@ -15,6 +15,7 @@ from msgspec import structs
 from covey.config.schema import ConfigError
 from covey.engine.turns.body import FoldInto, TurnBody, TurnFailed
 from covey.engine.turns.call_outputs import CallOutputs
+from covey.engine.turns.file_versions import owning_turn
 from covey.engine.turns.last_words import LastWords
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.speaker import Speaker
@@ -67,7 +68,7 @@ class Turn:
                 return Outcome.CANCELLED
             outcome = await self._race()
             if outcome is not Outcome.CANCELLED:
-                await self._parts.tool_calls.watching.end_jobs(self._run)
+                await self._parts.tool_calls.watching.end_jobs(self._run, owning_turn(self._run, self._parts.sessions))
             return outcome
         except Exception as error:
             log.exception("run %s failed", self.run_id)
@@ -120,6 +121,7 @@ class Turn:
             auth=self.auth_failed,
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values()),
+            outputs=self._outputs.cut_off,
             usage=self.usage,
             output=self._body.expected.value if known.outcome is Outcome.COMPLETED else None,
         )

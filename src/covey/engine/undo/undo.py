@@ -168,6 +168,11 @@ class Undos:
             raise Conflict(f"there is nothing to undo: {what}", "nothing_to_undo")
         with_messages = {message.run_id for message in cut}
         undone = sorted((run for run in runs if run.run_id in with_messages), key=lambda run: run.seq)
+        if principal := next(filter(None, (run.effective_options.writes_for for run in undone)), ""):
+            raise Conflict(
+                f"an agent worked here for run {principal!r}: undo that one, in the session which sent the agent",
+                "undo_conflict",
+            )
         ids = [run.run_id for run in undone]
         steps = await self._read(self._store.file_steps, self._workspace_id, session_id, ids)
         return _Turns(messages[: len(messages) - len(cut)], cut, undone, steps)
@@ -198,7 +203,7 @@ class Undos:
     async def _prepare_one(self, one: Staged) -> str:
         """Why it cannot be prepared; '' if it is."""
         target = one.restore.target
-        content = await self._read(self._store.content, target) if target is not None else None
+        content = await self._read(self._store.content, self._workspace_id, target) if target is not None else None
         if target is not None and content is None and target != one.restore.found:
             return rules.NOT_KEPT
         try:

@@ -16,6 +16,8 @@ async def health(_call: Call, _body: None) -> Health:
 
 
 async def version(_call: Call, _body: None) -> Version:
+    from covey.server.page_files import page_hash  # only pages need it, and it reads files
+
     build = current_build()
     return Version(
         version=build.version,
@@ -23,6 +25,7 @@ async def version(_call: Call, _body: None) -> Version:
         build_id=build.build_id,
         python_version=platform.python_version(),
         platform=f"{platform.system().lower()}/{platform.machine()}",
+        page=page_hash(),
     )
 
 

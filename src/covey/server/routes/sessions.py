@@ -7,6 +7,7 @@ import msgspec
 from covey.protocol.changes import SessionChanges
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Message, Session
+from covey.protocol.passed_servers import PassedServers, PassServers
 from covey.protocol.requests import CreateSession, UpdateSession
 from covey.protocol.v1 import HistoryFile
 from covey.protocol.who import May
@@ -50,6 +51,13 @@ def _changes_mode(body: UpdateSession) -> May | None:
 async def delete_session(call: Call, _body: None) -> None:
     workspace = await call.workspace()
     await workspace.sessions.delete(call.path["sid"])
+    await workspace.extensions.pass_along(call.path["sid"], ())  # what was brought along for it ends with it
+
+
+async def pass_servers(call: Call, body: PassServers) -> PassedServers:
+    workspace = await call.workspace()
+    session = await workspace.sessions.read(call.path["sid"])
+    return await workspace.extensions.pass_along(session.id, body.servers)
 
 
 async def list_messages(call: Call, _body: None) -> list[Message]:
@@ -94,6 +102,11 @@ ENDPOINTS = (
         "PUT", ONE, update_session, "Change the fields that are given.", UpdateSession, Session, needs_for=_changes_mode
     ),
     Endpoint("DELETE", ONE, delete_session, "End its runs and remove it."),
+    Endpoint(
+        "PUT", ONE + "/mcp", pass_servers,
+        "Bring MCP servers along, for as long as the session is there or others are brought; the user's own win.",
+        PassServers, PassedServers, needs="approve",
+    ),
     Endpoint(
         "GET",
         ONE + "/messages",

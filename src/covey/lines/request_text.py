@@ -9,14 +9,20 @@ from covey.protocol.events import PermissionRequest
 
 LINES_SHOWN = 40
 """As many as fit on a screen together with the question: most from the beginning, and the last ones."""
+FEWEST_LINES = 4
+"""On a small screen: fewer say nothing."""
 LAST_LINES = 10
+"""Of LINES_SHOWN; a quarter of fewer."""
 COLUMNS_SHOWN = 1000
 """Of one line: a dozen lines of a terminal. What is left out is counted, so that nothing can hide in it."""
 LAST_COLUMNS = 200
 
 
-def request_text(request: PermissionRequest, *, whole: bool = False) -> str:
-    """A headline, and below it the command or the change, indented; cut in the middle, unless all of it is wanted."""
+def request_text(request: PermissionRequest, *, whole: bool = False, lines: int = LINES_SHOWN) -> str:
+    """A headline, and below it the command or the change, indented; cut in the middle, unless all of it is wanted.
+
+    `lines`: as many of it as are shown.
+    """
     params = request.params
     headline, body = request.description, ""
     if isinstance(command := params.get("command"), str):
@@ -32,27 +38,30 @@ def request_text(request: PermissionRequest, *, whole: bool = False) -> str:
         headline += " (wherever it occurs)" if params.get("replace_all") else ""
         body = "\n".join((*_marked("-", params["old_string"]), *_marked("+", params["new_string"])))
     head = f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
-    return "\n".join((visible(head), *_indented(body, whole=whole)))
+    return "\n".join((visible(head), *_indented(body, None if whole else lines)))
 
 
 def _marked(mark: str, text: Any) -> list[str]:
     return [f"{mark}{line}" for line in str(text).split("\n")]
 
 
-def _indented(text: str, *, whole: bool) -> list[str]:
+def _indented(text: str, limit: int | None) -> list[str]:
+    """None: all of it."""
     lines = text.rstrip("\n").split("\n") if text else []
-    if whole:
+    if limit is None:
         return [f"    {visible(line)}" for line in lines]
-    more = len(lines) - LINES_SHOWN
+    more, last = len(lines) - limit, limit * LAST_LINES // LINES_SHOWN
     if more > 0:
         left_out = f"… {more} more line{'s' if more > 1 else ''} …"
-        lines[LINES_SHOWN - LAST_LINES : -LAST_LINES] = [left_out]
-    return [f"    {_cut(line)}" for line in lines]
+        lines[limit - last : -last] = [left_out]
+    columns = COLUMNS_SHOWN * limit // LINES_SHOWN  # where there is room for fewer lines, a long one has less too
+    return [f"    {_cut(line, columns)}" for line in lines]
 
 
-def _cut(line: str) -> str:
-    more = len(line) - COLUMNS_SHOWN
+def _cut(line: str, columns: int) -> str:
+    more = len(line) - columns
     if more <= 0:
         return visible(line)
-    beginning, end = line[: COLUMNS_SHOWN - LAST_COLUMNS], line[-LAST_COLUMNS:]
+    last = columns * LAST_COLUMNS // COLUMNS_SHOWN
+    beginning, end = line[: columns - last], line[-last:]
     return f"{visible(beginning)} … {more} more characters … {visible(end)}"

@@ -1,0 +1,1 @@
+"""The store on PostgreSQL, for servers that share one. SQLite stays the default, and pays nothing for it."""

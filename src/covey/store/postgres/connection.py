@@ -1,0 +1,144 @@
+"""Connections to PostgreSQL for threads that wait: each thread has one of its own, with an event loop of its own.
+
+asyncpg costs a third of the CPU of drivers that wait by themselves, and the journal's threads do nothing but wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+
+from covey.store.base import Fenced, StoreFailed
+
+T = TypeVar("T")
+PgConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
+"""Something that is asked of a connection."""
+
+CONNECT_S = 5.0
+STATEMENT_S = 30.0
+"""For one statement. Nothing here takes long, but the store may be busy."""
+SETTINGS = {"application_name": "covey", "transaction_timeout": "30s", "client_min_messages": "warning"}
+
+FENCED = "CV001"
+"""What `covey_commit` raises if somebody else owns the workspace."""
+_PASSING = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.PostgresSystemError,
+    OSError,
+    TimeoutError,
+)
+"""What may be over soon: the store is gone, restarts, is a standby, is full, or has given up a transaction."""
+_IN_DOUBT = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+"""The connection broke while a statement was under way: nobody knows whether it was carried out."""
+
+
+class ConnectionBroken(StoreFailed):
+    """The connection broke. What was under way may or may not have been done."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, passing=True)
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Whatever the store says, in our own words and kinds."""
+    try:
+        yield
+    except StoreFailed:
+        raise
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        text = f"{what}: {str(error) or type(error).__name__}"
+        if getattr(error, "sqlstate", "") == FENCED:
+            raise Fenced(text) from error
+        if isinstance(error, _IN_DOUBT):
+            raise ConnectionBroken(text) from error
+        raise StoreFailed(text, passing=isinstance(error, _PASSING)) from error
+
+
+class Connection:
+    """One connection, used by one thread. It is made when it is needed, and again after it broke."""
+
+    def __init__(self, url: str, on_connect: Ask[None] | None = None) -> None:
+        self._url = url
+        self._on_connect = on_connect
+        self._loop = asyncio.new_event_loop()
+        self._connection: PgConnection | None = None
+
+    def fetch(self, query: str, *values: Any) -> list[Any]:
+        return self.call(lambda connection: connection.fetch(query, *values, timeout=STATEMENT_S))
+
+    def call(self, ask: Ask[T]) -> T:
+        """Raises what the driver raises; see `failures`."""
+        return self._loop.run_until_complete(self._call(ask))
+
+    async def _call(self, ask: Ask[T]) -> T:
+        connection = await self._connected()
+        try:
+            return await ask(connection)
+        except _IN_DOUBT:
+            self._drop()
+            raise
+
+    async def _connected(self) -> PgConnection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = None
+            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=SETTINGS)
+            try:
+                if self._on_connect:
+                    await self._on_connect(made)
+            except BaseException:
+                made.terminate()
+                raise
+            self._connection = made
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection:
+            self._connection.terminate()
+            self._connection = None
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        if self._connection and not self._connection.is_closed():
+            with suppress(Exception):
+                self._loop.run_until_complete(self._connection.close(timeout=1.0))
+        self._drop()
+        self._loop.close()
+
+
+class Readers:
+    """A connection for each thread that reads."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._local = threading.local()
+        self._made: list[Connection] = []
+
+    def fetch(self, query: str, *values: Any) -> Sequence[Any]:
+        """The rows. A connection that broke while nobody used it is made again: nothing was asked yet."""
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = Connection(self._url)
+            self._made.append(connection)
+        with failures("cannot read"):
+            try:
+                return connection.fetch(query, *values)
+            except _IN_DOUBT:
+                return connection.fetch(query, *values)
+
+    def close(self) -> None:
+        for connection in self._made:
+            connection.close()

@@ -1,0 +1,180 @@
+"""The state and the view → one frame, and where on it things are, for the mouse. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from covey.client.view.view import View
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.plain_text import one_line
+from covey.lines.widths import cut_line
+from covey.tui.face import looks
+from covey.tui.face.ask_lines import ask_panel
+from covey.tui.face.boxes import beside, bottom_of, line_width, spread
+from covey.tui.face.composer_lines import composer_rows
+from covey.tui.face.landing import landing_rows
+from covey.tui.face.line_editor import line_with_caret
+from covey.tui.face.list_lines import completion_rows, page_rows, picker_rows
+from covey.tui.face.panel_lines import left_side, pinned_rows, right_side
+from covey.tui.face.sizes import foot_rows, head_rows
+from covey.tui.face.state import FaceState, Picker, TextPage
+from covey.tui.face.status_lines import footer_line, status_line
+from covey.tui.frame import ScreenFrame
+
+LEFT_FROM, RIGHT_FROM = 160, 120
+"""Columns of a screen from which it has sides."""
+LEFT_COLUMNS, RIGHT_COLUMNS = 30, 32
+BORDER, RIGHT_BORDER = "│ ", " │ "
+Caret = tuple[int, int]
+
+
+class Pane(Protocol):
+    """The conversation, as rows of a given size."""
+
+    def rows(self, columns: int, height: int) -> Sequence[StyledLine]: ...
+
+    @property
+    def is_following(self) -> bool: ...
+
+    @property
+    def new_below(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Where on the screen things are: rows from the top, columns from the left."""
+
+    left: int
+    columns: int
+    conversation: range
+    composer: range
+    first_text_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    frame: ScreenFrame
+    regions: Regions
+
+
+def lay_out(state: FaceState, view: View, pane: Pane, client_id: str) -> Layout:
+    width, height = max(state.width, 10), max(state.height, 4)
+    left = LEFT_COLUMNS if width >= LEFT_FROM and not state.hides_sides else 0
+    right = RIGHT_COLUMNS if width >= RIGHT_FROM and not state.hides_sides else 0
+    columns = width - left - right - len(BORDER) * bool(left) - len(RIGHT_BORDER) * bool(right)
+    head = [status_line(state, view, width, client_id), StyledLine()][: head_rows(state)]
+    foot = [footer_line(state, view, width)][: foot_rows(state)]
+    body_height = height - len(head) - len(foot)
+    body, caret, talk, composer = _body(state, view, pane, columns, body_height, client_id, has_right=bool(right))
+    first = len(head)
+    rows = body if not left and not right else _with_sides(state, view, body, left, columns, right, client_id)
+    frame_rows = tuple(_no_wider(row, width) for row in [*head, *rows, *foot][:height])
+    offset = left + len(BORDER) * bool(left)
+    where = (caret[0] + first, caret[1] + offset) if caret else None
+    regions = Regions(
+        offset,
+        columns,
+        range(first + talk.start, first + talk.stop),
+        range(first + composer.start, first + composer.stop),
+    )
+    return Layout(ScreenFrame(width, frame_rows, where, _title(view)), regions)
+
+
+def _no_wider(row: StyledLine, columns: int) -> StyledLine:
+    return row if line_width(row) <= columns else cut_line(row, columns)
+
+
+def _body(
+    state: FaceState, view: View, pane: Pane, columns: int, height: int, client_id: str, *, has_right: bool
+) -> tuple[list[StyledLine], Caret | None, range, range]:
+    """Conversation, asks, what is pinned, suggestions, prompt: from the top, just so high."""
+    prompt, caret = composer_rows(state, view, columns)
+    prompt = prompt[: max(height - 1, 1)]
+    room = height - len(prompt)
+    if isinstance(state.overlay, TextPage):
+        rows = page_rows(state.overlay, columns, room)
+        return [*rows, *prompt], None, range(0), range(room, height)
+    if isinstance(state.overlay, Picker):
+        return _with_picker(state, state.overlay, view, pane, columns, room, prompt)
+    ask, ask_caret = ask_panel(state, view, columns, client_id)
+    ask = ask[: max(room - 1, 0)]
+    completion = state.composer.completion
+    suggested = completion_rows(completion, columns) if completion and state.focus == "composer" else []
+    pinned = pinned_rows(state, view, columns, has_right=has_right)
+    search, search_caret = _search_row(state, columns)
+    below = (search + ask + pinned)[: max(room - 1, 0)] + suggested
+    below = below[-max(room - 1, 0) :] if room > 1 else []
+    talk_height = room - len(below)
+    talk = _conversation(state, view, pane, columns, talk_height)
+    at: Caret | None = (room + caret[0], caret[1]) if caret[0] < len(prompt) else None
+    if search_caret is not None:
+        at = (talk_height, search_caret)
+    elif ask_caret:
+        at = (talk_height + len(search) + ask_caret[0], ask_caret[1])
+    elif state.focus in ("transcript", "queue"):
+        at = None
+    return [*talk, *below, *prompt], at, range(talk_height), range(room, height)
+
+
+def _with_picker(
+    state: FaceState,
+    picker: Picker,
+    view: View,
+    pane: Pane,
+    columns: int,
+    room: int,
+    prompt: list[StyledLine],
+) -> tuple[list[StyledLine], Caret | None, range, range]:
+    most = max(room * 2 // 3, min(room, 8))
+    rows, caret = picker_rows(picker, view, columns, most)
+    rows = rows[:room]
+    talk_height = room - len(rows)
+    talk = _conversation(state, view, pane, columns, talk_height)
+    at = (talk_height + caret[0], caret[1]) if caret else None
+    return [*talk, *rows, *prompt], at, range(talk_height), range(room, room + len(prompt))
+
+
+def _conversation(state: FaceState, view: View, pane: Pane, columns: int, height: int) -> list[StyledLine]:
+    if height <= 0:
+        return []
+    if not view.current:
+        return bottom_of(landing_rows(state, view, columns, height), height)
+    rows = list(pane.rows(columns, height))
+    if pane.is_following or height < 2:
+        return rows
+    new = f"{pane.new_below} new below" if pane.new_below else "more below"
+    mark = line(Span(f" ▼ {new} ", "accent"), Span(state.preferences.keys.shown("to_end"), "dim"))
+    return [*rows[:-1], mark]
+
+
+def _search_row(state: FaceState, columns: int) -> tuple[list[StyledLine], int | None]:
+    bar = state.search
+    if bar is None:
+        return [], None
+    count = f"{bar.number} of {bar.total} " if bar.number else "not found " if bar.query.text else ""
+    row, column = line_with_caret(bar.query, columns - len(count) - 1, " search: ")
+    shown = spread(row, line(Span(count, "dim")), columns)
+    return [shown], column if bar.is_typing else None
+
+
+def _with_sides(
+    state: FaceState, view: View, body: list[StyledLine], left: int, columns: int, right: int, client_id: str
+) -> list[StyledLine]:
+    height = len(body)
+    border = [line(Span(BORDER, "border"))] * height
+    parts: list[tuple[Sequence[StyledLine], int]] = []
+    if left:
+        parts += [(left_side(state, view, left, height, client_id), left), (border, len(BORDER))]
+    parts.append((body, columns))
+    if right:
+        border = [line(Span(RIGHT_BORDER, "border"))] * height
+        parts += [(border, len(RIGHT_BORDER)), (right_side(state, view, right, height), right)]
+    return beside(parts, height)
+
+
+def _title(view: View) -> str:
+    """Of the window: what it is about, and whether it works or asks."""
+    sign = "? " if looks.asks_here(view) else "● " if looks.is_busy(view) else ""
+    return f"{sign}{one_line(looks.title(view))} · covey"

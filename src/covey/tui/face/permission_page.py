@@ -1,0 +1,61 @@
+"""All of what is asked about, as a page: the whole command or change, why it is asked, and what a rule would be."""
+
+from __future__ import annotations
+
+from covey.client.view.records import AskRequest
+from covey.lines.approval import all_rows
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.plain_text import visible
+from covey.lines.widths import expanded
+from covey.lines.wrap import broken, wrap
+from covey.protocol.events import QuestionBatchRequest
+from covey.protocol.extensions import ApprovalRequest
+from covey.tui.face.permission_rows import whole_diff
+from covey.tui.face.state import TextPage
+
+BACK = "esc goes back; nothing is answered here"
+
+
+def whole_page(request: AskRequest, width: int) -> TextPage:
+    columns = max(width - 4, 20)
+    if isinstance(request, QuestionBatchRequest):
+        return TextPage("questions", tuple(_questions(request, columns)), hint=BACK)
+    if isinstance(request, ApprovalRequest):
+        return TextPage(f"{request.kind} {visible(request.name)}", tuple(all_rows(request, columns)), hint=BACK)
+    lines: list[StyledLine] = []
+    lines += wrap([Span(visible(request.description), "strong")], columns)
+    for text in (request.reason, request.sandbox):
+        lines += wrap([Span(visible(text), "dim")], columns) if text else []
+    lines.append(StyledLine())
+    diff = request.params.get("diff")
+    if isinstance(diff, str) and diff:
+        lines += whole_diff(diff, columns)
+    else:
+        for name, value in request.params.items():
+            lines += _value(name, value, columns)
+    if request.rules:
+        lines += [StyledLine(), line(Span("always would add  ", "dim"), visible(" ".join(request.rules)))]
+        lines.append(line(Span("               in  ", "dim"), visible(request.path)))
+    return TextPage(f"{request.tool_name}: all of it", tuple(lines), hint=BACK)
+
+
+def _value(name: str, value: object, columns: int) -> list[StyledLine]:
+    text = value if isinstance(value, str) else repr(value)
+    rows: list[StyledLine] = [line(Span(visible(name), "dim"))]
+    for each in text.split("\n"):
+        rows += [line("  ", *row.spans) for row in broken(expanded(visible(each)), columns - 2, "")]
+    return rows
+
+
+def _questions(batch: QuestionBatchRequest, columns: int) -> list[StyledLine]:
+    lines: list[StyledLine] = []
+    for number, item in enumerate(batch.questions, 1):
+        lines += wrap([Span(f"{number}. {visible(item.question)}", "strong")], columns)
+        lines += wrap([Span(visible(item.description), "dim")], columns) if item.description else []
+        for choice in item.choices:
+            about = f" — {visible(choice.description)}" if choice.description else ""
+            lines += wrap(
+                [Span(visible(choice.label)), Span(about, "dim")], columns, (Span("   • "),), (Span("     "),)
+            )
+        lines.append(StyledLine())
+    return lines

@@ -1,0 +1,37 @@
+"""How much of a screen its parts take: for the layout, and for keys that move by a page. Pure."""
+
+from __future__ import annotations
+
+from covey.tui.face.composing import text_columns
+from covey.tui.face.editor import wrapped
+from covey.tui.face.state import FaceState
+
+TINY_COLUMNS, TINY_ROWS = 40, 10
+"""Below this there is room for the conversation, asks and the prompt alone."""
+AIRY_ROWS = 28
+"""From so many rows on, there is room for an empty one below the first."""
+HIGHEST_SHARE = 3
+"""The prompt takes a third of the screen at most, and moves below its edge."""
+
+
+def is_tiny(state: FaceState) -> bool:
+    return state.width < TINY_COLUMNS or state.height < TINY_ROWS
+
+
+def head_rows(state: FaceState) -> int:
+    return 0 if is_tiny(state) else 2 if state.height >= AIRY_ROWS else 1
+
+
+def foot_rows(state: FaceState) -> int:
+    return 0 if is_tiny(state) and not state.toast else 1
+
+
+def prompt_rows(state: FaceState, columns: int) -> int:
+    """With the rule above it."""
+    rows = len(wrapped(state.composer.text, text_columns(columns), state.composer.label))
+    return min(rows, max(state.height // HIGHEST_SHARE, 1)) + 1
+
+
+def page_rows_left(state: FaceState) -> int:
+    """Rows for the text of a page, below its title."""
+    return max(state.height - head_rows(state) - foot_rows(state) - prompt_rows(state, state.width) - 1, 1)

@@ -1,0 +1,201 @@
+"""The first row and the last one: where one is, what goes on, and what can be done. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from covey.client.view.records import RunRecord
+from covey.client.view.view import View
+from covey.lines.line import Span, Style, StyledLine, line
+from covey.lines.plain_text import one_line
+from covey.lines.widths import cut, width
+from covey.lines.words import dollars
+from covey.tui.face import looks
+from covey.tui.face.boxes import fit, line_width, spread
+from covey.tui.face.keys import shown
+from covey.tui.face.state import FaceState, Picker, TextPage
+
+SPIN = "◐◓◑◒"
+SPIN_S = 0.25
+"""One cell turns four times a second, and only while a run is active."""
+WARN_AT = 0.75
+"""A context as full as this is about to be summarised."""
+
+
+def status_line(state: FaceState, view: View, columns: int, client_id: str) -> StyledLine:
+    """What matters most stays when there is little room: a lost connection, what runs, who asks."""
+    right: list[StyledLine] = []
+    for piece in _pieces(state, view, client_id):
+        candidate = _joined([*right, piece])
+        if line_width(candidate) > columns * 2 // 3:
+            continue
+        right.append(piece)
+    joined = _joined(right)
+    room = columns - line_width(joined) - 1
+    where = _place(view) if columns >= 90 else ""
+    prefix = width(where) + 3 if where else 0
+    title = cut(one_line(looks.title(view)), max(room - 12 - prefix, 8))
+    left = line(Span(" covey", "accent"), Span(" · ", "dim"))
+    if where:
+        left = line(*left.spans, Span(f"{where} · ", "dim"))
+    return spread(line(*left.spans, Span(title, "strong"), " "), line(*joined.spans, " "), columns)
+
+
+def _joined(pieces: list[StyledLine]) -> StyledLine:
+    """As they are shown: in the order of the screen, not of their weight."""
+    spans: list[Span] = []
+    for piece in reversed(pieces):
+        if spans:
+            spans.append(Span("   "))
+        spans += piece.spans
+    return StyledLine(tuple(spans))
+
+
+def _place(view: View) -> str:
+    path = view.workspace.path if view.workspace else ""
+    return cut(one_line(path.rstrip("/").rpartition("/")[2] or path), 30)
+
+
+def _pieces(state: FaceState, view: View, client_id: str) -> list[StyledLine]:
+    """The weightiest first."""
+    found = [_link(state, view), _run(state, view), _asks(view)]
+    if (share := looks.context_share(view)) is not None:
+        style: Style = "warning" if share >= WARN_AT else "dim"
+        found.append(line(Span(f"{share:.0%} full", style)))
+    found.append(_here(view, client_id))
+    if (meters := looks.meters(view)) and meters.cost:
+        found.append(line(Span(dollars(meters.cost), "dim")))
+    if model := looks.model(view):
+        found.append(line(Span(cut(model.rpartition("/")[2], 24), "dim")))
+    return [piece for piece in found if piece.spans]
+
+
+def _link(state: FaceState, view: View) -> StyledLine:
+    if state.is_starting:
+        return line(Span(state.is_starting, "dim"))
+    if view.link.state == "lost":
+        return line(Span(f"connection lost {clock(state.now - view.link.since)}", "error"))
+    if view.link.state == "connecting":
+        return line(Span("connecting", "dim"))
+    return line(Span("loading what was missed", "dim")) if view.link.gap else StyledLine()
+
+
+def _asks(view: View) -> StyledLine:
+    elsewhere = {ask.session_id for ask in looks.asks_elsewhere(view)}
+    if not elsewhere:
+        return StyledLine()
+    return line(Span(f"? {len(elsewhere)} {'session asks' if len(elsewhere) == 1 else 'sessions ask'}", "warning"))
+
+
+def _run(state: FaceState, view: View) -> StyledLine:
+    found = looks.active(view)
+    if found is None:
+        waiting = len(looks.queue(view))
+        return line(Span(f"{waiting} parked", "dim")) if waiting and not looks.is_busy(view) else StyledLine()
+    words, style = doing(found, state.now)
+    since = clock(state.now - (found.run.started_at or found.run.accepted_at))
+    sign = spinner(found, state.now, is_lost=view.link.state == "lost")
+    return line(Span(f"{sign} ", style), Span(f"{words} ", "dim"), Span(since, style))
+
+
+def spinner(found: RunRecord, now: float, *, is_lost: bool = False) -> str:
+    """Derived from the run alone: what waits for a person, or of which nothing is heard, does not turn."""
+    if found.run.waiting_on in ("permission", "question"):
+        return "?"
+    if found.retry or is_lost:
+        return "◌"
+    return SPIN[int((now - found.run.accepted_at) / SPIN_S) % len(SPIN)]
+
+
+def doing(found: RunRecord, now: float) -> tuple[str, Style]:
+    """What an active run does now, in a word or two."""
+    if found.run.is_being_cancelled:
+        return "stopping", "warning"
+    if found.retry and found.retry.retry_at:
+        return f"tries again in {max(found.retry.retry_at - now, 0):.0f} s", "warning"
+    match (found.run.waiting_on or "").partition(":"):
+        case ("permission", _, _):
+            return "waits for you", "warning"
+        case ("question", _, _):
+            return "waits for you", "warning"
+        case ("tool", _, name):
+            return cut(one_line(name), 16), "accent"
+        case ("model", _, _):
+            return "thinks", "accent"
+    return "works", "accent"
+
+
+def clock(seconds: float) -> str:
+    whole = max(int(seconds), 0)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+def _here(view: View, client_id: str) -> StyledLine:
+    others = [p for p in looks.present(view, client_id) if p.is_here and not p.is_you]
+    if not others:
+        return StyledLine()
+    names = Counter(one_line(other.name) for other in others)
+    if len(names) > 2:
+        return line(Span(f"{len(others) + 1} here", "dim"))
+    shown_names = [name if count == 1 else f"{name} ×{count}" for name, count in names.items()]
+    return line(Span(f"{', '.join(shown_names)}, you", "dim"))
+
+
+# ── the last row ──
+
+
+def footer_line(state: FaceState, view: View, columns: int) -> StyledLine:
+    """What was said last, or what the keys do here."""
+    styles: dict[str, Style] = {"note": "", "warning": "warning", "error": "error"}
+    keys = state.preferences.keys
+    if state.armed and state.armed.what != "quit":
+        words = "cancels what runs" if state.armed.what == "cancel" else "goes back in time"
+        return fit(line(" ", Span(shown("escape"), "key"), Span(f" again {words}", "warning")), columns)
+    if state.toast:
+        return fit(line(" ", Span(cut(one_line(state.toast.text), columns - 2), styles[state.toast.kind])), columns)
+    spans = [Span(" ")]
+    right = line(Span(keys.shown("help"), "key"), Span(" keys ", "dim"))
+    for name, about in _hints(state, view):
+        needed = width(name) + 1 + width(about) + 3
+        if sum(width(span.text) for span in spans) + needed + line_width(right) > columns:
+            break
+        spans += [Span(name, "key"), Span(f" {about}   ", "dim")]
+    return spread(StyledLine(tuple(spans)), right, columns)
+
+
+def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
+    keys = state.preferences.keys
+    escape = shown("escape")
+    found: list[tuple[str, str]]
+    if isinstance(state.overlay, Picker):
+        found = [("pick", "choose"), ("pick_up", "up"), ("pick_down", "down"), ("escape", "close")]
+    elif isinstance(state.overlay, TextPage):
+        found = [("page_line_down", "scroll"), ("page_page_down", "page"), ("escape", "close")]
+    elif state.search:
+        if state.search.is_typing:
+            return [("↑ ↓", "hits"), ("⏎", "to the text"), (escape, "end")]
+        found = [("find_next", "next"), ("find_previous", "before"), ("copy_item", "copy"), ("open", "open")]
+        found += [("find", "other words"), ("escape", "end")]
+    elif state.focus == "ask":
+        found = [("leave_ask", "write on"), ("page_up", "look further up")]
+    elif state.focus == "queue":
+        found = [("queue_edit", "edit"), ("queue_earlier", "up"), ("queue_later", "down"), ("queue_drop", "drop")]
+        found += [("queue_park", "park"), ("queue_now", "next"), ("escape", "back")]
+    elif state.focus == "transcript":
+        found = [("open", "open"), ("copy_item", "copy"), ("copy_code", "copy code"), ("find", "search")]
+        found += [("item_up", "items"), ("last", "end"), ("leave", "prompt")]
+    elif state.composer.editing:
+        found = [("send", "change it"), ("escape", "leave it")]
+    elif looks.is_busy(view):
+        steers = state.preferences.busy == "steer"
+        found = [("send", "steer" if steers else "queue"), ("send_other", "queue" if steers else "steer")]
+        pairs = [(keys.shown(intent), about) for intent, about in found]
+        # How to stop it must be there on a narrow screen too; the rest goes first.
+        pairs += [(f"{escape} {escape}", "cancel"), (keys.shown("send_now"), "interrupt")]
+        return [(name, about) for name, about in [*pairs, (keys.shown("palette"), "commands")] if name]
+    else:
+        found = [("send", "send"), ("newline", "new line"), ("palette", "commands"), ("sessions", "sessions")]
+        found += [("models", "model"), ("next_mode", "mode")]
+    return [(keys.shown(intent), about) for intent, about in found if keys.shown(intent)]

@@ -1,0 +1,223 @@
+"""What is asked, as numbered choices, and what a typed line answers. Pure.
+
+A line that is none of the numbers is no answer, so that a prompt which was being typed when the question came is none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from covey.lines.approval import all_rows
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.permission import ALWAYS
+from covey.lines.plain_text import visible
+from covey.lines.request_text import request_text
+from covey.lines.wrap import wrap
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
+from covey.protocol.extensions import ApprovalRequest
+from covey.protocol.requests import PermissionAction, QuestionResponse
+
+APPROVAL_ROWS = 24
+"""Of an extension, so many rows are shown at once: what was asked stays on a usual screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A permission is answered."""
+
+    action: PermissionAction
+    reason: str = ""
+    network: bool = False
+    unsandboxed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Whether an extension may be used; None: that is left for later."""
+
+    approve: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsAnswered:
+    """Questions are answered; none: the agent goes on without."""
+
+    responses: tuple[QuestionResponse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOn:
+    """The line was for the question, and something else has to be shown now."""
+
+    lines: tuple[StyledLine, ...]
+
+
+Understood = Allowed | Decided | QuestionsAnswered | AskedOn | None
+"""None: the line was not meant for the question."""
+
+
+@dataclass
+class PermissionChoices:
+    request: PermissionRequest
+    is_whole: bool = False
+    wants_words: bool = False
+
+    def lines(self, columns: int) -> list[StyledLine]:
+        request = self.request
+        head, *body = request_text(request, whole=self.is_whole).split("\n")
+        rows = wrap([Span(f"May it do this? {head}", "strong")], columns)
+        rows += [row for text in body for row in wrap([Span(text)], columns)]
+        network = "It probably needs the network." if request.network else ""
+        for reason in filter(None, (request.reason, network, request.sandbox)):
+            rows += wrap([Span(visible(reason), "dim")], columns)
+        for number, (text, _) in enumerate(self._offered(), 1):
+            rows += wrap([Span(text)], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
+        return [*rows, line(Span(f"Type a number from 1 to {len(self._offered())}, and Enter.", "dim"))]
+
+    def hear(self, text: str, columns: int) -> Understood:
+        if self.wants_words:
+            return Allowed("deny", text.strip())
+        offered = self._offered()
+        words = text.strip()
+        if not re.fullmatch(r"[0-9]{1,2}", words) or not 1 <= int(words) <= len(offered):
+            return None
+        answer = offered[int(words) - 1][1]
+        if answer == "whole" or (self._is_cut and isinstance(answer, Allowed) and answer.action != "deny"):
+            # What was shown in part only cannot be allowed before all of it was shown.
+            self.is_whole = True
+            return AskedOn(tuple(self.lines(columns)))
+        if answer == "words":
+            self.wants_words = True
+            return AskedOn((line("Say why, or what to do instead, and Enter:"),))
+        assert isinstance(answer, Allowed)
+        return answer
+
+    @property
+    def _is_cut(self) -> bool:
+        return not self.is_whole and request_text(self.request) != request_text(self.request, whole=True)
+
+    def _offered(self) -> list[tuple[str, Allowed | str]]:
+        request = self.request
+        covers = ALWAYS.get(request.action, "exactly this")
+        found: list[tuple[str, Allowed | str]] = [
+            ("yes, this once", Allowed("allow")),
+            (f"yes, and in this session not asked again about {covers}", Allowed("allow_session")),
+        ]
+        if request.rules:
+            rules = visible(" ".join(request.rules))
+            found.append((f"yes, and always in this directory: {rules}", Allowed("allow_always")))
+        if request.prefix_rules:
+            prefix = visible(request.prefix_rules[-1])
+            found.append((f"yes, and always in this directory: {prefix}", Allowed("allow_prefix")))
+        if request.confined:
+            found.append(("yes, this once, with the network", Allowed("allow", network=True)))
+            found.append(("yes, this once, outside the sandbox", Allowed("allow", unsandboxed=True)))
+        found += [("no", Allowed("deny")), ("no, and why", "words")]
+        return [*found, ("show all of it", "whole")] if self._is_cut else found
+
+
+@dataclass
+class QuestionChoices:
+    request: QuestionBatchRequest
+    responses: list[QuestionResponse] = field(default_factory=list)
+
+    def lines(self, columns: int) -> list[StyledLine]:
+        item = self._item
+        rows = wrap([Span(visible(item.question), "strong")], columns)
+        if item.description:
+            rows += wrap([Span(visible(item.description), "dim")], columns)
+        for number, text in enumerate(self._offered(item), 1):
+            rows += wrap([Span(text)], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
+        how = {
+            "yes_no": "Type 1 or 2",
+            "single_choice": "Type a number, or your own words",
+            "multi_choice": "Type numbers with blanks between, or your own words",
+            "free_text": "Type your answer",
+        }[item.type]
+        return [*rows, line(Span(f"{how}, and Enter; /skip answers none.", "dim"))]
+
+    def hear(self, text: str, columns: int) -> Understood:
+        words = text.strip()
+        if words == "/skip":
+            return QuestionsAnswered(())
+        response = self._response(self._item, words)
+        if response is None:
+            return AskedOn(tuple(self.lines(columns)))
+        self.responses.append(response)
+        if len(self.responses) < len(self.request.questions):
+            return AskedOn(tuple(self.lines(columns)))
+        return QuestionsAnswered(tuple(self.responses))
+
+    @property
+    def _item(self) -> QuestionItem:
+        return self.request.questions[len(self.responses)]
+
+    @staticmethod
+    def _offered(item: QuestionItem) -> list[str]:
+        if item.type == "yes_no":
+            return ["yes", "no"]
+        return [
+            visible(choice.label) + (f": {visible(choice.description)}" if choice.description else "")
+            for choice in item.choices
+        ]
+
+    @staticmethod
+    def _response(item: QuestionItem, words: str) -> QuestionResponse | None:
+        """None: not understood."""
+        if item.type == "yes_no":
+            said = {"1": True, "yes": True, "y": True, "2": False, "no": False, "n": False}.get(words.lower())
+            return None if said is None else QuestionResponse(request_id=item.id, yes=said)
+        if not words:
+            return None
+        numbers = re.split(r"[\s,]+", words)
+        if item.choices and all(number.isdigit() for number in numbers):
+            places = [int(number) - 1 for number in numbers]
+            if any(not 0 <= at < len(item.choices) for at in places):
+                return None
+            if item.type == "single_choice" and len(places) > 1:
+                return None
+            chosen = tuple(dict.fromkeys(item.choices[at].id for at in places))
+            return QuestionResponse(request_id=item.id, selected_ids=chosen)
+        return QuestionResponse(request_id=item.id, fill_in_text=words)
+
+
+@dataclass
+class ApprovalChoices:
+    request: ApprovalRequest
+    is_whole: bool = False
+
+    def lines(self, columns: int) -> list[StyledLine]:
+        rows = all_rows(self.request, columns)
+        if self._is_cut(columns):
+            rows = [*rows[: APPROVAL_ROWS - 1], line(Span(f"… {len(rows) - APPROVAL_ROWS + 1} more lines", "dim"))]
+        offered = self._offered(columns)
+        listed = [line(Span(f"  {number}. ", "key"), Span(text)) for number, (text, _) in enumerate(offered, 1)]
+        how = line(Span(f"Type a number from 1 to {len(offered)}, and Enter. No run waits for it.", "dim"))
+        return [line(Span("May this extension be used?", "strong")), *rows, *listed, how]
+
+    def hear(self, text: str, columns: int) -> Understood:
+        offered = self._offered(columns)
+        words = text.strip()
+        if not re.fullmatch(r"[0-9]", words) or not 1 <= int(words) <= len(offered):
+            return None
+        answer = offered[int(words) - 1][1]
+        if answer is None or (answer.approve and self._is_cut(columns)):
+            # What was shown in part only cannot be approved before all of it was shown.
+            self.is_whole = True
+            return AskedOn(tuple(self.lines(columns)))
+        return answer
+
+    def _is_cut(self, columns: int) -> bool:
+        return not self.is_whole and len(all_rows(self.request, columns)) > APPROVAL_ROWS
+
+    def _offered(self, columns: int) -> list[tuple[str, Decided | None]]:
+        found: list[tuple[str, Decided | None]] = [
+            ("yes, as it is now", Decided(True)),
+            ("no", Decided(False)),
+            ("not now", Decided(None)),
+        ]
+        return [*found, ("show all of it", None)] if self._is_cut(columns) else found
+
+
+Choices = PermissionChoices | QuestionChoices | ApprovalChoices

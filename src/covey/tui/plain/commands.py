@@ -1,0 +1,105 @@
+"""The commands of a conversation by lines: those that one cannot do without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from covey.lines.line import Span, line
+from covey.lines.plain_text import one_line
+
+if TYPE_CHECKING:
+    from covey.tui.plain.plain import Talk
+
+HELP = {
+    "/help": "these lines",
+    "/new": "begin a new session with the next prompt",
+    "/sessions": "the sessions of this directory, newest first",
+    "/open N": "go on with the session of that number",
+    "/queue": "the prompts that wait",
+    "/drop N": "take back the waiting prompt of that number",
+    "/cancel": "cancel what runs; so does Ctrl-C",
+    "/quit": "leave; so does Ctrl-D. What runs goes on",
+}
+SESSIONS_SHOWN = 20
+
+
+async def run(talk: Talk, words: str) -> bool:
+    """Whether it was one. What begins with a slash and is none, such as a path, is a prompt."""
+    name, _, rest = words.partition(" ")
+    number = int(rest) if rest.strip().isdigit() else 0
+    if name in ("/sessions", "/open"):
+        await talk.loaded()
+    if name == "/help":
+        talk.write([line(Span(f"{each:12}", "key"), about) for each, about in HELP.items()])
+        talk.write([line(Span("A line that ends with \\ goes on in the next one.", "dim"))])
+    elif name in ("/quit", "/exit"):
+        talk.is_leaving = True
+    elif name == "/cancel":
+        talk.follower.cancel()
+        talk.say("Cancelling.", "dim")
+    elif name == "/new":
+        talk.open("")
+        talk.say("The next prompt begins a new session.", "dim")
+    elif name == "/sessions":
+        _sessions(talk)
+    elif name == "/open" and number:
+        _open(talk, number)
+    elif name == "/queue":
+        _queue(talk)
+    elif name == "/drop" and number:
+        await _drop(talk, number)
+    elif f"{name} N" in HELP:
+        talk.say(f"{name} needs a number.", "warning")
+    else:
+        return False
+    talk.offer()
+    return True
+
+
+def _listed(talk: Talk) -> list[tuple[str, str]]:
+    """Ids of sessions, and what is said of each, newest first."""
+    found = []
+    for session, record in talk.follower.view.sessions:
+        if session.archived_at or session.parent_session_id:
+            continue
+        asks = any(ask.session_id == session.id for ask in talk.follower.view.asks.open.values())
+        marks = ["waits for you" if asks else "works" if record.is_busy else "", "new" if record.is_unread else ""]
+        found.append((session.id, ", ".join([one_line(session.title) or "(without a title)", *filter(None, marks)])))
+    return found[:SESSIONS_SHOWN]
+
+
+def _sessions(talk: Talk) -> None:
+    listed = _listed(talk)
+    current = talk.follower.view.current
+    for number, (session_id, text) in enumerate(listed, 1):
+        here = " (this one)" if session_id == current else ""
+        talk.write([line(Span(f"{number:3}. ", "key"), text, here)])
+    if not listed:
+        talk.say("There are none yet.", "dim")
+
+
+def _open(talk: Talk, number: int) -> None:
+    listed = _listed(talk)
+    if number > len(listed):
+        talk.say("There is no session of that number: /sessions shows them.", "warning")
+        return
+    talk.open(listed[number - 1][0])
+
+
+def _queue(talk: Talk) -> None:
+    record = talk.follower.view.sessions.get(talk.follower.view.current)
+    waiting = record.queue if record else []
+    for number, run_ in enumerate(waiting, 1):
+        talk.write([line(Span(f"{number:3}. ", "key"), one_line(run_.prompt))])
+    if not waiting:
+        talk.say("Nothing waits.", "dim")
+
+
+async def _drop(talk: Talk, number: int) -> None:
+    record = talk.follower.view.sessions.get(talk.follower.view.current)
+    waiting = record.queue if record else []
+    if number > len(waiting):
+        talk.say("There is no waiting prompt of that number: /queue shows them.", "warning")
+        return
+    await talk.client.drop_prompt(talk.follower.workspace_id, talk.follower.view.current, waiting[number - 1].run_id)
+    talk.say("Taken back.", "dim")

@@ -1,0 +1,166 @@
+"""What happens in a session, as lines that are never taken back. Pure: the view's steps in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from covey.client.view.inputs import MessagesLoaded, Received, ViewInput
+from covey.client.view.run_news import (
+    AnswerCut,
+    AnswerGrew,
+    CallBegun,
+    CallEnded,
+    RetryAnnounced,
+    RunMoved,
+    RunNews,
+    RunNewsItem,
+    RunWarned,
+    SummaryWritten,
+    ThoughtGrew,
+)
+from covey.client.view.view import Step, View
+from covey.lines.line import Span, StyledLine, line
+from covey.lines.markdown import MarkdownRows
+from covey.lines.plain_text import one_line, plain
+from covey.lines.results import Shown, begun_line, result_lines
+from covey.lines.words import counted, dollars
+from covey.lines.wrap import wrap
+from covey.protocol.runs import Run, RunComplete
+
+CUT_SHORT = {
+    "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
+    "content_filter": "the answer is cut off by the provider's content filter.",
+}
+
+
+class LineStory:
+    """The session that the view shows. A prompt that was typed here is on the screen already: it is not repeated."""
+
+    def __init__(self, view: View, columns: int, root: str, *, echoes: bool, is_new: bool = False) -> None:
+        """`echoes`: what is typed here cannot be seen, as it comes out of a pipe. `is_new`: nothing was said yet."""
+        self._view = view
+        self._shown = Shown(columns, root, plain=True)
+        self._echoes = echoes
+        self._own: set[str] = set()
+        self._news: dict[str, RunNews] = {}
+        self._rows: MarkdownRows | None = None
+        self._speaker = ""
+        """The message whose rows these are."""
+        self._link = view.link.state
+        self._is_begun = is_new
+        """What was said before has been told."""
+
+    def posted(self, run_id: str) -> None:
+        """This run is from here."""
+        if not self._echoes:
+            self._own.add(run_id)
+
+    def take(self, fed: ViewInput, step: Step) -> list[StyledLine]:
+        """What there is to say after the view has taken something in."""
+        lines = [*self._connection(), *self._beginning(fed)]
+        self._meet_runs()
+        for run_id, news in list(self._news.items()):
+            record = self._view.find_run(run_id)
+            if record and record.run.folded_into:
+                del self._news[run_id]  # its answer is in the turn of the other
+                lines += self._prompt(record.run)
+                continue
+            for item in news.update(step.change):
+                lines += self._said(item)
+        if isinstance(fed, Received) and isinstance(fed.event.payload, RunComplete):
+            lines += self._ended(fed.event.payload)
+        return lines
+
+    def _connection(self) -> Iterator[StyledLine]:
+        before, self._link = self._link, self._view.link.state
+        if self._link == "lost" and before != "lost":
+            yield line(Span(f"The connection is lost ({one_line(self._view.link.why)}); trying again.", "warning"))
+        if self._link == "connected" and before == "lost":
+            yield line(Span("Connected again.", "dim"))
+
+    def _beginning(self, fed: ViewInput) -> list[StyledLine]:
+        """A session that is opened: where it stands."""
+        if not isinstance(fed, MessagesLoaded) or self._is_begun:
+            return []
+        self._is_begun = True
+        messages = list(self._view.conversation.messages)
+        said = [m for m in messages if m.role in ("user", "assistant") and m.text.strip()]
+        if not said:
+            return []
+        count = counted(len(messages), "message") + (" or more" if self._view.conversation.has_older else "")
+        lines = [line(Span(f"This session has {count}. The last of them:", "dim"))]
+        for message in said[-2:]:
+            rows = MarkdownRows(self._shown.columns)
+            text = [*rows.add(message.text), *rows.end()]
+            lines += [line(Span("You: " if message.role == "user" else "Covey: ", "strong")), *text]
+        return lines
+
+    def _meet_runs(self) -> None:
+        record = self._view.sessions.get(self._view.current)
+        for run in record.open_runs if record else ():
+            self._news.setdefault(run.run_id, RunNews(self._view, run.run_id))
+
+    def _said(self, item: RunNewsItem) -> list[StyledLine]:
+        match item:
+            case AnswerGrew():
+                return self._answer(item)
+            case ThoughtGrew():
+                return []
+            case RunMoved(run):
+                return [*self._settle(), *(self._prompt(run) if run.state == "active" else ())]
+            case AnswerCut(reason):
+                why = CUT_SHORT.get(reason)
+                return [*self._settle(), *([line(Span(why, "warning"))] if why else ())]
+            case CallBegun(call):
+                return [*self._settle(), begun_line(call, self._shown)]
+            case CallEnded(call, result):
+                return [*self._settle(), *result_lines(call, result, None, self._shown)]
+            case SummaryWritten():
+                return self._note("The conversation became long, and goes on from a summary of it.")
+            case RetryAnnounced(retry):
+                why = (retry.reason or retry.error or "The model failed").rstrip(".")
+                return self._note(f"{why}; trying again (attempt {retry.attempt}).")
+            case RunWarned(warning):
+                return self._note(warning.reason or "")
+            case _:
+                assert_never(item)
+
+    def _answer(self, item: AnswerGrew) -> list[StyledLine]:
+        lines: list[StyledLine] = []
+        if item.message_id != self._speaker or item.is_anew or self._rows is None:
+            lines = self._settle()
+            self._speaker, self._rows = item.message_id, MarkdownRows(self._shown.columns)
+        return [*lines, *self._rows.add(item.text)]
+
+    def _settle(self) -> list[StyledLine]:
+        """Something else comes now: the rest of what was being written."""
+        rows, self._rows = self._rows, None
+        return rows.end() if rows else []
+
+    def _prompt(self, run: Run) -> list[StyledLine]:
+        """Somebody else's, or one out of a pipe."""
+        if run.run_id in self._own:
+            return []
+        self._own.add(run.run_id)
+        by = f" ({one_line(run.posted_by)})" if run.posted_by else ""
+        bar = (Span("> ", "key"),)
+        texts = plain(run.prompt).strip().split("\n")
+        texts[-1] += by
+        return [row for text in texts for row in wrap([Span(text)], self._shown.columns, bar, bar)]
+
+    def _note(self, text: str) -> list[StyledLine]:
+        return [*self._settle(), line(Span(one_line(text), "dim"))] if text else self._settle()
+
+    def _ended(self, terminal: RunComplete) -> list[StyledLine]:
+        news = self._news.pop(terminal.run_id, None)
+        lines = [row for item in (news.end(terminal) if news else ()) for row in self._said(item)]
+        lines += self._settle()
+        if terminal.folded_into or news is None:
+            return lines
+        cost = f", {dollars(terminal.usage.cost)}" if terminal.usage and terminal.usage.cost else ""
+        if terminal.outcome == "completed":
+            return [*lines, line(Span(f"Done: {counted(news.steps, 'step')}{cost}.", "dim"))]
+        if terminal.outcome == "failed":
+            return [*lines, line(Span(f"Failed: {one_line(terminal.error or '')}", "error"))]
+        return [*lines, line(Span(f"{terminal.outcome.capitalize()}.", "warning"))]

@@ -1,0 +1,71 @@
+// What a tool call does and what came of it, in a few words. Without DOM.
+
+import { counted, decoded, oneLine, shortPath, size } from './text.js';
+
+/** @typedef {{verb: string, what: string, note: string}} Headline */
+
+/** @param {any} params @param {string} name */
+const text = (params, name) => oneLine(String(params[name] ?? ''));
+
+/** @type {Record<string, (params: any, root: string) => Headline>} */
+const FORMATS = {
+  bash: (params, root) => {
+    const [first = '', ...more] = String(params.command ?? '').trim().split('\n');
+    const where = params.working_dir ? `in ${shortPath(params.working_dir, root)}` : '';
+    const note = [more.length ? counted(more.length, 'more line') : '', where, params.background ? 'in the background' : ''];
+    return { verb: '$', what: oneLine(first), note: note.filter(Boolean).join(' · ') };
+  },
+  view: (params, root) => {
+    const from = Number(params.offset) || 1;
+    const place = params.limit ? `lines ${from}–${from + Number(params.limit) - 1}` : from > 1 ? `from line ${from}` : '';
+    return { verb: 'Read', what: shortPath(params.file_path, root), note: place };
+  },
+  edit: (params, root) => ({ verb: 'Edit', what: shortPath(params.file_path, root), note: '' }),
+  multiedit: (params, root) => ({ verb: 'Edit', what: shortPath(params.file_path, root), note: '' }),
+  write: (params, root) => ({ verb: 'Write', what: shortPath(params.file_path, root), note: '' }),
+  apply_patch: () => ({ verb: 'Patch', what: 'files', note: '' }),
+  ls: (params, root) => ({ verb: 'List', what: shortPath(params.path ?? '.', root), note: '' }),
+  grep: (params, root) => ({ verb: 'Search', what: `“${text(params, 'pattern')}”`, note: [params.path && `in ${shortPath(params.path, root)}`, text(params, 'include')].filter(Boolean).join(' ') }),
+  glob: (params, root) => ({ verb: 'Find', what: text(params, 'pattern'), note: params.path ? `in ${shortPath(params.path, root)}` : '' }),
+  fetch: (params) => ({ verb: 'Fetch', what: text(params, 'url'), note: '' }),
+  download: (params, root) => ({ verb: 'Download', what: text(params, 'url'), note: `to ${shortPath(params.file_path, root)}` }),
+  agent: (params) => ({ verb: 'Agent', what: text(params, 'prompt'), note: '' }),
+  todos: (params) => ({ verb: 'Plan', what: counted(Array.isArray(params.todos) ? params.todos.length : 0, 'item'), note: '' }),
+  question: (params) => ({ verb: 'Ask', what: oneLine(String(params.questions?.[0]?.question ?? '')), note: '' }),
+  job_output: (params) => ({ verb: 'Output of', what: text(params, 'job_id'), note: '' }),
+  job_kill: (params) => ({ verb: 'End', what: text(params, 'job_id'), note: '' }),
+};
+
+/** @param {{name: string, input: string}} call @param {string} root @returns {Headline} */
+export function headline(call, root) {
+  const params = decoded(call.input);
+  const format = FORMATS[call.name];
+  if (format) return format(params, root);
+  const pieces = Object.entries(params).map(([key, value]) => `${oneLine(key)}=${oneLine(typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 60)}`);
+  return { verb: oneLine(call.name), what: pieces.join(' '), note: '' };
+}
+
+/** What is telling about a result. @param {any} facts */
+export function summary(facts) {
+  if (typeof facts.exit_code === 'number' && facts.exit_code) return `exit code ${facts.exit_code}`;
+  const found = [];
+  if (typeof facts.status === 'number') found.push(String(facts.status));
+  if (typeof facts.matches === 'number') found.push(counted(facts.matches, 'match', 'matches'));
+  if (typeof facts.count === 'number') found.push(counted(facts.count, 'file'));
+  if (typeof facts.entries === 'number') found.push(counted(facts.entries, 'entry', 'entries'));
+  if (typeof facts.lines === 'number') found.push(counted(facts.lines, 'line'));
+  if (typeof facts.bytes === 'number') found.push(size(facts.bytes));
+  if (typeof facts.job_id === 'string') found.push(oneLine(facts.job_id));
+  return found.join(', ');
+}
+
+const CANCELLED = 'The call was cancelled before it finished.';
+
+/** How a call stands: `writing` its input, `running`, `done`, `failed`, `denied` or `stopped`.
+ * @param {{finished: boolean}} call @param {any} result */
+export function standing(call, result) {
+  if (!result) return call.finished ? 'running' : 'writing';
+  if (result.content.startsWith(CANCELLED)) return 'stopped';
+  if (result.is_error) return /^(the user|a rule|.{0,40}denied)/i.test(result.content) ? 'denied' : 'failed';
+  return decoded(result.metadata).exit_code ? 'failed' : 'done';
+}

@@ -1,0 +1,76 @@
+// Prompts on their way and prompts that wait: edit, move, drop. What is edited is parked, so that nothing moves under one's hands.
+
+import { ApiError } from './api.js';
+import { fill, h, iconButton } from './dom.js';
+import { oneLine } from './text.js';
+
+/** @typedef {import('./app.js').App} App */
+
+export class QueueDock {
+  /** @param {App} app @param {HTMLElement} root */
+  constructor(app, root) {
+    this.app = app;
+    this.root = root;
+    this.drawn = '';
+    this.editing = '';
+  }
+
+  draw() {
+    const { view } = this.app;
+    const waiting = this.app.record?.queue ?? [];
+    const sent = [...view.outbox.prompts.values()].filter((each) => each.prompt.session_id === view.current);
+    const key = JSON.stringify([view.current, waiting.map((run) => [run.run_id, run.prompt, run.parked_by]), sent.map((each) => [each.prompt.run_id, each.state, each.error])]);
+    if (key === this.drawn) return;
+    if (this.editing && waiting.some((run) => run.run_id === this.editing)) return; // somebody types in it
+    this.editing = '';
+    this.drawn = key;
+    fill(this.root, sent.map((each) => this.#sent(each)), waiting.length ? h('p.queue-head', null, `${waiting.length} queued`) : null,
+      waiting.length ? h('ol.queue-list', null, waiting.map((run, index) => this.#waiting(run, index, waiting))) : null);
+  }
+
+  /** @param {any} each */
+  #sent({ prompt, state, error }) {
+    if (state !== 'refused') return h('div.sent', { data: { run: prompt.run_id } }, h('span.spinner', { aria: { hidden: true } }), h('span', null, oneLine(prompt.prompt ?? '')), h('small', null, state === 'sending' ? 'sending…' : 'accepted'));
+    return h('div.sent.refused', { data: { run: prompt.run_id } }, h('span', null, oneLine(prompt.prompt ?? '')), h('p', null, oneLine(error)),
+      h('div.buttons', null, h('button', { type: 'button', onclick: () => this.app.shell.post(prompt) }, 'Send again'),
+        h('button', { type: 'button', onclick: () => { this.app.shell.drop(prompt.run_id); this.app.composer.insert(prompt.prompt ?? ''); this.app.composer.focus(); } }, 'Back to the draft'),
+        h('button', { type: 'button', onclick: () => this.app.shell.drop(prompt.run_id) }, 'Drop')));
+  }
+
+  /** @param {any} run @param {number} index @param {any[]} all */
+  #waiting(run, index, all) {
+    const isOthers = run.parked_by && this.editing !== run.run_id;
+    const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', null, oneLine(run.prompt)), isOthers && h('small', null, 'being edited'),
+      h('span.queue-buttons', null,
+        index > 0 && iconButton('↑', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),
+        index < all.length - 1 && iconButton('↓', 'Later', () => this.#change(run, { after: all[index + 1].run_id })),
+        iconButton('✎', 'Edit', () => this.#edit(run, item)),
+        run.parked_by ? iconButton('▸', 'Let it run', () => this.#change(run, { unpark: true })) : iconButton('‖', 'Hold it back', () => this.#change(run, { park: true })),
+        iconButton('✕', 'Drop', () => void this.app.trying('Not dropped', () => this.app.api.dropPrompt(run.session_id, run.run_id)))));
+    return item;
+  }
+
+  /** @param {any} run @param {any} change */
+  async #change(run, change) {
+    try {
+      await this.app.api.editPrompt(run.session_id, run.run_id, change);
+      return true;
+    } catch (error) {
+      const isLate = error instanceof ApiError && error.code === 'too_late';
+      this.app.toast(isLate ? 'It runs already, so it cannot be changed any more.' : /** @type {Error} */ (error).message);
+      return false;
+    }
+  }
+
+  /** In its place, and parked meanwhile. @param {any} run @param {HTMLElement} item */
+  async #edit(run, item) {
+    this.editing = run.run_id;
+    const field = h('textarea', { value: run.prompt, rows: 2, aria: { label: 'The queued prompt' } });
+    const done = () => { this.editing = ''; this.drawn = ''; this.draw(); };
+    const save = async () => { if (await this.#change(run, { prompt: field.value, unpark: true })) done(); else done(); };
+    fill(item, field, h('div.buttons', null, h('button.primary', { type: 'button', onclick: save }, 'Save'),
+      h('button', { type: 'button', onclick: async () => { await this.#change(run, { unpark: true }); done(); } }, 'Cancel')));
+    field.focus();
+    if (!(await this.#change(run, { park: true }))) done();
+  }
+}

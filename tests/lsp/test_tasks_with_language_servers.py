@@ -1,0 +1,72 @@
+"""A coding task, as the model of a run sees it: errors come back with an edit, and a rename changes a whole project."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from covey.config.schema import PermissionSettings, ToolSettings
+from covey.lifecycle.reply import Stopped, ToolCallBegun, ToolInputDelta
+from covey.protocol.messages import ToolResult
+from tests.support.engine import Engine, config, running
+
+pytestmark = pytest.mark.anyio
+
+SUMS = "def add(a: int, b: int) -> int:\n    return a + b\n"
+USE = "from sums import add\n\nprint(add(1, 2))\n"
+
+
+def results(engine: Engine) -> list[ToolResult]:
+    return [result for message in engine.messages() for result in message.tool_results]
+
+
+async def task(engine: Engine, *calls: tuple[str, dict[str, object]]) -> list[ToolResult]:
+    for name, params in calls:
+        begun = (ToolCallBegun(0, "c", name), ToolInputDelta(0, json.dumps(params)))
+        engine.model.answer(*begun, Stopped("tool_use"))
+    engine.model.answer("done")
+    await engine.post("do it", "r")
+    run = await engine.ended("r")
+    assert run.state == "completed", run.error
+    return results(engine)
+
+
+async def test_a_mistake_is_said_with_the_edit_and_a_rename_is_one_undoable_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    root = (tmp_path / "project").resolve()
+    root.mkdir()
+    (root / "sums.py").write_text(SUMS)
+    (root / "use.py").write_text(USE)
+    trusted = tmp_path / ".config" / "covey" / "trusted.toml"
+    trusted.parent.mkdir(parents=True)
+    trusted.write_text(f'directories = ["{root}"]\n')
+    settings = structs.replace(
+        config(), permissions=PermissionSettings(allow=("edit",)), tools=ToolSettings(language_servers="auto")
+    )
+    async with running(tmp_path, project=root, settings=settings) as engine:
+        assert {"definition", "references", "symbols", "diagnostics", "rename"} <= set(
+            engine.workspace._parts.agent.all_tools()
+        )
+        done = await task(
+            engine,
+            ("view", {"file_path": "use.py"}),
+            ("edit", {"file_path": "use.py", "old_string": "add(1, 2)", "new_string": "add(1, two)"}),
+            ("edit", {"file_path": "use.py", "old_string": "add(1, two)", "new_string": "add(1, 2)"}),
+            ("rename", {"file_path": "use.py", "line": 3, "name": "add", "new_name": "plus"}),
+        )
+        assert not any(result.is_error for result in done), done
+        assert "Diagnostics of use.py as it is now" in done[1].content and "two" in done[1].content
+        assert "Diagnostics" not in done[2].content
+        assert (root / "sums.py").read_text() == SUMS.replace("add", "plus")
+        assert (root / "use.py").read_text() == USE.replace("add", "plus")
+        from covey.protocol.requests import UndoTurns
+
+        await engine.workspace.sessions.undo(engine.session_id, UndoTurns())
+        assert ((root / "sums.py").read_text(), (root / "use.py").read_text()) == (SUMS, USE)

@@ -1,0 +1,137 @@
+"""`covey --plain` with a real server: out of a pipe, and at a terminal where nothing may be moved."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Home, until
+from tests.support.mcp import HOSTILE
+from tests.tui.program import PtyProgram
+
+MOVES = re.compile(r"\x1b\[[0-9;]*[ABCDGHJKST]|\x1b\[\?1049")
+
+
+def _piped(home: Home, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return home.covey("--plain", *words, stdin=text)
+
+
+def test_lines_out_of_a_pipe_are_answered_one_after_the_other(home: Home) -> None:
+    done = _piped(home, "first\\\nand more\nuse a tool\n1\nask me\n1\n")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    asked = said.index("May it do this? bash:")
+    assert said.index("You said: first") < asked < said.index("done: $ touch made") < said.index("Shall I?")
+    assert said[asked + 1] == "    touch made"
+    assert "  1. yes, this once" in said
+    assert said.count("Done: 2 steps.") == 2
+    assert (home.project / "made").exists()
+    assert "\x1b" not in done.stdout and "\r" not in done.stdout
+
+
+def test_without_an_answer_nothing_is_allowed_and_it_says_so(home: Home) -> None:
+    done = _piped(home, "use a tool\n")
+    assert "waits for an answer elsewhere" in done.stdout
+    assert not (home.project / "made").exists()
+
+
+def test_a_number_that_refuses_refuses(home: Home) -> None:
+    done = _piped(home, "use a tool\n0\nalso this\n")
+    assert not (home.project / "made").exists(), "neither a wrong number nor words are an answer"
+    number = re.findall(r"^  (\d)\. no$", done.stdout, re.MULTILINE)[0]
+    done = _piped(home, f"use a tool\n{number}\n")
+    assert "failed: $ touch made  denied" in done.stdout
+    assert not (home.project / "made").exists()
+
+
+def test_a_run_that_fails_is_said_and_is_the_exit_code(home: Home) -> None:
+    done = _piped(home, "fail\n")
+    assert done.returncode == 1
+    assert "half an answer" in done.stdout and "Failed: scripted: the model broke" in done.stdout
+
+
+def test_a_session_is_gone_on_with_and_its_end_is_told(home: Home) -> None:
+    first = _piped(home, "hello\n")
+    session = first.stdout.split()[-1]
+    again = _piped(home, "/sessions\n/help\nmore\n", "-s", session)
+    assert "This session has 2 messages. The last of them:" in again.stdout
+    assert "You said: hello" in again.stdout and "You said: more" in again.stdout
+    assert "  1. hello (this one)" in again.stdout and "/open N" in again.stdout
+
+
+@pytest.fixture
+def talk(home: Home) -> Iterator[PtyProgram]:
+    program = PtyProgram(home.command("--plain"), cwd=home.project, env=home.env, columns=80, lines=60)
+    with program:
+        program.wait_for("\n>")
+        yield program
+
+
+def test_at_a_terminal_nothing_moves_and_a_line_that_was_being_typed_answers_nothing(talk: PtyProgram) -> None:
+    talk.type("use a tool\r")
+    talk.wait_for("Type a number")
+    talk.type("not a number\r")
+    talk.wait_for("Type a number")
+    talk.type("1\r")
+    talk.wait_until(lambda: "done:" in talk.screen.text or talk.screen.text.count("Type a number") == 2, "no answer")
+    if "done:" not in talk.screen.text:  # it came so soon that it may have been typed before the question
+        talk.wait_until(lambda: not talk.read(0.5), "it never stops writing")
+        talk.type("1\r")
+    talk.wait_for("done: $ touch made")
+    assert not MOVES.search(talk.raw), "lines are only appended"
+    talk.type("\x04")
+    assert talk.finish() == 0
+    assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
+
+
+def test_ctrl_c_cancels_the_run_and_the_second_leaves(home: Home, talk: PtyProgram) -> None:
+    talk.type("hang\r")
+    until(lambda: json.loads(home.covey("runs", "--json").stdout), "the run has begun")
+    talk.type("\x03")
+    talk.wait_for("Cancelling. Ctrl-C again leaves.")
+    talk.wait_for("Cancelled.")
+    talk.type("/help\r")  # whatever is typed in between, it is not the second of two
+    talk.wait_for("/open N")
+    talk.send_signal(signal.SIGINT)
+    talk.wait_for("Ctrl-C again leaves; so does /quit.")
+    talk.send_signal(signal.SIGINT)
+    assert talk.finish() == 130
+    assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
+
+
+def test_a_signal_leaves_the_terminal_as_it_was(talk: PtyProgram) -> None:
+    talk.type("half a li")
+    talk.wait_for("half a li")
+    talk.send_signal(signal.SIGTERM)
+    assert talk.finish() == 143
+    assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
+
+
+def test_a_dumb_terminal_gets_lines_without_being_asked(home: Home) -> None:
+    with PtyProgram(home.command(), cwd=home.project, env=home.env, term="dumb") as program:
+        program.wait_for("\n>")
+        program.type("hello\r")
+        program.wait_for("You said: hello")
+        assert "\x1b" not in program.raw
+        program.type("/quit\r")
+        assert program.finish() == 0
+
+
+def test_an_extension_is_approved_by_a_person_and_never_by_a_pipe(own_home: Home) -> None:
+    added = own_home.covey("mcp", "add", "h", "--", sys.executable, str(HOSTILE), "normal")
+    assert added.returncode == 0, added.stderr
+    piped = _piped(own_home, "hello\n1\n")
+    assert "May this extension be used?" not in piped.stdout and "You said: 1" in piped.stdout
+    with PtyProgram(own_home.command("--plain"), cwd=own_home.project, env=own_home.env, columns=200, lines=60) as talk:
+        talk.wait_for("No run waits for it.")
+        assert "Says it again." in talk.screen.text, "what it tells the model is shown"
+        talk.wait_until(lambda: not talk.read(0.5), "it never stops writing")  # sooner, it was not read
+        talk.type("1\r")
+        talk.wait_for("It may be used.")
+    assert json.loads(own_home.covey("mcp", "list", "--json").stdout)[0]["state"] != "needs_approval"

@@ -1,0 +1,99 @@
+"""The modules of the page without a page: types, the fold, weight, and what is vendored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tomllib
+from html.entities import name2codepoint
+from pathlib import Path
+
+from covey.server.page_files import DIRECTORY, page_files
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = Path(os.environ["COVEY_WEB_TOOLS"])
+
+
+def test_the_fold_agrees_with_all_shared_vectors() -> None:
+    command = ["node", str(ROOT / "tests/web/vectors.mjs"), str(DIRECTORY / "js"), str(ROOT / "tests/vectors/recorded")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+
+
+def test_the_types_are_right() -> None:
+    command = [str(TOOLS / "node_modules/.bin/tsc"), "-p", str(ROOT / "tests/web/tsconfig.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_all_of_the_page_has_at_most_100_kb() -> None:
+    """As it is sent: what a browser loads on its first visit."""
+    page = page_files()
+    sizes = {name: len(file.packed) for name, file in page.files.items() if name != "index.html"}
+    assert len(page.index.packed) + sum(sizes.values()) <= 100_000, sizes
+
+
+def test_modules_are_sent_as_the_same_programs(tmp_path: Path) -> None:
+    """What a compiler makes of them is the same, byte for byte, and their comments are gone."""
+    names = [name for name in page_files().files if name.endswith(".js")]
+    made: dict[str, list[bytes]] = {}
+    for kind in ("written", "sent"):
+        for name in names:
+            path = tmp_path / kind / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes((DIRECTORY / name).read_bytes() if kind == "written" else page_files().files[name].data)
+        command = [str(TOOLS / "node_modules/.bin/esbuild"), *names, "--minify-whitespace", "--minify-syntax"]
+        options = ["--legal-comments=none", f"--outdir={tmp_path / 'out' / kind}", "--outbase=."]
+        subprocess.run([*command, *options], cwd=tmp_path / kind, check=True, capture_output=True, timeout=60)
+        made[kind] = [(tmp_path / "out" / kind / name).read_bytes() for name in names]
+    assert made["sent"] == made["written"]
+    assert all(b"@param" not in page_files().files[name].data for name in names)
+
+
+def test_modules_fit_in_a_head() -> None:
+    long = {
+        path.name: count
+        for path in (DIRECTORY / "js").glob("*.js")
+        if (count := len(path.read_text("utf-8").splitlines())) > 400
+    }
+    assert long == {}
+
+
+def test_nothing_becomes_markup_or_code() -> None:
+    names = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser")
+    found = [
+        f"{path.name}: {name}"
+        for path in (DIRECTORY / "js").glob("*.js")
+        for name in names
+        if name in path.read_text("utf-8")
+    ]
+    assert found == []
+
+
+def test_what_is_vendored_is_made_from_what_was_published(tmp_path: Path) -> None:
+    about = tomllib.loads((DIRECTORY / "vendor/vendor.toml").read_text("utf-8"))["markdown-it"]
+    lock = json.loads((TOOLS / "node_modules/.package-lock.json").read_text("utf-8"))
+    assert lock["packages"]["node_modules/markdown-it"]["integrity"] == about["integrity"]
+    command = ["node", str(ROOT / "tests/web/vendor/build.mjs"), str(TOOLS), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    for name in (about["file"], "markdown-it.LICENSE"):
+        assert (tmp_path / name).read_bytes() == (DIRECTORY / "vendor" / name).read_bytes(), name
+    assert hashlib.sha256((tmp_path / about["file"]).read_bytes()).hexdigest() == about["sha256"]
+
+
+def test_what_is_vendored_renders_as_what_was_published() -> None:
+    """All documents of this project, every name of HTML 4, and what only looks like one."""
+    published = TOOLS / "node_modules/markdown-it/dist/browser/markdown-it.esm.min.mjs"
+    texts = [path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")]
+    names = [*name2codepoint, "apos"]
+    texts += [
+        " ".join(f"&{name};" for name in names),
+        "[a](/&auml;?b=1&copy=2 '&quot;') &no; &amp &; &#8594; &#x41; &#0;",
+    ]
+    texts.append("``` &lt;x&gt;\na\n```")
+    command = ["node", str(ROOT / "tests/web/vendor/compare.mjs"), str(published), str(DIRECTORY / "vendor")]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert done.stdout == f"{len(texts)} texts, the same\n"

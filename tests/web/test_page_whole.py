@@ -1,0 +1,326 @@
+"""Whole ways through the page, and what every screen must be: reachable by keys, and nothing serious for axe."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covey.config.edit import trust
+from tests.support.fake_model import Call, FakeModel, Reply
+from tests.web.pages import Site, Tab, expect, until
+
+AXE = Path(os.environ.get("COVEY_WEB_TOOLS", "")) / "node_modules/axe-core/axe.min.js"
+
+
+def corrects(model: FakeModel) -> None:
+    """A model that makes a change, and corrects it once somebody comments on it."""
+
+    def reply(request: Any) -> Reply:
+        is_comment = "Comments on the changes" in request.prompt
+        text = "def area(r):\n    return 3.14159 * r * r\n" if is_comment else "def area(r):\n    return 3 * r * r\n"
+        if request.call_number == 0:
+            return Reply(
+                text="I write it.", tools=(Call(name="write", input={"file_path": "area.py", "content": text}),)
+            )
+        return Reply(text="Corrected." if is_comment else "Written.")
+
+    model.on(reply)
+
+
+def test_a_change_is_made_commented_on_a_line_corrected_and_accepted(site: Site, sized: Tab, model: FakeModel) -> None:
+    corrects(model)
+    page = sized.page
+    sized.prompt("Write the area of a circle.")
+    sized.waits_for(".ask")
+    sized.sees("return 3 * r * r", within=".ask")
+    page.click(".ask .primary")
+    sized.sees("Written.")
+    sized.idle()
+    page.click("#panel-button")
+    page.locator("details.file", has_text="area.py").locator("summary").click()
+    line = page.locator("#review .row.added", has_text="return 3 * r * r")
+    line.hover()
+    line.get_by_role("button", name="Comment on line 2").click()
+    page.fill(".comment-form textarea", "π has more digits: use 3.14159")
+    page.get_by_role("button", name="Add to the next prompt").click()
+    page.get_by_role("button", name="Send now").click()
+    expect(page.locator("#review .ask")).to_have_count(0)
+    if page.viewport_size and page.viewport_size["width"] < 700:
+        page.get_by_role("button", name="Close the panel").click()
+    sized.waits_for(".ask")
+    sized.sees("3.14159", within=".ask")
+    page.click(".ask .primary")
+    sized.sees("Corrected.")
+    sized.idle()
+    assert "line 2" in model.requests[-2].prompt and "return 3 * r * r" in model.requests[-2].prompt
+    assert "3.14159" in (site.server.project / "area.py").read_text()
+
+
+def test_a_comment_that_is_being_written_survives_a_change_of_the_files(site: Site, tab: Tab, model: FakeModel) -> None:
+    corrects(model)
+    page = tab.page
+    tab.prompt("Write the area of a circle.")
+    tab.waits_for(".ask")
+    page.click(".ask .primary")
+    tab.sees("Written.")
+    tab.idle()
+    page.click("#panel-button")
+    page.locator("details.file", has_text="area.py").locator("summary").click()
+    page.locator("#review .row.added", has_text="return 3 * r * r").hover()
+    page.get_by_role("button", name="Comment on line 2").click()
+    page.fill(".comment-form textarea", "more digits")
+    site.workspace.request(
+        "POST", f"/agent/sessions/{tab.session}/shell", {"command": "echo x > other.txt", "share": False}
+    ).ok()
+    expect(page.locator("#review details.file")).to_have_count(2)
+    expect(page.locator(".comment-form textarea")).to_have_value("more digits")
+    page.get_by_role("button", name="Add to the next prompt").click()
+    tab.sees("more digits", within="#review .comment")
+
+
+def test_undo_shows_what_it_would_do_and_puts_files_back(site: Site, tab: Tab, model: FakeModel) -> None:
+    corrects(model)
+    tab.prompt("Write the area of a circle.")
+    tab.waits_for(".ask")
+    tab.page.click(".ask .primary")
+    tab.sees("Written.")
+    tab.idle()
+    tab.page.click("#menu-button")
+    tab.page.get_by_role("menuitem", name="Undo the last turn").click()
+    expect(tab.page.locator("dialog")).to_contain_text("area.py")
+    assert (site.server.project / "area.py").exists()
+    tab.page.get_by_role("button", name="Undo", exact=True).click()
+    until(lambda: not (site.server.project / "area.py").exists())
+    expect(tab.page.locator("#log article")).to_have_count(0)
+    expect(tab.page.locator("#prompt")).to_have_value("Write the area of a circle.")
+
+
+def test_a_fork_a_rename_a_search_an_export_and_a_deep_link(site: Site, tab: Tab, tmp_path: Path) -> None:
+    tab.tell({"text": "The quick brown fox."})
+    tab.sees("The quick brown fox.")
+    tab.idle()
+    first = tab.session
+    tab.page.click(".message-menu")
+    tab.page.get_by_role("menuitem", name="Fork up to here").click()
+    expect(tab.page.locator("body")).not_to_have_attribute("data-session", first)
+    tab.sees("The quick brown fox.")
+    tab.page.click("#menu-button")
+    tab.page.get_by_role("menuitem", name="Rename").click()
+    tab.page.fill("dialog input", "Foxes [1]")
+    tab.page.get_by_role("button", name="Rename", exact=True).click()
+    expect(tab.page.locator("#title")).to_have_text("Foxes [1]")
+    tab.page.click("#menu-button")
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("menuitem", name="Export as Markdown").click()
+    download.value.save_as(tmp_path / "out.md")
+    assert "quick brown" in (tmp_path / "out.md").read_text()
+    tab.page.keyboard.press("Control+k")
+    tab.page.fill("dialog input", "quick brown")
+    tab.waits_for("dialog li p")
+    tab.page.locator("dialog li", has=tab.page.locator("p")).last.click()
+    tab.waits_for("article.found")
+    other = site.open(tab.context, tab.page.url.removeprefix(site.url))
+    other.waits_for("article.found")
+
+
+def test_files_are_found_read_and_mentioned_and_commands_completed(site: Site, tab: Tab) -> None:
+    (site.server.project / "notes [old].txt").write_text("first line\nsecond line\n")
+    tab.page.keyboard.press("Alt+r")
+    tab.page.get_by_role("tab", name="Files").click()
+    tab.page.fill(".files input", "notes")
+    tab.page.get_by_role("button", name="notes [old].txt").click()
+    tab.sees("second line", within=".file-content")
+    tab.page.focus("#prompt")
+    tab.page.keyboard.type("look at @not")
+    expect(tab.page.locator("#options li").first).to_contain_text("notes [old].txt")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator("#prompt")).to_have_value('look at @"notes [old].txt" ')
+    tab.page.fill("#prompt", "")
+    tab.page.keyboard.type("/fi")
+    expect(tab.page.locator("#options li").first).to_contain_text("/files")
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.locator("#options")).to_be_hidden()
+
+
+@pytest.mark.parametrize("start", ["composer", "palette"])
+def test_a_custom_command_is_found_and_run(site: Site, tab: Tab, model: FakeModel, start: str) -> None:
+    file = site.server.directory / "config/covey/commands/git/explain.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: Say what it does\n---\nExplain to a child: $ARGUMENTS\n")
+    if start == "composer":
+        tab.page.focus("#prompt")
+        tab.page.keyboard.type("/git:ex")
+        expect(tab.page.locator("#options li").first).to_contain_text("/git:explain Say what it does")
+    else:
+        tab.page.keyboard.press("Control+/")
+        tab.page.keyboard.type("what it does")
+        expect(tab.page.locator("dialog li").first).to_contain_text("/git:explain")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator("#prompt")).to_be_focused()
+    expect(tab.page.locator("#prompt")).to_have_value("/git:explain ")
+    tab.page.keyboard.type("area.py")
+    tab.page.keyboard.press("Enter")
+    tab.sees("Hello from the fake model.")
+    expect(tab.page.locator("article.user")).to_contain_text("/git:explain area.py")
+    assert "Explain to a child: area.py" in json.dumps(model.requests[0].body)
+
+
+@pytest.mark.parametrize("is_approved", [True, False], ids=["approved", "refused"])
+def test_an_extension_waits_for_an_approval_that_one_browser_gives_and_the_other_hears_of(
+    site: Site, tab: Tab, is_approved: bool
+) -> None:
+    hook = {"matcher": "LS", "hooks": [{"type": "command", "command": "touch hook-ran"}]}
+    settings = site.server.project / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    trust(
+        {"HOME": str(site.server.directory), "XDG_CONFIG_HOME": str(site.server.directory / "config")},
+        site.server.project,
+    )
+    other = site.let_in()
+    looks = ({"tools": [{"name": "ls", "input": {"path": "."}}]}, {"text": "Looked."})
+    tab.tell(*looks)
+    tab.sees("Looked.")
+    for each in (tab, other):
+        each.waits_for(".ask.approval", 1)
+        each.sees("touch hook-ran", within=".ask.approval")
+    assert not (site.server.project / "hook-ran").exists()
+    other.page.get_by_role("button", name="Approve" if is_approved else "Refuse").click()
+    for each in (tab, other):
+        each.waits_for(".ask", 0)
+    tab.sees("Allowed by" if is_approved else "Denied by", within="#toasts")
+    tab.tell(*looks, about="Again.")
+    tab.waits_for("article.assistant:has-text('Looked.')", 2)
+    tab.idle()
+    assert (site.server.project / "hook-ran").exists() == is_approved
+
+
+def test_a_job_is_listed_with_its_output_and_ended(site: Site, tab: Tab) -> None:
+    command = {"command": "echo started; sleep 300", "background": True}
+    tab.tell({"tools": [{"name": "bash", "input": command}]}, {"text": "It runs."})
+    tab.waits_for(".ask")
+    tab.page.click(".ask .primary")
+    tab.sees("It runs.")
+    tab.page.keyboard.press("Alt+r")
+    tab.page.get_by_role("tab", name="Jobs").click()
+    tab.page.locator(".job-name").click()
+    tab.sees("started", within=".job")
+    tab.page.get_by_role("button", name="End", exact=True).click()
+    tab.sees("ended", within=".job")
+
+
+def test_the_overview_shows_runs_of_all_workspaces_and_what_they_cost(site: Site, tab: Tab, model: FakeModel) -> None:
+    elsewhere = site.server.directory / "elsewhere"
+    elsewhere.mkdir()
+    other = site.server.workspace(elsewhere)
+    model.on(lambda request: Reply(gates={1: "go"}))
+    run = other.prompt(other.session("Elsewhere"), "Far away work")
+    tab.sees("elsewhere", within="#others")
+    tab.page.click("#home")
+    tab.sees("Far away work", within="#dashboard")
+    tab.sees("running", within="#dashboard")
+    model.release("go")
+    other.ended(run["run_id"])
+    tab.sees("done", within="#dashboard")
+    tab.page.reload()
+    tab.sees("Spending", within="#dashboard")
+    tab.page.locator("#dashboard .rows a", has_text="Far away work").click()
+    expect(tab.page.locator("#workspace")).to_have_text("elsewhere")
+    tab.sees("Far away work")
+    other.close()
+
+
+def serious(tab: Tab) -> list[str]:
+    """What axe finds that matters. It is evaluated by the test, as the page itself runs no foreign code."""
+    tab.page.evaluate(AXE.read_text("utf-8"))
+    found = tab.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {json.dumps([node['target'] for node in each['nodes']])[:300]}"
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_serious_on_any_screen(site: Site, model: FakeModel, scheme: str, width: int) -> None:
+    outside = site.open(site.context(width=width, color_scheme=scheme))
+    outside.waits_for(".login-card")
+    assert serious(outside) == []
+    tab = site.let_in(width=width, is_phone=width < 700, color_scheme=scheme)
+    assert serious(tab) == [], "empty"
+    corrects(model)
+    tab.prompt("Write the area of a circle.")
+    tab.waits_for(".ask")
+    expect(tab.page.locator(".ask .primary")).to_be_enabled()
+    assert serious(tab) == [], "asking"
+    tab.page.click(".ask .primary")
+    tab.sees("Written.")
+    tab.idle()
+    tab.page.click("#panel-button")
+    tab.page.locator("details.file summary").click()
+    tab.waits_for("#review .diff .row")
+    assert serious(tab) == [], "review"
+    tab.page.get_by_role("button", name="Close the panel").click()
+    text = "Fail.\n\n```python\nx = 1  # one\n```\n"
+    model.on(lambda request: Reply(text=text, finish="content_filter"))
+    tab.prompt("Break.")
+    tab.waits_for(".finish:not([hidden])")
+    tab.idle()
+    assert serious(tab) == [], "error"
+    if width < 700:
+        tab.page.tap("#drawer")
+        expect(tab.page.locator("#new")).to_be_in_viewport()
+        assert serious(tab) == [], "drawer"
+        tab.page.tap("#home")
+    else:
+        tab.page.keyboard.press("Control+k")
+        tab.waits_for("dialog li")
+        assert serious(tab) == [], "palette"
+        tab.page.keyboard.press("Escape")
+        tab.page.click("#home")
+    tab.sees("This server", within="#dashboard")
+    assert serious(tab) == [], "overview"
+
+
+def test_everything_can_be_done_by_keys_and_is_announced(site: Site, tab: Tab, model: FakeModel) -> None:
+    corrects(model)
+    tab.page.keyboard.type("Write the area of a circle.")
+    tab.page.keyboard.press("Enter")
+    tab.waits_for(".ask")
+    tab.sees("Needs your permission", within="#announcer")
+    assert tab.page.evaluate("document.activeElement.id") == "prompt"  # an event moves no focus
+    expect(tab.page.locator(".ask .primary")).to_be_enabled()
+    tab.page.keyboard.press("Alt+a")
+    tab.page.keyboard.press("y")
+    tab.sees("Written.")
+    tab.sees("Answer complete", within="#announcer")
+    tab.page.keyboard.press("Alt+n")
+    expect(tab.page.locator("#title")).to_have_text("New session")
+    tab.page.keyboard.press("Tab")
+    tab.page.evaluate("document.activeElement.blur()")
+    tab.page.keyboard.press("?")
+    expect(tab.page.locator("dialog")).to_contain_text("Esc Esc")
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("]")
+    tab.sees("Written.")
+    tab.page.keyboard.press("Control+/")
+    tab.page.fill("dialog input", "jobs")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("tab", name="Jobs")).to_have_attribute("aria-selected", "true")
+
+
+def test_without_motion_nothing_turns_and_at_200_percent_nothing_is_lost(site: Site) -> None:
+    tab = site.let_in(width=640, height=400, reduced_motion="reduce", device_scale_factor=2)
+    tab.prompt("Hello.")
+    tab.sees("Hello from the fake model.")
+    wide, window = tab.widths()
+    assert wide <= window
+    durations = "[...document.querySelectorAll('*')].map((n) => getComputedStyle(n).animationDuration).filter((d) => parseFloat(d) > 0.01)"
+    assert tab.page.evaluate(durations) == []
+    for selector in ("#send", "#prompt", "#menu-button"):
+        expect(tab.page.locator(selector)).to_be_in_viewport()
