@@ -12,8 +12,6 @@ from covey.protocol.events import created
 from covey.store.base import Fenced, InsertRun, LogBounds, PutSession, RunExists, RunRow, StoreFailed
 from tests.store.test_store_conformance import change, run, session
 
-pytestmark = pytest.mark.heavy
-
 
 @pytest.fixture
 def url() -> str:
@@ -89,7 +87,7 @@ def test_n5_a_server_that_was_restarted_is_only_a_passing_failure(tmp_path: Path
     from covey.store.postgres.store import PostgresStore
     from tests.support.postgres import PostgresProcess
 
-    process = PostgresProcess()
+    process = PostgresProcess.fresh()
     try:
         store = PostgresStore(process.new_database())
         store.commit([change(PutSession(session()))])

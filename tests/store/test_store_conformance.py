@@ -47,7 +47,7 @@ from tests.support.memory_store import MemoryStore
 
 
 def on_postgres(directory: Path) -> Store:
-    """A real server, from a wheel. Imported late: `make test` needs neither it nor its driver."""
+    """A real server, from a wheel, which all tests share."""
     from covey.store.postgres.store import PostgresStore
     from tests.support.postgres import postgres
 
@@ -59,7 +59,7 @@ MAKERS: dict[str, Callable[[Path], Store]] = {
     "memory": lambda directory: MemoryStore(),
     "postgres": on_postgres,
 }
-STORES = [pytest.param(name, marks=[pytest.mark.heavy] if name == "postgres" else []) for name in MAKERS]
+STORES = list(MAKERS)
 
 
 @pytest.fixture(params=STORES)
