@@ -10,8 +10,13 @@ import shutil
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from covey.store.postgres.store import PostgresStore
 
 SETTINGS = {
     "listen_addresses": "''",
@@ -77,6 +82,42 @@ class PostgresProcess:
             group=_as_user().get("group"),
         )
         assert done.returncode == 0, (program, arguments, done.stdout)
+
+
+def store_of_its_own(url: str, owner: str = "one") -> PostgresStore:
+    """A store whose server claims what it writes about, as one does that opens workspaces."""
+    from msgspec import structs
+
+    from covey.store.base import Change, RunExists
+    from covey.store.postgres.nodes import NodeRow, NodeTable
+    from covey.store.postgres.store import PostgresStore
+
+    class Claiming(PostgresStore):
+        def __init__(self) -> None:
+            super().__init__(url, owner)
+            self.nodes = NodeTable(url, 9.0)
+            self.nodes.join(NodeRow(owner, owner, owner, "http://127.0.0.1:1"))
+            self.fences: dict[str, int] = {}
+
+        def claim(self, workspace_id: str) -> int:
+            fence = self.nodes.claim(workspace_id)
+            assert fence
+            self.fences[workspace_id] = fence
+            return fence
+
+        def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+            for change in changes:
+                if change.workspace_id not in self.fences:
+                    self.claim(change.workspace_id)
+            return super().commit(
+                [structs.replace(change, fence=self.fences[change.workspace_id]) for change in changes]
+            )
+
+        def close(self) -> None:
+            self.nodes.close()
+            super().close()
+
+    return Claiming()
 
 
 @cache
