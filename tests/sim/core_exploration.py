@@ -34,9 +34,10 @@ from covey.lifecycle.decisions import (
     Phase,
     StopTurn,
     TooLate,
+    waits_as,
 )
 from covey.lifecycle.early_cancels import EarlyCancels
-from covey.lifecycle.runs import CancelRuling, Lane, waits_as
+from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.runs import Mode
 from tests.sim.core_inputs import Bounds, Input, World, inputs, progress, remaining
 from tests.sim.core_promises import Accepted, Covered, Entry, Violation, check, written

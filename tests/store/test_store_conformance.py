@@ -48,10 +48,9 @@ from tests.support.memory_store import MemoryStore
 
 def on_postgres(directory: Path) -> Store:
     """A real server, from a wheel, which all tests share."""
-    from covey.store.postgres.store import PostgresStore
-    from tests.support.postgres import postgres
+    from tests.support.postgres import postgres, store_of_its_own
 
-    return PostgresStore(postgres().new_database())
+    return store_of_its_own(postgres().new_database())
 
 
 MAKERS: dict[str, Callable[[Path], Store]] = {

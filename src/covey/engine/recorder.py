@@ -13,7 +13,7 @@ from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event, MessageDelta, created, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.runs import Run, RunComplete
-from covey.store.base import PutMessage, PutSession, StoreFailed, UpdateRun, Write
+from covey.store.base import Fenced, PutMessage, PutSession, StoreFailed, UpdateRun, Write
 from covey.store.journal import WorkspaceJournal
 
 STORE_WAIT_S = 5.0
@@ -110,6 +110,8 @@ async def confirmed(done: asyncio.Future[None]) -> None:
     """Wait until a patient change is written, but not for ever: whoever asked for it gets an answer."""
     try:
         await asyncio.wait_for(asyncio.shield(done), STORE_WAIT_S)
+    except Fenced:
+        raise
     except (TimeoutError, StoreFailed):
         message = "it is done, but could not be written yet; it will be as soon as the store can write again"
         raise Unavailable(message, "store_unavailable") from None

@@ -16,6 +16,7 @@ import msgspec
 from covey import __version__
 from covey.config.schema import Config
 from covey.context.snapshots import Snapshots
+from covey.engine.admission import Admission
 from covey.engine.agent import Agent
 from covey.engine.asks.approvals import ApprovalDesk
 from covey.engine.asks.permissions import PermissionDesk
@@ -54,13 +55,15 @@ from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
 from covey.permissions.reach import Reach
-from covey.protocol.errors import Conflict
 from covey.protocol.events import Event
 from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
 from covey.tools.walk import ALWAYS_IGNORED
+
+END_S = 6.0
+"""How long everything may take to end in a workspace that others own by now."""
 
 
 class Workspace:
@@ -81,7 +84,8 @@ class Workspace:
     ) -> None:
         self.id = row.id
         self.path = row.path
-        self.closing = False
+        admission = self._admission = Admission(row.id)
+        self._journal = journal
         recorder = Recorder(journal, book, self._view)
         questions, approvals = QuestionDesk(journal, shared.world), ApprovalDesk(journal)
         self._confining = _confining(row, shared, agent)
@@ -101,11 +105,11 @@ class Workspace:
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
-            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, self._check_open
+            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, admission
         )
         touching = changes.touching
         self._undos = Undos(
-            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects, touching
+            row.id, row.path, shared, recorder, book, self._view, lanes, admission.check_open, agent.effects, touching
         )
         self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
@@ -122,6 +126,11 @@ class Workspace:
         self._retention = Retention(self._parts, self.sessions)
         self._on_event = on_event
         feed.on_event = self._published
+
+    @property
+    def closing(self) -> bool:
+        """Nothing new is taken any more."""
+        return self._admission.closing
 
     @property
     def is_busy(self) -> bool:
@@ -151,7 +160,7 @@ class Workspace:
 
     async def close(self, drain_s: float) -> None:
         """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
-        self.closing = True
+        self._admission.closing = True
         await self._retention.aclose()
         parts = self._parts
         loop = asyncio.get_running_loop()
@@ -165,6 +174,45 @@ class Workspace:
             unfinished.cancel()
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
+        await self.files.aclose()
+        await parts.agent.aclose()
+        await self._confining.close()
+        await parts.changes.aclose()
+
+    # ── other nodes ──
+
+    def cut_off(self) -> None:
+        """Somebody else owns it: from now on nothing is written, and whoever asks is told so."""
+        self._admission.move()
+        self._journal.cut_off()
+        self.runs.moved()
+
+    async def abandon(self) -> None:
+        """End everything without last words: they are the new owner's. After `cut_off`."""
+        self._parts.feed.close()
+        await asyncio.gather(*self._parts.lanes.abandon(), return_exceptions=True)
+        await self._end_all()
+
+    async def come_to_rest(self, drain_s: float) -> None:
+        """Begin no more turns, and wait for those under way; after `drain_s` they are cancelled (N10)."""
+        await self._parts.lanes.come_to_rest(drain_s)
+
+    async def give_away(self) -> None:
+        """Write what is left, and end everything else: what waits is the next owner's. After `come_to_rest`."""
+        self._admission.move()
+        await self._undos.drained()
+        await self._parts.agent.jobs.close()
+        await self._parts.recorder.write(Batch())
+        self._journal.cut_off()
+        self.runs.moved()
+        self._parts.feed.close()
+        await self._end_all()
+
+    async def _end_all(self) -> None:
+        await self._retention.aclose()
+        parts = self._parts
+        endings = (parts.agent.jobs.close(), self.shell.close(), self._extensions.close())
+        await asyncio.wait([asyncio.ensure_future(ending) for ending in endings], timeout=END_S)
         await self.files.aclose()
         await parts.agent.aclose()
         await self._confining.close()
@@ -193,10 +241,6 @@ class Workspace:
         """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
         busy, watching = self._parts.lanes.is_busy_in(session.id), self.clients.watching(session.id)
         return msgspec.structs.replace(session, is_busy=busy, attached_clients=watching, granted=None)
-
-    def _check_open(self) -> None:
-        if self.closing:
-            raise Conflict("the workspace is closing", "workspace_closing")
 
 
 def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
@@ -283,16 +327,17 @@ async def open_workspace(
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
     on_event: Callable[[Workspace, Event], None] = lambda workspace, event: None,
+    fence: int = 0,
 ) -> Workspace:
     """Open a workspace whose row is in the store, and go on where it stopped.
 
-    `on_event` is called with all that is published in it.
+    `on_event` is called with all that is published in it. `fence`: under which it is owned.
     """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
     bounds = await read(store.log_bounds, row.id)
     feed = Feed(row.epoch, bounds.last)
-    journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept)
+    journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept, fence=fence)
     workspace = Workspace(
         row,
         shared,

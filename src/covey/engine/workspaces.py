@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
+from covey.engine.directories import check_directory, resolve
 from covey.engine.everywhere import Everywhere
+from covey.engine.ownership import Ownership, SoleOwner
 from covey.engine.shared import Shared, load_config
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import NAME_LENGTH, Who
@@ -37,8 +39,17 @@ VISITOR = ""
 class Workspaces:
     """All open workspaces of a server. A lock for each path: nobody is handed a workspace that is going away."""
 
-    def __init__(self, shared: Shared, on_idle: Callable[[], None], idle_exit_s: float) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        on_idle: Callable[[], None],
+        idle_exit_s: float,
+        ownership: Ownership | None = None,
+    ) -> None:
         self._shared = shared
+        self._ownership = ownership or SoleOwner()
+        self._fences: dict[str, int] = {}
+        """Of the workspaces that are open here, or being opened: under which number each of them is owned."""
         self._on_idle = on_idle
         self._idle_exit_s = idle_exit_s
         self._open: dict[str, Workspace] = {}
@@ -63,7 +74,13 @@ class Workspaces:
         self.closing = False
 
     async def start(self) -> None:
-        """Take up every workspace that has open runs, then watch over claims."""
+        """Take up every workspace that has open runs, then watch over claims.
+
+        A node of a cluster takes up what nobody else has when it looks around: see `adopt`.
+        """
+        self._reaper = asyncio.create_task(self._reap(), name="claims")
+        if self._ownership.is_shared:
+            return
         store, read = self._shared.store, self._shared.journal.read
         for row in await read(store.workspaces):
             self._know(row)
@@ -72,7 +89,6 @@ class Workspaces:
         for row in self._rows.values():
             if await read(store.open_runs, row.id):
                 await self._take_up(row)
-        self._reaper = asyncio.create_task(self._reap(), name="claims")
 
     async def _take_up(self, row: WorkspaceRow) -> None:
         async with self._lock(row.path):
@@ -83,6 +99,13 @@ class Workspaces:
 
     def all(self) -> list[Workspace]:
         return list(self._open.values())
+
+    def is_open(self, workspace_id: str) -> bool:
+        return workspace_id in self._open
+
+    def owned(self) -> dict[str, int]:
+        """The ids of what is open here, or being opened, each with its fence."""
+        return dict(self._fences)
 
     def check_not_released(self, workspace_id: str) -> None:
         """Raise NotFound for a workspace that was released: looking whether it is there must not open it again."""
@@ -96,7 +119,7 @@ class Workspaces:
         workspace = self._open.get(workspace_id)
         if workspace:
             return workspace
-        row = self._rows.get(workspace_id)
+        row = self._rows.get(workspace_id) or await self._ownership.row(workspace_id)
         if row is None:
             raise NotFound(
                 f"there is no workspace {workspace_id!r}; create it with POST /v1/workspaces", "workspace_not_found"
@@ -104,7 +127,7 @@ class Workspaces:
         async with self._lock(row.path):
             self._check_serving()
             if workspace_id not in self._open:
-                _check_directory(row.path)
+                check_directory(row.path)
                 workspace = await self._reopen(row)
                 workspace.clients.create(Who(client_id=VISITOR), self._loop.time())
                 self._touch(workspace_id)
@@ -125,14 +148,14 @@ class Workspaces:
 
     async def create(self, path: str, who: Who, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
         """Open the workspace of a directory, or join it."""
-        resolved, client_id = _resolve(path), who.client_id
+        resolved, client_id = resolve(path), who.client_id
         async with self._lock(resolved):
             self._check_serving()
             self._check_not_retired(client_id)
             row = self._row_of.get(resolved)
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
-                row = row or await self._add_row(resolved)
+                row = row or await self._new_row(resolved)
                 self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
@@ -148,11 +171,13 @@ class Workspaces:
         if len(self._clients) > CLIENTS_KEPT:
             del self._clients[next(iter(self._clients))]
 
-    async def _add_row(self, path: str) -> WorkspaceRow:
+    async def _new_row(self, path: str) -> WorkspaceRow:
         now = self._shared.world.now_s()
-        row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
-        await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
-        self._know(row)
+        row = await self._ownership.row_at(path, now)
+        if row is None:
+            row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
+            await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
+            self._know(row)
         return row
 
     def _know(self, row: WorkspaceRow) -> None:
@@ -179,13 +204,67 @@ class Workspaces:
         yolo: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Workspace:
+        """Claim it, then open it: nobody reads what somebody else is still writing."""
         await load_engine()
         from covey.engine.workspace import open_workspace
 
-        note = self.everywhere.note
-        return await open_workspace(
-            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=lambda: self._touch(row.id), on_event=note
-        )
+        fence = self._fences[row.id] = await self._ownership.claim(row.id)
+        try:
+            return await open_workspace(
+                row,
+                self._shared,
+                config,
+                warnings,
+                yolo=yolo,
+                env=env,
+                on_quiet=lambda: self._touch(row.id),
+                on_event=self.everywhere.note,
+                fence=fence,
+            )
+        except BaseException:
+            await self._let_go(row.id)
+            raise
+
+    async def _let_go(self, workspace_id: str) -> None:
+        """It is not open any more: somebody else may have it."""
+        await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
+
+    # ── other nodes ──
+
+    async def adopt(self, workspace_id: str) -> None:
+        """Take up a workspace that nobody else cares for, if its directory is here. Raises OwnedElsewhere."""
+        row = await self._ownership.row(workspace_id)
+        if row is None or workspace_id in self._open:
+            return
+        async with self._lock(row.path):
+            self._check_serving()
+            if workspace_id not in self._open:
+                check_directory(row.path)
+                await self._reopen(row)
+
+    async def abandon(self, workspace_id: str, reason: str) -> None:
+        """Somebody else has it: let go of it at once, and write nothing any more (N4)."""
+        workspace = self._open.pop(workspace_id, None)
+        self._fences.pop(workspace_id, None)
+        if workspace is None:
+            return
+        log.warning("%s is given up: %s", workspace.path, reason)
+        workspace.cut_off()
+        async with self._lock(workspace.path):
+            await workspace.abandon()
+
+    async def hand_over(self, workspace_id: str, drain_s: float) -> None:
+        """Give a workspace away in good order: turns under way end first, and what waits is left to the next owner."""
+        workspace = self._open.get(workspace_id)
+        if workspace is None:
+            return
+        await workspace.come_to_rest(drain_s)
+        async with self._lock(workspace.path):
+            if self._open.get(workspace_id) is not workspace:
+                return  # lost meanwhile
+            del self._open[workspace_id]
+            await workspace.give_away()
+            await self._let_go(workspace_id)
 
     # ── claims ──
 
@@ -262,6 +341,7 @@ class Workspaces:
                 del self._open[workspace.id]
                 self._released.add(workspace.id)
                 await _close(workspace)
+                await self._let_go(workspace.id)
                 self._idle_since = self._loop.time()
 
     # ── closing ──
@@ -316,22 +396,3 @@ async def _close(workspace: Workspace) -> None:
         await workspace.close(DRAIN_S)
     except Exception:  # the others, and the journal behind all of them, must be closed too
         log.exception("%s was not closed in order", workspace.path)
-
-
-def _resolve(path: str) -> str:
-    if not path or "\0" in path:
-        raise BadRequest("path is missing")
-    directory = Path(path)
-    if not directory.is_absolute():
-        raise BadRequest(f"path must be absolute, not {path!r}: the server may run in another directory than you")
-    _check_directory(path)
-    return str(directory.resolve())
-
-
-def _check_directory(path: str) -> None:
-    try:
-        is_directory = Path(path).is_dir()
-    except OSError as error:
-        raise BadRequest(f"{path!r} cannot be opened: {error.strerror}") from None
-    if not is_directory:
-        raise BadRequest(f"{path!r} is not a directory")

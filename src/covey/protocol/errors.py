@@ -17,7 +17,7 @@
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
     ├── QueueFull 429         queue_full
-    └── Unavailable 503       shutting_down, store_unavailable, search_unavailable
+    └── Unavailable 503       shutting_down, store_unavailable, search_unavailable, workspace_moved
 
 The code is stable; the message is for people and says what to do.
 Errors that no server answers with, such as those of `client/errors.py`, are CoveyErrors too.

@@ -40,6 +40,7 @@ FAILED = 2
 TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 IDS = re.compile(r"(/v1/workspaces|/sessions|/runs|/jobs|/permissions|/questions|/web)/[^/]+")
 """What stands in a path for one thing of many: the name of a span must not be another for each."""
+STREAMS = ("/events", "/activity")
 
 
 class Context(NamedTuple):
@@ -107,8 +108,8 @@ class Tracing:
     # ── spans ──
 
     def add(
-        self, name: str, kind: int, context: Context, parent: Context | None, start_ns: int, attributes: Mapping[str, Any],
-        *, error: str | None = None,
+        self, name: str, kind: int, context: Context, parent: Context | None, start_ns: int,
+        attributes: Mapping[str, Any], *, error: str | None = None,
     ) -> None:  # fmt: skip
         span = {
             "traceId": context.trace_id,
@@ -144,7 +145,7 @@ class Tracing:
     def _add_run(self, workspace_id: str, end: RunComplete) -> None:
         parent = self._requests.pop(end.run_id, None)
         accepted_at = self._accepted.pop(end.run_id, None)
-        attributes = {
+        attributes: dict[str, str | int] = {
             "covey.workspace_id": workspace_id,
             "covey.session_id": end.session_id,
             "covey.run_id": end.run_id,
@@ -211,15 +212,19 @@ class _Traced:
         others = [pair for pair in scope["headers"] if pair[0] != b"traceparent"]
         scope["headers"] = [*others, (b"traceparent", context.traceparent)]
         answer = _Answer(send, is_prompt=scope["method"] == "POST" and scope["path"].endswith("/agent"))
+        # A stream writes to its connection by what sends: it must not stand behind anything.
+        is_stream = scope["path"].endswith(STREAMS)
         try:
-            await self._app(scope, receive, answer.send)
+            await self._app(scope, receive, send if is_stream else answer.send)
         finally:
             if answer.run_id:
                 self._tracing.came_with(answer.run_id, context)
             route = IDS.sub(r"\1/{id}", scope["path"])
-            attributes = {"http.request.method": scope["method"], "url.path": scope["path"], "http.route": route}
-            attributes["http.response.status_code"] = answer.status
-            error = None if 0 < answer.status < 500 else f"status {answer.status}"
+            attributes: dict[str, str | int] = {"http.request.method": scope["method"], "http.route": route}
+            attributes["url.path"] = scope["path"]
+            if answer.status:
+                attributes["http.response.status_code"] = answer.status
+            error = f"status {answer.status}" if answer.status >= 500 else None
             self._tracing.add(f"{scope['method']} {route}", SERVER, context, parent, start_ns, attributes, error=error)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
+from covey.lifecycle.decisions import waits_as
 from covey.lifecycle.output_schema import UnusableSchema, check_schema
-from covey.lifecycle.runs import waits_as
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt

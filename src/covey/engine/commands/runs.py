@@ -70,7 +70,7 @@ class Runs:
         return self._arriving > 0
 
     async def _post(self, request: PostPrompt, who: Who) -> PromptReceipt:
-        self._parts.check_open()
+        self._parts.admission.check_open()
         intake.check(request)
         await self._parts.session(request.session_id)
         try:
@@ -89,13 +89,13 @@ class Runs:
 
         `writes_for`: the run in whose name it may change something; '': it only looks. `agent`: a custom one, by name.
         """
-        self._parts.check_open()
+        self._parts.admission.check_open()
         options = msgspec.structs.replace(request.options, delegate=True, writes_for=writes_for, agent=agent)
         return await self._accept(request, options)
 
     async def summarize(self, session_id: str, focus: str = "", who: Who = NOBODY) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it; `focus`: what must not be lost."""
-        self._parts.check_open()
+        self._parts.admission.check_open()
         await self._parts.session(session_id)
         request = PostPrompt(session_id=session_id, prompt=f"{summary.PROMPT} {focus}".strip(), mode="own_turn")
         return await self._accept(request, RunOptions(summarize=True), who=who)
@@ -112,7 +112,7 @@ class Runs:
             await self._reload()  # perhaps somebody has followed the advice below, or has a new key
             if self._model_missing():
                 raise BadRequest(parts.agent.no_model, "no_model")
-        parts.check_open()  # meanwhile it may have begun to close, or the session be gone
+        parts.admission.check_open()  # meanwhile it may have begun to close, or the session be gone
         parts.book.get(request.session_id)
         dispatcher = parts.lanes.open(request.session_id)
         row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world, who)
@@ -227,6 +227,7 @@ class Runs:
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
+        self._parts.admission.check_here()
         dispatcher = self._parts.lanes.of_run(run_id)
         now = dispatcher.run(run_id) if dispatcher else None
         if dispatcher and now and not dispatcher.is_new(run_id):
@@ -251,6 +252,10 @@ class Runs:
         self._waiters.forget(run_id)
 
     # ── for the workspace ──
+
+    def moved(self) -> None:
+        """Others own the workspace: whoever waits for an end has to ask there."""
+        self._waiters.wake_all()
 
     def on_event(self, event: Event) -> None:
         """An event was published."""

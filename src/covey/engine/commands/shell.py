@@ -44,7 +44,7 @@ class Shell:
 
     async def run(self, session_id: str, request: RunShell) -> ShellResult:
         """Run it to its end, and record it. If whoever waits is cancelled it is ended, and recorded all the same."""
-        self._parts.check_open()
+        self._parts.admission.check_open()
         await self._parts.session(session_id)
         if not request.command.strip():
             raise BadRequest("the command is empty", "empty_command")
