@@ -56,6 +56,8 @@ ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/doctor_sandbox.py": {"sandbox"},
     "cli/doctor_aside.py": {"doctor"},
     "cli/doctor_texts.py": {"context"},
+    "cli/doctor_store.py": {"doctor", "store"},
+    "cli/store.py": {"machine", "store"},
     "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
     "server/service.py": {"store"},

@@ -47,10 +47,11 @@ from tests.support.memory_store import MemoryStore
 
 
 def on_postgres(directory: Path) -> Store:
-    """A real server, from a wheel. Imported late: `make test` needs neither it nor its driver."""
-    from tests.support.postgres import postgres, store_of_its_own
+    """A real server, from a wheel, which all tests share."""
+    from tests.support.claiming_store import ClaimingStore
+    from tests.support.postgres import postgres
 
-    return store_of_its_own(postgres().new_database())
+    return ClaimingStore(postgres().new_database())
 
 
 MAKERS: dict[str, Callable[[Path], Store]] = {
@@ -58,7 +59,7 @@ MAKERS: dict[str, Callable[[Path], Store]] = {
     "memory": lambda directory: MemoryStore(),
     "postgres": on_postgres,
 }
-STORES = [pytest.param(name, marks=[pytest.mark.heavy] if name == "postgres" else []) for name in MAKERS]
+STORES = list(MAKERS)
 
 
 @pytest.fixture(params=STORES)

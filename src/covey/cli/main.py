@@ -23,6 +23,7 @@ from covey.cli import (
     run_options,
     runs_options,
     self_options,
+    store_options,
     tui_options,
     undo_options,
     web_options,
@@ -174,6 +175,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stats(commands)
     _add_stop(commands)
     _add_doctor(commands)
+    for name, about_store in store_options.COMMANDS.items():
+        about_store.add_options(_add(commands, name, about_store.help, about_store.examples))
     _add_serve(commands)
     for name, about in (
         *editor_options.COMMANDS.items(),
@@ -360,6 +363,7 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
     parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
+    parser.add_argument("--store", metavar="URL", help="check the PostgreSQL of a cluster instead: postgres://…")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
     how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")

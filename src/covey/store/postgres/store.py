@@ -10,8 +10,8 @@ from typing import Any
 
 from covey.store.base import Change, Fenced, InsertRun, RunExists, StoreFailed
 from covey.store.postgres.connection import Connection, ConnectionBroken, PgConnection, Readers, failures
+from covey.store.postgres.migrations import migrate
 from covey.store.postgres.reads import ReadsPostgres
-from covey.store.postgres.schema import STEPS, functions
 from covey.store.postgres.writes import DROP_BATCH, Group
 
 log = logging.getLogger(__name__)
@@ -22,8 +22,6 @@ LOOK_UP = (
     "UPDATE logs SET writer = $1 WHERE owner = $2 AND writer < $1 RETURNING workspace_id, last_commit, last_left_out"
 )
 """Waits for a commit that is still under way, refuses whatever else arrives late, and tells what was written last."""
-MIGRATING = 7_264_913
-"""The number of the lock under which the tables are made: ours alone."""
 TRIM = (
     "WITH dropped AS (DELETE FROM events WHERE workspace_id = $1 AND seq IN (SELECT seq FROM events"
     " WHERE workspace_id = $1 AND seq <= $2 ORDER BY seq LIMIT $3) RETURNING 1) SELECT count(*) AS gone FROM dropped"
@@ -40,7 +38,7 @@ class PostgresStore(ReadsPostgres):
     A change is written if its workspace is owned by `owner`, and under the fence that the change carries.
     """
 
-    def __init__(self, url: str, owner: str) -> None:
+    def __init__(self, url: str, owner: str = "") -> None:
         self.owner = owner
         """The id of the node that writes. A node that was declared dead comes back with a new one."""
         self._writer_number = 0
@@ -54,7 +52,7 @@ class PostgresStore(ReadsPostgres):
         self._writer = Connection(url, self._introduced)
         self._readers = Readers(url)
         with failures("cannot open the store"):
-            self._writer.call(_migrate)
+            self._writer.call(migrate)
 
     async def _introduced(self, connection: PgConnection) -> None:
         """A new connection for writing: what an older one has still under way is waited for, and then refused."""
@@ -184,17 +182,3 @@ class PostgresStore(ReadsPostgres):
 
     def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
         return self._readers.fetch(query, *values)
-
-
-async def _migrate(connection: PgConnection) -> None:
-    """Make what is missing of the tables: one server at a time."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
-        await connection.execute("CREATE TABLE IF NOT EXISTS schema_steps (step integer PRIMARY KEY)")
-        done = await connection.fetchval("SELECT coalesce(max(step), 0) FROM schema_steps")
-        if done > len(STEPS):
-            raise StoreFailed("the store was made by a newer Covey: upgrade this one", passing=False)
-        for number, step in enumerate(STEPS[done:], done + 1):
-            await connection.execute(step)
-            await connection.execute("INSERT INTO schema_steps VALUES ($1)", number)
-        await connection.execute(functions())
