@@ -38,7 +38,7 @@ class PostgresStore(ReadsPostgres):
     A change is written if its workspace is owned by `owner`, and under the fence that the change carries.
     """
 
-    def __init__(self, url: str, owner: str) -> None:
+    def __init__(self, url: str, owner: str = "") -> None:
         self.owner = owner
         """The id of the node that writes. A node that was declared dead comes back with a new one."""
         self._writer_number = 0
