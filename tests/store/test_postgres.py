@@ -22,21 +22,21 @@ def url() -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Any]:
-    from tests.support.postgres import store_of_its_own
+    from tests.support.claiming_store import ClaimingStore
 
-    made = store_of_its_own(url)
+    made = ClaimingStore(url)
     yield made
     made.close()
 
 
 def test_n2_what_an_older_owner_decided_is_refused_as_a_whole(store: Any, url: str) -> None:
-    from tests.support.postgres import store_of_its_own
+    from tests.support.claiming_store import ClaimingStore
 
     event = created(session())
     assert store.commit([change(PutSession(session("a")), events=(event,))]) == [1]
     store.claim("x")
     assert store.nodes.declare_dead("one")
-    other: Any = store_of_its_own(url, "two")
+    other: Any = ClaimingStore(url, "two")
     other.claim("w")
     with pytest.raises(Fenced):
         store.commit([change(PutSession(session("b")), events=(event,)), change(events=(event,), workspace="x")])
@@ -98,11 +98,12 @@ def test_n6_a_commit_in_doubt_is_looked_up_before_anybody_is_told(
 
 
 def test_n5_a_server_that_was_restarted_is_only_a_passing_failure(tmp_path: Path) -> None:
-    from tests.support.postgres import PostgresProcess, store_of_its_own
+    from tests.support.claiming_store import ClaimingStore
+    from tests.support.postgres import PostgresProcess
 
     process = PostgresProcess.fresh()
     try:
-        store = store_of_its_own(process.new_database())
+        store = ClaimingStore(process.new_database())
         store.commit([change(PutSession(session()))])
         process.stop()
         with pytest.raises(StoreFailed) as failed:

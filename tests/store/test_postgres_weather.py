@@ -36,8 +36,9 @@ from covey.store.postgres.transfer import dump
 from covey.store.sqlite import SqliteStore
 from tests.store.test_postgres_transfer import rows_of
 from tests.store.test_store_conformance import change, message, run, session, text
+from tests.support.claiming_store import ClaimingStore
 from tests.support.commit_proxy import Action, CommitProxy
-from tests.support.postgres import PostgresProcess, postgres, store_of_its_own
+from tests.support.postgres import PostgresProcess, postgres
 
 
 def groups() -> list[list[Change]]:
@@ -103,7 +104,7 @@ def test_n6_the_connection_breaks_at_every_commit(
     for number in range(1, GROUPS + 1):
         url = server.new_database()
         with CommitProxy(server.port, lambda n, at=number: action if n == at else "pass") as proxy:  # type: ignore[misc]
-            made = store_of_its_own(server.tcp_url(database_of(url), proxy.port))
+            made = ClaimingStore(server.tcp_url(database_of(url), proxy.port))
             assert [surely(made, group) for group in groups()] == results, f"at commit {number}"
             assert proxy.struck == 1
             if action == "hold":
@@ -120,7 +121,7 @@ def test_n6_nobody_is_told_before_it_is_known(server: PostgresProcess, monkeypat
     url = server.new_database()
     away = threading.Event()
     with CommitProxy(server.port) as proxy:
-        made = store_of_its_own(server.tcp_url(database_of(url), proxy.port))
+        made = ClaimingStore(server.tcp_url(database_of(url), proxy.port))
         made.commit(groups()[0])
         connect = made._writer._connected
         asked = threading.Event()
@@ -151,7 +152,7 @@ def test_n6_nobody_is_told_before_it_is_known(server: PostgresProcess, monkeypat
 
 @pytest.fixture
 def made(server: PostgresProcess) -> Iterator[Any]:
-    opened = store_of_its_own(server.new_database())
+    opened = ClaimingStore(server.new_database())
     opened.commit(groups()[0])
     yield opened
     opened.close()

@@ -48,9 +48,10 @@ from tests.support.memory_store import MemoryStore
 
 def on_postgres(directory: Path) -> Store:
     """A real server, from a wheel, which all tests share."""
-    from tests.support.postgres import postgres, store_of_its_own
+    from tests.support.claiming_store import ClaimingStore
+    from tests.support.postgres import postgres
 
-    return store_of_its_own(postgres().new_database())
+    return ClaimingStore(postgres().new_database())
 
 
 MAKERS: dict[str, Callable[[Path], Store]] = {

@@ -17,15 +17,12 @@ import subprocess
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from covey.store.postgres.store import PostgresStore
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -259,39 +256,3 @@ def leave() -> None:
     """This process needs it no more. Called at the end of the tests: an exit may be given too little time."""
     if _membership.cache_info().currsize:
         _membership().leave()
-
-
-def store_of_its_own(url: str, owner: str = "one") -> PostgresStore:
-    """A store whose server claims what it writes about, as one does that opens workspaces."""
-    from msgspec import structs
-
-    from covey.store.base import Change, RunExists
-    from covey.store.postgres.nodes import NodeRow, NodeTable
-    from covey.store.postgres.store import PostgresStore
-
-    class Claiming(PostgresStore):
-        def __init__(self) -> None:
-            super().__init__(url, owner)
-            self.nodes = NodeTable(url, 9.0)
-            self.nodes.join(NodeRow(owner, owner, owner, "http://127.0.0.1:1"))
-            self.fences: dict[str, int] = {}
-
-        def claim(self, workspace_id: str) -> int:
-            fence = self.nodes.claim(workspace_id)
-            assert fence
-            self.fences[workspace_id] = fence
-            return fence
-
-        def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
-            for change in changes:
-                if change.workspace_id not in self.fences:
-                    self.claim(change.workspace_id)
-            return super().commit(
-                [structs.replace(change, fence=self.fences[change.workspace_id]) for change in changes]
-            )
-
-        def close(self) -> None:
-            self.nodes.close()
-            super().close()
-
-    return Claiming()
