@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "feed": VALUES,
     "notify": {"protocol", "machine", "config", "models"},
     "engine": EDGES,
-    "cluster": {"protocol", "engine", "store"},
+    "cluster": {"protocol", "config", "engine", "store"},
     "server": {"machine", "engine", "protocol", "config", "cluster"},
     "client": {"machine", "protocol"},
     "in_process": {"client", "protocol", "server"},

@@ -388,3 +388,8 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
         default=0.0,
         help="leave when nobody needs it for so long; 0: stay",
     )
+    shared = parser.add_argument_group("one of several servers on one PostgreSQL (also as [cluster] in config.toml)")
+    shared.add_argument("--store", metavar="URL", help="the database that all nodes share: postgres://…")
+    shared.add_argument("--node", metavar="NAME", help="the name of this node: another one for each")
+    shared.add_argument("--advertise", metavar="URL", help="where the other nodes reach this one")
+    shared.add_argument("--cluster-secret-file", metavar="FILE", help="the secret by which nodes know each other")

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from covey import __version__
+from covey.cluster.presence import Connected
 from covey.engine.ownership import OwnedElsewhere
-from covey.protocol.errors import Unavailable
+from covey.protocol.errors import ApiError, Unavailable
 from covey.store.base import StoreFailed, WorkspaceRow
 from covey.store.postgres.nodes import NodeRow, NodeTable, OwnerRow
 from covey.store.postgres.store import PostgresStore
@@ -30,8 +32,8 @@ ADOPT_AT_ONCE = 8
 """Workspaces that are taken up at the same time: reading them is waiting for the most part."""
 ADOPT_LOOK = 200
 """Of those that nobody cares for, how many are looked at once."""
-UNREACHED_S = 60.0
-"""A workspace whose directory is not here is left to other nodes, and looked at again after so long."""
+LEFT_OUT_S = 60.0
+"""A workspace that cannot be opened here is left to other nodes, and tried again after so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ class Owned(Protocol):
 
     async def adopt(self, workspace_id: str) -> None: ...
 
-    async def abandon(self, workspace_id: str, reason: str) -> None: ...
+    async def abandon(self, workspace_id: str, reason: str, fence: int) -> None: ...
 
-    async def hand_over(self, workspace_id: str, drain_s: float) -> None: ...
+    async def hand_over(self, workspace_id: str, drain_s: float) -> bool: ...
 
 
 def boottime() -> float:
@@ -101,9 +103,20 @@ class Node:
         self._beating: asyncio.Task[None] | None = None
         self._beats = ThreadPoolExecutor(1, "covey-beat")
         self._claims = ThreadPoolExecutor(1, "covey-claim")
+        self.counts: Counter[str] = Counter()
+        """What has happened since the start, for /metrics."""
+        self.on_look: list[Callable[[], Awaitable[None]]] = []
+        """Called each time this node looks around."""
+        self.on_given_away: Callable[[str], Awaitable[None]] | None = None
+        """Asks another node to take up a workspace that was handed over, so that nothing waits until one looks."""
         self._workspaces: Owned | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._adopting: set[str] = set()
+        self._left_out: dict[str, float] = {}
+        """Workspaces that could not be opened here, until when they are left to others."""
+        self._orphans: dict[str, int] = {}
+        """What this node owns and has not open, as of the last beat: an answer got lost."""
+        self._presence = Connected(times.grace_s)
         self._slots = asyncio.Semaphore(ADOPT_AT_ONCE)
 
     @property
@@ -132,8 +145,20 @@ class Node:
         with suppress(StoreFailed):
             await self._on(self._beats, self._table.set_draining, self.id)
         assert self._workspaces is not None
-        handing = [self._workspaces.hand_over(each, self.times.drain_s) for each in self._workspaces.owned()]
-        await asyncio.gather(*handing)
+        while owned := list(self._workspaces.owned()):
+            await asyncio.gather(*map(self._hand_over, owned))
+            await asyncio.sleep(0.01)  # one that is just being opened is next
+
+    async def _hand_over(self, workspace_id: str) -> None:
+        assert self._workspaces is not None
+        try:
+            given_away = await self._workspaces.hand_over(workspace_id, self.times.drain_s)
+            if given_away and self.on_given_away:
+                await self.on_given_away(workspace_id)
+        except Exception:
+            log.exception("workspace %s was not handed over in order: another node takes it", workspace_id)
+        else:
+            self.counts["cluster_handovers"] += given_away
 
     async def leave(self) -> None:
         """The end of this life: nobody has to wait for its lease."""
@@ -177,6 +202,7 @@ class Node:
             if not self._beat_failed:
                 log.error("this node cannot say that it is alive, trying again: %s", error)
             self._beat_failed = True
+            self._presence.forget()
             return
         if self._beat_failed:
             log.warning("the store is there again")
@@ -185,19 +211,31 @@ class Node:
             await self._come_back(before)
             return
         self._beaten_at = began
-        self._give_up(workspace_id for workspace_id, fence in before.items() if owned.get(workspace_id) != fence)
+        self._give_up({name: fence for name, fence in before.items() if owned.get(name) != fence})
+        await self._release_orphans(owned)
 
-    async def _come_back(self, lost: Collection[str]) -> None:
+    async def _come_back(self, lost: Mapping[str, int]) -> None:
         log.warning("this node was taken for dead: it gives up what it had, and comes back with a new id")
         self._give_up(lost)
         self._store.owner = uuid.uuid4().hex
+        self._presence.forget()
         with suppress(StoreFailed):
             await self.join()
 
-    def _give_up(self, lost: Any) -> None:
+    def _give_up(self, lost: Mapping[str, int]) -> None:
         assert self._workspaces is not None
-        for workspace_id in lost:
-            self._spawn(self._workspaces.abandon(workspace_id, "another node has taken it"))
+        for workspace_id, fence in lost.items():
+            self._spawn(self._workspaces.abandon(workspace_id, "another node has taken it", fence))
+
+    async def _release_orphans(self, owned: Mapping[str, int]) -> None:
+        """What this node owns and has not open at two beats: the answer to a claim, or a release, got lost."""
+        assert self._workspaces is not None
+        here = self._workspaces.owned()
+        orphans = {name: fence for name, fence in owned.items() if name not in here}
+        for workspace_id, fence in orphans.items():
+            if self._orphans.get(workspace_id) == fence:
+                await self.release(workspace_id, fence)
+        self._orphans = orphans
 
     async def _beat_on(self) -> None:
         while True:
@@ -209,14 +247,28 @@ class Node:
     async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(self.times.look_s)
-            with suppress(StoreFailed):
+            try:
                 await self.look_around()
+            except StoreFailed:
+                self._presence.forget()  # whoever is not connected now may only have lost the store, as this node has
+            except Exception:
+                log.exception("looking around failed")
 
     async def look_around(self) -> None:
-        """Take up what nobody cares for: runs are open in it, and its owner is gone."""
+        """Notice who is gone, and take up what nobody cares for: runs are open in it, and its owner is gone."""
+        present, connection = await self._on(self._beats, self._table.present)
+        for node_id in self._presence.saw(present, connection, self._clock()):
+            if await self._on(self._beats, self._table.declare_absent_dead, node_id):
+                log.warning("the node with the id %s has left the store without a word: it counts as dead", node_id)
+                self.counts["cluster_declared_dead"] += 1
+        for look in self.on_look:
+            await look()
         if self.draining:
             return
-        for row in await self._on(self._beats, self._table.ownerless, ADOPT_LOOK, list(self._adopting)):
+        now = self._clock()
+        self._left_out = {name: until for name, until in self._left_out.items() if until > now}
+        leave_out = [*self._adopting, *self._left_out]
+        for row in await self._on(self._beats, self._table.ownerless, ADOPT_LOOK, leave_out):
             self._adopting.add(row.id)
             self._spawn(self._adopt(row))
 
@@ -225,8 +277,12 @@ class Node:
         try:
             async with self._slots:
                 await self._workspaces.adopt(row.id)
-        except OwnedElsewhere:
+        except (OwnedElsewhere, StoreFailed):
             pass
+        except Exception as error:
+            known = isinstance(error, ApiError)
+            log.warning("%s is left to other nodes: %s", row.path, error, exc_info=None if known else error)
+            self._left_out[row.id] = self._clock() + LEFT_OUT_S
         finally:
             self._adopting.discard(row.id)
 
@@ -235,10 +291,12 @@ class Node:
     async def claim(self, workspace_id: str) -> int:
         if self.draining:
             raise OwnedElsewhere(workspace_id, "this node is about to leave")
-        fence = await self._on(self._claims, self._table.claim, workspace_id)
-        if fence is None:
+        taken = await self._on(self._claims, self._table.take, workspace_id)
+        if taken is None:
             raise OwnedElsewhere(workspace_id)
-        return fence
+        if taken.was in ("killed", "lease", "released"):
+            self.counts[f"cluster_takeovers_{taken.was}"] += 1
+        return taken.fence
 
     async def release(self, workspace_id: str, fence: int) -> None:
         await self._on(self._claims, self._table.release, workspace_id, fence)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from covey.engine.commands.activity import ActivityFeed, ActivityReader, open_facts
-from covey.engine.commands.searching import check_query, search
 from covey.engine.shared import Shared
 from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import Event
@@ -57,6 +56,8 @@ class Everywhere:
 
     async def search(self, query: str, limit: int) -> SearchResult:
         """Messages and titles with all words of a query, the newest first. Raises BadRequest if it has no word."""
+        from covey.engine.commands.searching import check_query, search
+
         check_query(query)
         titles: list[SearchHit] = []
         messages: list[SearchHit] = []

@@ -191,24 +191,29 @@ class Workspace:
         """End everything without last words: they are the new owner's. After `cut_off`."""
         self._parts.feed.close()
         await asyncio.gather(*self._parts.lanes.abandon(), return_exceptions=True)
-        await self._end_all()
+        await self.end()
 
     async def come_to_rest(self, drain_s: float) -> None:
         """Begin no more turns, and wait for those under way; after `drain_s` they are cancelled (N10)."""
         await self._parts.lanes.come_to_rest(drain_s)
 
-    async def give_away(self) -> None:
-        """Write what is left, and end everything else: what waits is the next owner's. After `come_to_rest`."""
+    async def give_away(self) -> bool:
+        """Write what is left, and take nothing more: what waits is the next owner's. After `come_to_rest`.
+
+        Whether all of it is written. What it has started is still to be ended, by `end`.
+        """
         self._admission.move()
         await self._undos.drained()
         await self._parts.agent.jobs.close()
-        await self._parts.recorder.write(Batch())
+        written = self._parts.recorder.write(Batch())
+        await asyncio.wait({written}, timeout=END_S)
         self._journal.cut_off()
         self.runs.moved()
         self._parts.feed.close()
-        await self._end_all()
+        return written.done() and not written.exception()
 
-    async def _end_all(self) -> None:
+    async def end(self) -> None:
+        """End what was started here: processes, and what waits for them."""
         await self._retention.aclose()
         parts = self._parts
         endings = (parts.agent.jobs.close(), self.shell.close(), self._extensions.close())
@@ -328,16 +333,19 @@ async def open_workspace(
     on_quiet: Callable[[], None],
     on_event: Callable[[Workspace, Event], None] = lambda workspace, event: None,
     fence: int = 0,
+    on_lost: Callable[[], None] = lambda: None,
 ) -> Workspace:
     """Open a workspace whose row is in the store, and go on where it stopped.
 
-    `on_event` is called with all that is published in it. `fence`: under which it is owned.
+    `on_event` is called with all that is published in it. `fence`: under which it is owned; `on_lost` is called when a
+    change is refused because others own it.
     """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
     bounds = await read(store.log_bounds, row.id)
     feed = Feed(row.epoch, bounds.last)
     journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept, fence=fence)
+    journal.on_lost = on_lost
     workspace = Workspace(
         row,
         shared,

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
-from covey.engine.directories import check_directory, resolve
 from covey.engine.everywhere import Everywhere
-from covey.engine.ownership import Ownership, SoleOwner
-from covey.engine.shared import Shared, load_config
+from covey.engine.shared import KnownClients, Shared, check_directory, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
-from covey.protocol.who import NAME_LENGTH, Who
+from covey.protocol.who import Who
 from covey.store.base import Change, PutWorkspace, WorkspaceRow
 
 if TYPE_CHECKING:
@@ -28,10 +26,6 @@ log = logging.getLogger(__name__)
 DRAIN_S = 6.0
 """How long closing waits for runs to end and to be written: longer than a cancelled turn may take, and short enough
 that a server whose disk is full is gone after ten seconds all the same."""
-RETIRED_KEPT = 10_000
-"""Clients that said goodbye and are remembered: a late create of theirs is refused."""
-CLIENTS_KEPT = 10_000
-"""Clients whose names are remembered."""
 VISITOR = ""
 """Who holds a workspace that was asked for by its id, without a claim, after a restart."""
 
@@ -39,17 +33,12 @@ VISITOR = ""
 class Workspaces:
     """All open workspaces of a server. A lock for each path: nobody is handed a workspace that is going away."""
 
-    def __init__(
-        self,
-        shared: Shared,
-        on_idle: Callable[[], None],
-        idle_exit_s: float,
-        ownership: Ownership | None = None,
-    ) -> None:
+    def __init__(self, shared: Shared, on_idle: Callable[[], None], idle_exit_s: float) -> None:
         self._shared = shared
-        self._ownership = ownership or SoleOwner()
+        self._ownership = shared.ownership
         self._fences: dict[str, int] = {}
         """Of the workspaces that are open here, or being opened: under which number each of them is owned."""
+        self._leaving: set[asyncio.Task[None]] = set()
         self._on_idle = on_idle
         self._idle_exit_s = idle_exit_s
         self._open: dict[str, Workspace] = {}
@@ -57,9 +46,7 @@ class Workspaces:
         self._row_of: dict[str, WorkspaceRow] = {}
         """The same by path."""
         self._locks: dict[str, asyncio.Lock] = {}
-        self._retired: dict[str, None] = {}
-        self._clients: dict[str, Who] = {}
-        """Clients by id, as they said they are when they opened a workspace."""
+        self._clients = KnownClients()
         self._released: set[str] = set()
         """Ids of workspaces that were released, and that nobody has asked for since."""
         self._loop = asyncio.get_running_loop()
@@ -136,7 +123,7 @@ class Workspaces:
 
     def who(self, client_id: str) -> Who:
         """A client as it said it is; one that said nothing has its id alone."""
-        return self._clients.get(client_id) or Who(client_id=client_id[:NAME_LENGTH])
+        return self._clients.who(client_id)
 
     def check_data_dir(self, asked: str) -> None:
         """Raise BadRequest for a data directory that is not ours. A client that joins again names the one it saw."""
@@ -151,7 +138,7 @@ class Workspaces:
         resolved, client_id = resolve(path), who.client_id
         async with self._lock(resolved):
             self._check_serving()
-            self._check_not_retired(client_id)
+            self._clients.check_not_retired(client_id)
             row = self._row_of.get(resolved)
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
@@ -159,17 +146,11 @@ class Workspaces:
                 self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
-            self._remember(who)
+            self._clients.remember(who)
             workspace.clients.create(who, self._loop.time())
             self._touch(row.id)
             self._check_serving()
             return workspace
-
-    def _remember(self, who: Who) -> None:
-        self._clients.pop(who.client_id, None)
-        self._clients[who.client_id] = who
-        if len(self._clients) > CLIENTS_KEPT:
-            del self._clients[next(iter(self._clients))]
 
     async def _new_row(self, path: str) -> WorkspaceRow:
         now = self._shared.world.now_s()
@@ -220,10 +201,17 @@ class Workspaces:
                 on_quiet=lambda: self._touch(row.id),
                 on_event=self.everywhere.note,
                 fence=fence,
+                on_lost=lambda: self._lost(row.id, fence),
             )
         except BaseException:
             await self._let_go(row.id)
             raise
+
+    def _lost(self, workspace_id: str, fence: int) -> None:
+        """A change of it was refused, as others own it."""
+        leaving = asyncio.create_task(self.abandon(workspace_id, "a change of it was refused", fence))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
 
     async def _let_go(self, workspace_id: str) -> None:
         """It is not open any more: somebody else may have it."""
@@ -242,35 +230,44 @@ class Workspaces:
                 check_directory(row.path)
                 await self._reopen(row)
 
-    async def abandon(self, workspace_id: str, reason: str) -> None:
-        """Somebody else has it: let go of it at once, and write nothing any more (N4)."""
-        workspace = self._open.pop(workspace_id, None)
-        self._fences.pop(workspace_id, None)
-        if workspace is None:
+    async def abandon(self, workspace_id: str, reason: str, fence: int) -> None:
+        """Somebody else has what was owned under this fence: let go of it at once, and write nothing any more (N4)."""
+        workspace = self._open.get(workspace_id)
+        if workspace is None or self._fences.get(workspace_id) != fence:
             return
+        del self._open[workspace_id], self._fences[workspace_id]
         log.warning("%s is given up: %s", workspace.path, reason)
+        self._shared.counts["cluster_abandoned"] += 1
         workspace.cut_off()
         async with self._lock(workspace.path):
             await workspace.abandon()
 
-    async def hand_over(self, workspace_id: str, drain_s: float) -> None:
-        """Give a workspace away in good order: turns under way end first, and what waits is left to the next owner."""
+    async def hand_over(self, workspace_id: str, drain_s: float) -> bool:
+        """Give a workspace away in good order: turns under way end first, and what waits is left to the next owner.
+
+        Whether that was done: it may not be open any more, or not be written whole.
+        """
         workspace = self._open.get(workspace_id)
         if workspace is None:
-            return
+            return False
         await workspace.come_to_rest(drain_s)
         async with self._lock(workspace.path):
             if self._open.get(workspace_id) is not workspace:
-                return  # lost meanwhile
+                return False
             del self._open[workspace_id]
-            await workspace.give_away()
-            await self._let_go(workspace_id)
+            is_written = await workspace.give_away()
+            if is_written:
+                await self._let_go(workspace_id)
+            else:  # others get it when this node is gone
+                del self._fences[workspace_id]
+            await workspace.end()
+            return is_written
 
     # ── claims ──
 
     def attach(self, workspace: Workspace, client_id: str) -> None:
         """A client opened an event stream."""
-        self._check_not_retired(client_id)
+        self._clients.check_not_retired(client_id)
         if workspace.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
         workspace.clients.attach(self.who(client_id))
@@ -285,9 +282,7 @@ class Workspaces:
 
     def retire(self, client_id: str) -> None:
         """The client says goodbye for good."""
-        self._retired[client_id] = None
-        if len(self._retired) > RETIRED_KEPT:
-            del self._retired[next(iter(self._retired))]
+        self._clients.retire(client_id)
         for workspace in self._open.values():
             workspace.clients.drop(client_id)
         self._touch(*self._open)
@@ -373,10 +368,6 @@ class Workspaces:
 
     def _lock(self, path: str) -> asyncio.Lock:
         return self._locks.setdefault(path, asyncio.Lock())
-
-    def _check_not_retired(self, client_id: str) -> None:
-        if client_id in self._retired:
-            raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
 
     def _check_serving(self) -> None:
         if self.closing:

@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
 from covey.protocol.errors import ApiError, MethodNotAllowed, NotFound, TooLarge
-from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
 from covey.server.event_stream import ActivityApp, EventStreamApp, Stream
@@ -140,6 +139,8 @@ class App:
 
     async def _metrics(self, request: Any) -> Any:
         from starlette.responses import Response
+
+        from covey.server import metrics
 
         text = metrics.render(self.workspaces, self._counts, len(self.streams))
         return Response(text, media_type="text/plain; version=0.0.4")

@@ -9,9 +9,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
@@ -48,6 +50,8 @@ class ServeOptions:
     config_file: Path | None
     token_file: Path | None
     idle_exit_s: float
+    cluster: Mapping[str, str] = field(default_factory=dict)
+    """What the command line says of `[cluster]`, by the names of its settings."""
 
 
 def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
@@ -93,8 +97,16 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     pages = Pages(options.data_dir, master=token)
     pages.allowed_hosts = loaded.config.server.allowed_hosts
     sockets = (Path(options.address.path),) if options.address.is_unix else ()
+    cluster = structs.replace(loaded.config.cluster, **options.cluster)
     service = await Service.start(
-        ServiceOptions(options.data_dir, options.config_file, environ, sockets, options.idle_exit_s),
+        ServiceOptions(
+            options.data_dir,
+            options.config_file,
+            environ,
+            sockets,
+            options.idle_exit_s,
+            cluster if cluster.store or options.cluster else None,
+        ),
         Access(token, hosts(loaded.config.server.allowed_hosts), pages),
         stopping.set,
         open_store,

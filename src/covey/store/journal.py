@@ -229,6 +229,8 @@ class WorkspaceJournal:
         self._workspace_id = workspace_id
         self._fence = fence
         self._is_cut_off = False
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called once a change was refused because others own the workspace."""
         self._publisher = publisher
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[_Pending | MessageDelta] = deque()
@@ -301,7 +303,9 @@ class WorkspaceJournal:
             self._journal.trim_events(self._workspace_id, self._keep_events)
 
     def _fail(self, pending: _Pending, error: Exception) -> None:
-        if pending.patient:
+        if isinstance(error, Fenced):
+            self.on_lost()
+        elif pending.patient:
             log.error("a change was refused for good: %s", error)
         if not pending.done.done():
             pending.done.set_exception(error)

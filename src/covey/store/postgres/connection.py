@@ -86,9 +86,12 @@ def failures(what: str) -> Iterator[None]:
 class Connection:
     """One connection, used by one thread. It is made when it is needed, and again after it broke."""
 
-    def __init__(self, url: str, on_connect: Ask[None] | None = None) -> None:
+    def __init__(self, url: str, on_connect: Ask[None] | None = None, name: str = "covey") -> None:
         self._url = url
         self._on_connect = on_connect
+        self._name = name
+        self.made = 0
+        """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
         self._connection: PgConnection | None = None
 
@@ -111,7 +114,9 @@ class Connection:
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=SETTINGS)
+            settings = {**SETTINGS, "application_name": self._name}
+            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
+            self.made += 1
             try:
                 if self._on_connect:
                     await self._on_connect(made)
@@ -127,6 +132,12 @@ class Connection:
             self._connection = None
 
     def close(self) -> None:
+        """From any thread, but not while another one uses it."""
+        closer = threading.Thread(target=self._close)  # this one may have a loop of its own that runs
+        closer.start()
+        closer.join()
+
+    def _close(self) -> None:
         if self._loop.is_closed():
             return
         if self._connection and not self._connection.is_closed():
@@ -137,19 +148,17 @@ class Connection:
 
 
 class Readers:
-    """A connection for each thread that reads."""
+    """A connection for each thread that reads. Whoever looks at the database finds them by their name."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str = "covey") -> None:
         self._url = url
+        self._name = name
         self._local = threading.local()
         self._made: list[Connection] = []
 
     def fetch(self, query: str, *values: Any) -> Sequence[Any]:
         """The rows. A connection that broke while nobody used it is made again: nothing was asked yet."""
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = Connection(self._url)
-            self._made.append(connection)
+        connection = self._mine()
         with failures("cannot read"):
             try:
                 return connection.fetch(query, *values)
@@ -157,6 +166,17 @@ class Readers:
                 if not _is_in_doubt(error):
                     raise
                 return connection.fetch(query, *values)
+
+    def made(self) -> int:
+        """How often the connection of this thread was made."""
+        return self._mine().made
+
+    def _mine(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = Connection(self._url, name=self._name)
+            self._made.append(connection)
+        return connection
 
     def close(self) -> None:
         for connection in self._made:

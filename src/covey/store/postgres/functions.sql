@@ -166,23 +166,26 @@ BEGIN
     RETURN left_out;
 END $$;
 
--- Become the owner of a workspace that nobody owns, or whose owner is gone. Gives the fence; NULL: somebody has it, or a newer Covey had.
+-- Become the owner of a workspace that nobody owns, or whose owner is gone. Gives the fence, and what became of the owner
+-- before; no row: somebody has it, or a newer Covey had.
 -- A lease that has only run out counts once somebody has seen the store for a whole lease: after an outage of the
 -- store every lease has run out, and nobody is to be robbed. A node that was declared dead is known to be gone.
 CREATE OR REPLACE FUNCTION covey_claim(me text, w text, my_version integer, lease interval)
-RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    new_fence bigint;
+RETURNS TABLE (new_fence bigint, was text) LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO logs (workspace_id) VALUES (w) ON CONFLICT DO NOTHING;
+    SELECT CASE WHEN l.fence = 0 THEN 'new' WHEN l.owner IS NULL THEN 'released' WHEN l.owner = me THEN 'own'
+            WHEN n.lease_until > '-infinity' THEN 'lease' ELSE 'killed' END
+        INTO was FROM logs l LEFT JOIN nodes n ON n.id = l.owner WHERE l.workspace_id = w FOR UPDATE OF l;
     UPDATE logs SET owner = me, fence = fence + 1, writer = 0, min_version = my_version
         WHERE workspace_id = w AND min_version <= my_version AND (
-            owner IS NULL OR owner = me
-            OR NOT EXISTS (SELECT 1 FROM nodes WHERE id = owner AND lease_until > '-infinity')
+            was IN ('new', 'released', 'own', 'killed')
             OR (NOT EXISTS (SELECT 1 FROM nodes WHERE id = owner AND lease_until > now())
                 AND EXISTS (SELECT 1 FROM nodes WHERE lease_until > now() AND steady_since < now() - lease)))
         RETURNING fence INTO new_fence;
-    RETURN new_fence;
+    IF new_fence IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
 END $$;
 
 -- The row of a directory, made if there is none: also if two nodes ask at once.

@@ -49,6 +49,22 @@ _CLEAN = (
 )
 
 
+PRESENCE = "covey node "
+"""How the connections of a node are named, before its id."""
+_PRESENT = (
+    "SELECT DISTINCT application_name FROM pg_stat_activity"
+    " WHERE application_name LIKE $1 AND datname = current_database()"
+)
+_ABSENT_DEAD = (
+    "UPDATE nodes SET lease_until = '-infinity' WHERE id = $1 AND lease_until <> '-infinity' AND NOT EXISTS"
+    " (SELECT 1 FROM pg_stat_activity WHERE application_name = $2 AND datname = current_database()) RETURNING 1"
+)
+
+
+def _presence_of(node_id: str) -> str:
+    return f"{PRESENCE}{node_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRow:
     """A node, as others see it."""
@@ -66,6 +82,14 @@ class NodeRow:
     lease_left_s: float = 0.0
     owned: int = 0
     """How many workspaces are its own."""
+
+
+class Taken(NamedTuple):
+    """A workspace that was claimed."""
+
+    fence: int
+    was: str
+    """What it was before: new, released, own, or its owner was killed or its lease has run out."""
 
 
 class OwnerRow(NamedTuple):
@@ -87,12 +111,13 @@ class OwnerRow(NamedTuple):
 class NodeTable:
     """The nodes of a cluster, seen by one of them. Each thread that calls it has a connection of its own."""
 
-    def __init__(self, url: str, lease_s: float, *, version: int = FORMAT) -> None:
+    def __init__(self, url: str, lease_s: float, *, version: int = FORMAT, reach: tuple[str, ...] = (PLACE,)) -> None:
+        self._url = url
         self._connections = Readers(url)
         self._lease = timedelta(seconds=lease_s)
         self._version = version
         self._id = ""
-        self._reach: tuple[str, ...] = (PLACE,)
+        self._reach = reach
 
     def join(self, node: NodeRow) -> None:
         """Be one of the nodes. A former life of this one, which had the same directory, is known to be over.
@@ -109,10 +134,12 @@ class NodeTable:
                     passing=False,
                 )
             self.declare_dead(other.id)
+        self._connections.close()
+        self._connections = Readers(self._url, _presence_of(node.id))
         self._fetch(_CLEAN)
-        reach, lease = list(node.reach), self._lease
-        self._fetch(_JOIN, node.id, node.name, node.home, node.address, reach, self._version, node.covey, lease)
-        self._id, self._reach = node.id, node.reach
+        own = (list(self._reach), self._version, node.covey, self._lease)
+        self._fetch(_JOIN, node.id, node.name, node.home, node.address, *own)
+        self._id = node.id
 
     def beat(self, no_beat_failed: bool) -> dict[str, int] | None:
         """Go on being alive. Gives what is owned, with its fence; None: this node was declared dead.
@@ -126,8 +153,14 @@ class NodeTable:
 
     def claim(self, workspace_id: str) -> int | None:
         """Own a workspace, under a new fence; None: somebody else does, or a newer Covey has written it."""
-        rows = self._fetch("SELECT covey_claim($1, $2, $3, $4)", self._id, workspace_id, self._version, self._lease)
-        return rows[0][0]  # type: ignore[no-any-return]
+        taken = self.take(workspace_id)
+        return taken and taken.fence
+
+    def take(self, workspace_id: str) -> Taken | None:
+        """The same, with what became of the owner before."""
+        query = "SELECT new_fence, was FROM covey_claim($1, $2, $3, $4)"
+        rows = self._fetch(query, self._id, workspace_id, self._version, self._lease)
+        return Taken(*rows[0]) if rows else None
 
     def release(self, workspace_id: str, fence: int) -> None:
         query = "UPDATE logs SET owner = NULL WHERE workspace_id = $1 AND owner = $2 AND fence = $3"
@@ -192,6 +225,18 @@ class NodeTable:
     def declare_dead(self, node_id: str) -> bool:
         """Somebody knows that it is gone. It comes back with a new id, if it comes back."""
         return bool(self._fetch(_DEAD, node_id))
+
+    def present(self) -> tuple[set[str], int]:
+        """The ids of nodes that are connected to the store, as far as no pooler hides them.
+
+        And a number that rises when the connection of this thread broke.
+        """
+        rows = self._fetch(_PRESENT, f"{PRESENCE}%")
+        return {row[0].removeprefix(PRESENCE) for row in rows}, self._connections.made()
+
+    def declare_absent_dead(self, node_id: str) -> bool:
+        """Declare a node dead whose connections are gone, unless they are there again."""
+        return bool(self._fetch(_ABSENT_DEAD, node_id, _presence_of(node_id)))
 
     def set_draining(self, node_id: str) -> None:
         self._fetch("UPDATE nodes SET draining = true WHERE id = $1", node_id)
