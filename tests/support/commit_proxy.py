@@ -60,6 +60,8 @@ class _Connection:
         self._proxy = proxy
         self._client = client
         self._server = socket.create_connection(("127.0.0.1", proxy.target))
+        for side in (client, self._server):
+            side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # messages are small, and each is waited for
         self._commits: set[bytes] = set()
         """Names of prepared statements that are commits."""
         self._looks: set[bytes] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ class Everywhere:
         self._activity = ActivityFeed()
         self._notifier: Notifier | None = None
         """From when on somebody is to be notified."""
+        self.on_event: Callable[[str, Event], None] | None = None
+        """Who else is told, with the workspace's id, of what was published."""
 
     async def runs(self, state: str, limit: int, *, is_open: bool = False) -> list[WorkspaceRun]:
         """The newest first, in one state or any (''). `is_open`: only of workspaces that are open here."""
@@ -88,6 +90,8 @@ class Everywhere:
         self._activity.note(workspace.id, workspace.path, event)
         if workspace.settings.notify().is_used:
             self._notify(workspace, event)
+        if self.on_event is not None:
+            self.on_event(workspace.id, event)
 
     def _notify(self, workspace: Workspace, event: Event) -> None:
         from covey.notify.notices import NoticeOrigin
