@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from covey import __version__
-from covey.cluster.presence import Connected
+from covey.cluster.attendance import Attendance
 from covey.engine.ownership import OwnedElsewhere
 from covey.protocol.errors import ApiError, Unavailable
 from covey.store.base import StoreFailed, WorkspaceRow
@@ -116,7 +116,7 @@ class Node:
         """Workspaces that could not be opened here, until when they are left to others."""
         self._orphans: dict[str, int] = {}
         """What this node owns and has not open, as of the last beat: an answer got lost."""
-        self._presence = Connected(times.grace_s)
+        self._attendance = Attendance(times.grace_s)
         self._slots = asyncio.Semaphore(ADOPT_AT_ONCE)
 
     @property
@@ -202,7 +202,7 @@ class Node:
             if not self._beat_failed:
                 log.error("this node cannot say that it is alive, trying again: %s", error)
             self._beat_failed = True
-            self._presence.forget()
+            self._attendance.forget()
             return
         if self._beat_failed:
             log.warning("the store is there again")
@@ -218,7 +218,7 @@ class Node:
         log.warning("this node was taken for dead: it gives up what it had, and comes back with a new id")
         self._give_up(lost)
         self._store.owner = uuid.uuid4().hex
-        self._presence.forget()
+        self._attendance.forget()
         with suppress(StoreFailed):
             await self.join()
 
@@ -250,14 +250,14 @@ class Node:
             try:
                 await self.look_around()
             except StoreFailed:
-                self._presence.forget()  # whoever is not connected now may only have lost the store, as this node has
+                self._attendance.forget()  # whoever is not connected now may only have lost the store, as this node has
             except Exception:
                 log.exception("looking around failed")
 
     async def look_around(self) -> None:
         """Notice who is gone, and take up what nobody cares for: runs are open in it, and its owner is gone."""
         present, connection = await self._on(self._beats, self._table.present)
-        for node_id in self._presence.saw(present, connection, self._clock()):
+        for node_id in self._attendance.saw(present, connection, self._clock()):
             if await self._on(self._beats, self._table.declare_absent_dead, node_id):
                 log.warning("the node with the id %s has left the store without a word: it counts as dead", node_id)
                 self.counts["cluster_declared_dead"] += 1
@@ -307,6 +307,13 @@ class Node:
     async def row_at(self, path: str, epoch: int) -> WorkspaceRow | None:
         new = WorkspaceRow(uuid.uuid4().hex[:16], path, epoch, epoch)
         return await self._on(self._claims, self._table.row_at, new)
+
+    async def kept(self, workspace_id: str) -> bytes:
+        return await self._on(self._claims, self._table.kept, workspace_id)
+
+    async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
+        if not await self._on(self._claims, self._table.keep, workspace_id, fence, value):
+            raise OwnedElsewhere(workspace_id)
 
     # ── what others are asked about ──
 

@@ -46,6 +46,14 @@ class Ownership(Protocol):
         """The workspace of a directory, made if there is none; None: the caller makes it."""
         ...
 
+    async def kept(self, workspace_id: str) -> bytes:
+        """What was kept of a workspace for its next owner: `engine.keeping.Kept` as JSON."""
+        ...
+
+    async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
+        """Keep that. Raises OwnedElsewhere if it is not owned under this fence any more."""
+        ...
+
 
 class SoleOwner:
     """One server with a store of its own: there is nobody to fence off, and nothing happens behind its back."""
@@ -64,3 +72,9 @@ class SoleOwner:
 
     async def row_at(self, path: str, epoch: int) -> WorkspaceRow | None:
         return None
+
+    async def kept(self, workspace_id: str) -> bytes:
+        return b"{}"
+
+    async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
+        pass

@@ -46,6 +46,12 @@ def _end_jobs(workspace_ids: Collection[str]) -> int:
     return kill_left_jobs(workspace_ids)
 
 
+def _end_jobs_of_node(node: str) -> int:
+    from covey.tools.jobs import kill_jobs_of_node
+
+    return kill_jobs_of_node(node)
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """The store, the clock, and what was given on the command line."""
@@ -70,6 +76,8 @@ class Shared:
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = _end_jobs
     """The same for the jobs of workspaces."""
+    end_jobs_of_node: Callable[[str], int] = _end_jobs_of_node
+    """The same for all jobs of a node."""
 
 
 async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None = None) -> tuple[Config, Sequence[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -42,8 +43,9 @@ from covey.engine.extensions.hook_host import HookHost
 from covey.engine.extensions.kind import ExtensionParts
 from covey.engine.extensions.lsp import LspHost
 from covey.engine.extensions.mcp import McpHost
+from covey.engine.keeping import Keeping
 from covey.engine.lanes.lanes import Lanes
-from covey.engine.recorder import Batch, Recorder
+from covey.engine.recorder import Batch, Recorder, patiently
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.hooks import TurnHooks
@@ -54,7 +56,10 @@ from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
+from covey.machine.names import workspace_tag
+from covey.permissions.judge import Intent
 from covey.permissions.reach import Reach
+from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event
 from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
@@ -78,7 +83,7 @@ class Workspace:
         agent: Agent,
         book: SessionBook,
         *,
-        yolo: bool,
+        keeping: Keeping,
         on_quiet: Callable[[], None],
         on_event: Callable[[Workspace, Event], None],
     ) -> None:
@@ -90,15 +95,14 @@ class Workspace:
         questions, approvals = QuestionDesk(journal, shared.world), ApprovalDesk(journal)
         self._confining = _confining(row, shared, agent)
         self._extensions = _extensions(row, shared, feed, agent, approvals, self._confining)
-        rules = rules_of(agent.config, row.path, shared)
-        permissions = PermissionDesk(
-            journal, row.id, rules, book, recorder, skip=yolo, always=lambda *what: self.settings.allow_always(*what)
-        )
+        self._keeping = keeping
+        rules = rules_of(agent.config, row.path, shared, keeping.allow)
+        permissions = PermissionDesk(journal, row.id, rules, book, recorder, skip=keeping.yolo, always=self._always)
         host = EngineHost(self, book, recorder, questions, shared.world, agent, self._extensions.languages)
         changes = _command_changes(row, shared)
         watching = Watching(changes, agent.jobs, recorder, shared.world)
         spill_dir = shared.data_dir / "spill" / row.id
-        hooks = _turn_hooks(row, self._extensions.hooks, book, recorder)
+        hooks = _turn_hooks(row, self._extensions.hooks, agent, book, recorder)
         tool_calls = ToolCalls(
             agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching, hooks
         )
@@ -113,16 +117,16 @@ class Workspace:
         )
         self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
-            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions
+            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions, keeping
         )
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
-        self.asks = Asks(permissions, questions, approvals)
+        self.asks = Asks(permissions, questions, approvals, keeping)
         self.extensions = WorkspaceExtensions(self._extensions, approvals)
         self.shell = Shell(self._parts)
         self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
         self.stream = Streams(self._parts, self.asks, self.clients)
-        self.files, self.custom = WorkspaceFiles(row.id, agent), CustomCommands(agent, shared)
+        self.files, self.custom = WorkspaceFiles(agent), CustomCommands(agent, shared)
         self._retention = Retention(self._parts, self.sessions)
         self._on_event = on_event
         feed.on_event = self._published
@@ -174,6 +178,8 @@ class Workspace:
             unfinished.cancel()
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
+        with suppress(Unavailable):  # what nobody is asked about lasts for as long as somebody is here
+            await self._keeping.set_yolo(False)
         await self.files.aclose()
         await parts.agent.aclose()
         await self._confining.close()
@@ -190,6 +196,7 @@ class Workspace:
     async def abandon(self) -> None:
         """End everything without last words: they are the new owner's. After `cut_off`."""
         self._parts.feed.close()
+        self._extensions.hooks.last_words = list
         await asyncio.gather(*self._parts.lanes.abandon(), return_exceptions=True)
         await self.end()
 
@@ -222,6 +229,9 @@ class Workspace:
         await parts.agent.aclose()
         await self._confining.close()
         await parts.changes.aclose()
+
+    async def _always(self, intent: Intent, reach: Reach, by_prefix: bool) -> None:
+        await self.settings.allow_always(intent, reach, by_prefix)
 
     def start_upkeep(self) -> None:
         """Begin to throw away what the settings say is outdated."""
@@ -289,8 +299,8 @@ def _extensions(
     return extensions
 
 
-def _turn_hooks(row: WorkspaceRow, host: HookHost, book: SessionBook, recorder: Recorder) -> TurnHooks:
-    hooks = TurnHooks(host, row.id, Path(row.path), book, recorder)
+def _turn_hooks(row: WorkspaceRow, host: HookHost, agent: Agent, book: SessionBook, recorder: Recorder) -> TurnHooks:
+    hooks = TurnHooks(host, row.id, agent.tag, Path(row.path), book, recorder)
     host.last_words = hooks.last_words
     return hooks
 
@@ -316,9 +326,10 @@ def _turn_parts(
         reception=Reception(agent, recorder, hooks, TextApprovals(approvals, agent.root, shared.environ)),
         hooks=hooks,
         feed=feed,
-        read_messages=lambda *of: read(store.messages_since, workspace_id, *of),
-        read_run=lambda *of: read(store.messages_of_run, workspace_id, *of),
+        read_messages=lambda *of: patiently(lambda: read(store.messages_since, workspace_id, *of)),
+        read_run=lambda *of: patiently(lambda: read(store.messages_of_run, workspace_id, *of)),
         data_dir=shared.data_dir,
+        awaits_results=shared.ownership.is_shared,
     )
 
 
@@ -328,7 +339,7 @@ async def open_workspace(
     config: Config,
     warnings: Sequence[str] = (),
     *,
-    yolo: bool = False,
+    yolo: bool | None = False,
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
     on_event: Callable[[Workspace, Event], None] = lambda workspace, event: None,
@@ -338,7 +349,7 @@ async def open_workspace(
     """Open a workspace whose row is in the store, and go on where it stopped.
 
     `on_event` is called with all that is published in it. `fence`: under which it is owned; `on_lost` is called when a
-    change is refused because others own it.
+    change is refused because others own it. `yolo`: None if whoever opens it does not say, as it is not a client.
     """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
@@ -346,14 +357,17 @@ async def open_workspace(
     feed = Feed(row.epoch, bounds.last)
     journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept, fence=fence)
     journal.on_lost = on_lost
+    keeping = Keeping(row.id, fence, shared.ownership, yolo=bool(yolo))
+    await keeping.read(yolo=yolo)
+    tag = workspace_tag(row.id, shared.ownership.node)
     workspace = Workspace(
         row,
         shared,
         feed,
         journal,
-        Agent(row.id, Path(row.path), config, env or {}, warnings, shared.environ),
+        Agent(tag, Path(row.path), config, env or {}, warnings, shared.environ),
         SessionBook(shared.world),
-        yolo=yolo,
+        keeping=keeping,
         on_quiet=on_quiet,
         on_event=on_event,
     )

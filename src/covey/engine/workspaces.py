@@ -67,6 +67,7 @@ class Workspaces:
         """
         self._reaper = asyncio.create_task(self._reap(), name="claims")
         if self._ownership.is_shared:
+            await asyncio.to_thread(self._shared.end_jobs_of_node, self._ownership.node)
             return
         store, read = self._shared.store, self._shared.journal.read
         for row in await read(store.workspaces):
@@ -184,7 +185,7 @@ class Workspaces:
         config: Config,
         warnings: Sequence[str],
         *,
-        yolo: bool = False,
+        yolo: bool | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Workspace:
         """Claim it, then open it: nobody reads what somebody else is still writing."""

@@ -14,7 +14,7 @@ from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.watching import is_harmless
-from covey.machine.names import tag_within, workspace_tag
+from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
 from covey.protocol.errors import BadRequest, Conflict
 from covey.protocol.messages import Message, ShellCommand, ShellCommandPart
@@ -108,7 +108,7 @@ class Shell:
             request.command,
             cwd=agent.root,
             env={**agent.env, **NOT_INTERACTIVE, **width},
-            tag=tag_within(workspace_tag(self._parts.id), "shell"),  # like a job: found again after a crash
+            tag=tag_within(self._parts.agent.tag, "shell"),  # like a job: found again after a crash
             timeout_s=TIMEOUT_S,
             output=output,
         )

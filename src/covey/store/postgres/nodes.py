@@ -202,6 +202,19 @@ class NodeTable:
         query = "SELECT * FROM covey_workspace_at($1, $2, $3, $4)"
         return WorkspaceRow(*self._fetch(query, new.id, new.path, new.epoch, new.created_at)[0])
 
+    def kept(self, workspace_id: str) -> bytes:
+        """What the owners of a workspace have kept for the next one: JSON."""
+        rows = self._fetch("SELECT kept FROM workspaces WHERE id = $1", workspace_id)
+        return bytes(rows[0][0]) if rows else b"{}"
+
+    def keep(self, workspace_id: str, fence: int, value: bytes) -> bool:
+        """False: it is not owned under this fence any more."""
+        query = (
+            "UPDATE workspaces SET kept = $4 WHERE id = $1 AND EXISTS"
+            " (SELECT 1 FROM logs WHERE workspace_id = $1 AND owner = $2 AND fence = $3 FOR UPDATE) RETURNING 1"
+        )
+        return bool(self._fetch(query, workspace_id, self._id, fence, value))
+
     # ── about nodes ──
 
     def nodes(self) -> list[NodeRow]:

@@ -92,7 +92,8 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX nodes_by_name ON nodes (name);
     CREATE INDEX logs_by_owner ON logs (owner);
     ALTER TABLE workspaces ADD COLUMN place text COLLATE "C" NOT NULL DEFAULT 'any';
-    ALTER TABLE workspaces ADD COLUMN yolo boolean NOT NULL DEFAULT false;
+    -- What people have decided about it, for its next owner.
+    ALTER TABLE workspaces ADD COLUMN kept bytea NOT NULL DEFAULT '{}';
     """,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 
-class Connected:
+class Attendance:
     """What one node has seen of the others."""
 
     def __init__(self, grace_s: float) -> None:
