@@ -142,11 +142,11 @@ class PostgresProcess:
         known = "SELECT 1 FROM pg_database WHERE datname = $1"
         if self.sql(known, TEMPLATE):
             return
-        from covey.store.postgres.store import PostgresStore
+        from covey.store.postgres.administration import upgrade
 
         made = f"{TEMPLATE}_{os.getpid()}"
         self.sql(f"CREATE DATABASE {made}")
-        _elsewhere(lambda: PostgresStore(self.url(made)).close())
+        _elsewhere(lambda: upgrade(self.url(made)))
         try:
             self.sql(f"ALTER DATABASE {made} RENAME TO {TEMPLATE}")
         except Exception:

@@ -23,7 +23,6 @@ from covey.cli import (
     run_options,
     runs_options,
     self_options,
-    store_options,
     tui_options,
     undo_options,
     web_options,
@@ -166,6 +165,7 @@ def build_parser() -> argparse.ArgumentParser:
         *login_options.COMMANDS.items(),
         *jobs_options.COMMANDS.items(),
         *web_options.COMMANDS.items(),
+        *self_options.NODES_COMMANDS.items(),
     ):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
@@ -175,7 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stats(commands)
     _add_stop(commands)
     _add_doctor(commands)
-    for name, about_store in store_options.COMMANDS.items():
+    for name, about_store in self_options.STORE_COMMANDS.items():
         about_store.add_options(_add(commands, name, about_store.help, about_store.examples))
     _add_serve(commands)
     for name, about in (

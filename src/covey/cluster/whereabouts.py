@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from covey.cluster.node import Node, Owned
+from covey.engine.shared import resolve
 from covey.protocol.errors import NotFound
 from covey.store.postgres.nodes import NodeRow, OwnerRow
 
@@ -85,10 +87,13 @@ class Whereabouts:
             )
         return await self._place(owner, claim=claim)
 
-    async def find_path(self, path: str, epoch: int) -> tuple[str, Place]:
-        """The id of a directory's workspace, whose row is made if there is none, and where it is or may be opened."""
+    async def find_path(self, path: str) -> tuple[str, Place]:
+        """The id of a directory's workspace, whose row is made if there is none, and where it is or may be opened.
+
+        Raises BadRequest if there is no such directory here.
+        """
         await self._node.ensure_fresh()
-        row = await self._node.row_at(path, epoch)
+        row = await self._node.row_at(resolve(path), int(time.time()))
         assert row is not None
         return row.id, await self.find(row.id)
 

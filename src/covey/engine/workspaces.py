@@ -129,6 +129,8 @@ class Workspaces:
     def check_data_dir(self, asked: str) -> None:
         """Raise BadRequest for a data directory that is not ours. A client that joins again names the one it saw."""
         mine = self._shared.data_dir
+        if self._ownership.is_shared:
+            return  # each node has its own, and a client may have seen that of another
         if asked and Path(asked).expanduser().absolute() != mine.absolute():
             raise BadRequest(
                 f"this server keeps its data in {mine}; start another one with --data-dir", "other_data_dir"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -30,7 +31,12 @@ from covey.server.serving import Serving
 from covey.server.token import find_token
 from covey.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from covey.server.tracing import Tracing
+
 log = logging.getLogger(__name__)
+
+TRACING_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 COLLECT_AFTER = (10_000, 20, 20)
 """Objects, and rounds of younger ones, between two looks of the collector: most of what a server keeps, it keeps for
@@ -105,7 +111,10 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         stopping.set,
         open_store,
     )
-    serving = Serving(service.app, listener)
+    tracing = _tracing(environ)
+    if tracing:
+        service.app.workspaces.everywhere.on_event = tracing.note
+    serving = Serving(tracing.around(service.app) if tracing else service.app, listener)
     page_listener = PageListener(service.app, pages, loaded.config.server.web_port)
     await _open_to_pages(pages, page_listener, bound_address(options.address, listener.socket))
     _say_listening(bound_address(options.address, listener.socket))
@@ -115,7 +124,18 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     await serving.close()
     await page_listener.close()
     await service.close()
+    if tracing:
+        await tracing.aclose()
     await preparing
+
+
+def _tracing(environ: Mapping[str, str]) -> Tracing | None:
+    """Spans for OpenTelemetry, if its variables ask for them. They cost nothing otherwise, not even an import."""
+    if not any(environ.get(name) for name in TRACING_VARIABLES):
+        return None
+    from covey.server.tracing import Tracing
+
+    return Tracing.wanted(environ)
 
 
 async def _open_to_pages(pages: Pages, page_listener: PageListener, own: Address) -> None:

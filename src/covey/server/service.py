@@ -80,6 +80,7 @@ class Service:
             if joined:
                 joined.node.counts = shared.counts
                 joined.node.begin(workspaces)
+                _open_front_door(service.app, joined)
         except BaseException:
             await service.close()
             raise
@@ -97,9 +98,22 @@ class Service:
     async def close(self) -> None:
         """Write what is left. Nothing is answered any more."""
         self._beating.cancel()
+        if self.app.cluster:
+            self.app.cluster.close()
         if self._joined:
             await self._joined.node.leave()
         await self._journal.aclose(FLUSH_S)
+
+
+def _open_front_door(app: App, joined: Joined) -> None:
+    """From now on requests go to the node that owns their workspace."""
+    from covey.cluster.whereabouts import Whereabouts
+    from covey.server.front_door import FrontDoor
+
+    whereabouts = Whereabouts(joined.node, app.workspaces, joined.secret)
+    app.cluster = FrontDoor(app, whereabouts, joined.node.times.lease_s)
+    joined.node.on_look.append(whereabouts.look)
+    joined.node.on_given_away = app.cluster.nodes.adopt_elsewhere
 
 
 async def _joined(options: ServiceOptions) -> Joined | None:

@@ -68,11 +68,20 @@ def _unless_default(options: RunOptions) -> RunOptions | None:
 
 
 def accepted(
-    request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World, who: Who
+    request: PostPrompt,
+    options: RunOptions,
+    more: tuple[Attachment, ...],
+    seq: int,
+    world: World,
+    who: Who,
+    chosen_id: str = "",
 ) -> RunRow:
-    """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
+    """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not.
+
+    `chosen_id`: the id if the caller gave none; it makes the prompt no other than one without (R7).
+    """
     run = Run(
-        run_id=request.run_id or world.new_id(),
+        run_id=request.run_id or chosen_id or world.new_id(),
         session_id=request.session_id,
         seq=seq,
         state="accepted",

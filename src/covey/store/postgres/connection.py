@@ -40,8 +40,24 @@ _PASSING = (
     TimeoutError,
 )
 """What may be over soon: the store is gone, restarts, is a standby, is full, or has given up a transaction."""
-_IN_DOUBT = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+_IN_DOUBT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TransactionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+    OSError,
+    TimeoutError,
+)
 """The connection broke while a statement was under way: nobody knows whether it was carried out."""
+
+
+def _is_in_doubt(error: BaseException) -> bool:
+    """A value that the driver cannot send was never sent, also if that error is of the same kind."""
+    return isinstance(error, _IN_DOUBT) and not isinstance(error, ValueError)
 
 
 class ConnectionBroken(StoreFailed):
@@ -58,13 +74,13 @@ def failures(what: str) -> Iterator[None]:
         yield
     except StoreFailed:
         raise
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         text = f"{what}: {str(error) or type(error).__name__}"
         if getattr(error, "sqlstate", "") == FENCED:
             raise Fenced(text) from error
-        if isinstance(error, _IN_DOUBT):
+        if _is_in_doubt(error):
             raise ConnectionBroken(text) from error
-        raise StoreFailed(text, passing=isinstance(error, _PASSING)) from error
+        raise StoreFailed(text, passing=isinstance(error, _PASSING) and not isinstance(error, ValueError)) from error
 
 
 class Connection:
@@ -90,8 +106,9 @@ class Connection:
         connection = await self._connected()
         try:
             return await ask(connection)
-        except _IN_DOUBT:
-            self._drop()
+        except _IN_DOUBT as error:
+            if _is_in_doubt(error):
+                self._drop()
             raise
 
     async def _connected(self) -> PgConnection:
@@ -145,7 +162,9 @@ class Readers:
         with failures("cannot read"):
             try:
                 return connection.fetch(query, *values)
-            except _IN_DOUBT:
+            except _IN_DOUBT as error:
+                if not _is_in_doubt(error):
+                    raise
                 return connection.fetch(query, *values)
 
     def made(self) -> int:

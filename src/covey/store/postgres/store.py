@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from covey.store.base import Change, Fenced, InsertRun, RunExists, StoreFailed
+from covey.store.postgres import connection as connections
 from covey.store.postgres.connection import Connection, ConnectionBroken, PgConnection, Readers, failures
 from covey.store.postgres.migrations import migrate
 from covey.store.postgres.reads import ReadsPostgres
@@ -38,7 +39,7 @@ class PostgresStore(ReadsPostgres):
     A change is written if its workspace is owned by `owner`, and under the fence that the change carries.
     """
 
-    def __init__(self, url: str, owner: str = "") -> None:
+    def __init__(self, url: str, owner: str) -> None:
         self.owner = owner
         """The id of the node that writes. A node that was declared dead comes back with a new one."""
         self._writer_number = 0
@@ -107,8 +108,9 @@ class PostgresStore(ReadsPostgres):
         fences = [group.fences[workspace_id] for workspace_id in group.workspaces]
         lasts = [heads[workspace_id] for workspace_id in group.workspaces]
         left_out: list[bool] = await connection.fetchval(
-            COMMIT, self.owner, self._writer_number, commit_id, durable, group.workspaces, fences, lasts, *columns
-        )
+            COMMIT, self.owner, self._writer_number, commit_id, durable, group.workspaces, fences, lasts, *columns,
+            timeout=connections.STATEMENT_S,
+        )  # fmt: skip
         return left_out
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
