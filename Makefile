@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test heavy test-web test-extensions test-package check format bench bench-peers explore mutate clean
+.PHONY: install run test heavy test-web test-extensions test-package check format bench bench-peers explore chaos mutate clean
 
 install: $(STAMP)
 
@@ -89,6 +89,11 @@ bench-peers: install
 SECONDS ?= 300
 explore: install
 	$(BIN)/python -m tests.sim.explore --seconds $(SECONDS)
+
+# Three nodes and a PostgreSQL under load, struck again and again; says what was lost, which must be nothing.
+SEED ?= 0
+chaos: install
+	$(BIN)/python -m tests.chaos.run --seconds $(SECONDS) --seed $(SEED)
 
 # Change the core in every small way and see whether a test notices.
 MUTATE ?= lifecycle/runs.py

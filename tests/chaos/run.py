@@ -130,15 +130,15 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
     watching = [asyncio.create_task(load.watch(place, deltas=n % 2 == 0)) for n, place in enumerate(load.places * 2)]
     result.faults = blows.faults
     deadline = time.monotonic() + plan.seconds
-    is_single = True
     try:
         while time.monotonic() < deadline and (not plan.faults or len(blows.faults) < plan.faults):
             if not await until(lambda: load.open_count >= OPEN_RUNS and made.sight.open_runs >= OPEN_RUNS, END_S):
                 result.unready.append(f"there are only {load.open_count} open runs")
                 break
             began = time.monotonic()
+            singles = sum(fault.is_single for fault in blows.faults)
+            is_single = singles <= len(blows.faults) - singles
             struck = await (blows.one(plan.kinds) if is_single else blows.two(plan.kinds))
-            is_single = not is_single
             result.unready += await made.settled()
             result.needless += _needless(struck, load, began)
             plan.told("; ".join(map(str, struck)) + f" ({load.open_count} open, {len(load.accepted)} accepted)")
