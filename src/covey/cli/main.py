@@ -19,7 +19,6 @@ from covey.cli import (
     jobs_options,
     login_options,
     mcp_options,
-    nodes_options,
     option_types,
     run_options,
     runs_options,
@@ -166,7 +165,7 @@ def build_parser() -> argparse.ArgumentParser:
         *login_options.COMMANDS.items(),
         *jobs_options.COMMANDS.items(),
         *web_options.COMMANDS.items(),
-        *nodes_options.COMMANDS.items(),
+        *self_options.NODES_COMMANDS.items(),
     ):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
