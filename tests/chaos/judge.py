@@ -40,7 +40,7 @@ class Verdict:
 
 def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
     verdict = Verdict(accepted=len(load.accepted))
-    rows = cluster.postgres.sql_in(cluster.database, "SELECT workspace_id, run_id, state, ended FROM runs")
+    rows = cluster.postgres.sql_in(cluster.database, "SELECT workspace_id, run_id, state, ended, value FROM runs")
     runs = {row["run_id"]: row for row in rows}
     ends = _ends(cluster, verdict)
     for run_id in load.accepted:
@@ -50,6 +50,8 @@ def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
             verdict.lost.append(f"{run_id} never ended: {runs[run_id]['state']}")
     for run_id, row in runs.items():
         verdict.outcomes[row["state"]] += 1
+        if row["state"] == "failed":
+            verdict.broken.append(f"{run_id} failed: {json.loads(row['value']).get('error')}")
         if ends[run_id] > 1:
             verdict.doubled.append(f"{run_id} ended {ends[run_id]} times")
         if row["ended"] and not ends[run_id]:
@@ -90,9 +92,9 @@ def _judge_work(load: Load, model: FakeModel, states: dict[str, str], verdict: V
     for run_id, posted in load.accepted.items():
         if posted.kind != "tool":
             continue
-        file = load.effects / run_id
-        times = len(file.read_text().splitlines()) if file.exists() else 0
+        times = load.effects(run_id)
         if times > 1:
             verdict.doubled.append(f"the tool of {run_id} ran {times} times")
-        if not times and states.get(run_id) == "completed":
+        is_alone = begun[f"tool {run_id}"] == 1  # no other prompt was folded into its turn before the model was asked
+        if not times and is_alone and states.get(run_id) == "completed":
             verdict.lost.append(f"{run_id} completed without its tool")

@@ -55,7 +55,6 @@ class Load:
     def __init__(self, ports: Sequence[int], directory: Path, chance: random.Random, open_runs: int) -> None:
         self._ports = ports
         self._directory = directory
-        self.effects = directory / "effects"
         self._chance = chance
         self._open_runs = open_runs
         """How many runs each workspace has open, at most."""
@@ -75,11 +74,11 @@ class Load:
 
     def answer(self, request: Recorded) -> Reply:
         """What the model says; the prompt says which kind it is."""
-        kind, _, run_id = request.prompt.partition(" ")
+        kind, _, run_id = request.prompt.rpartition("\n")[2].partition(" ")  # the last one of several that were folded
         if kind == "slow":
             return Reply(text="word ", chunks=20 + int(run_id.partition("-")[2]) % 40, delay_ms=100)
         if kind == "tool" and request.call_number == 0:
-            command = f"echo once >> {self.effects}/{run_id}; sleep 0.3"
+            command = f"echo once >> {run_id}; sleep 0.3"
             return Reply(text="", tools=(Call(name="bash", input={"command": command}, id=f"call-{run_id}"),))
         return Reply(text=f"done {run_id}")
 
@@ -87,10 +86,13 @@ class Load:
     def open_count(self) -> int:
         return sum(len(place.open) for place in self.places)
 
+    def effects(self, run_id: str) -> int:
+        """How often the tool of a run has done what it does."""
+        return sum(len(file.read_text().splitlines()) for file in self._directory.glob(f"project-*/{run_id}"))
+
     # ── places ──
 
     async def furnish(self, workspaces: int, sessions: int) -> None:
-        self.effects.mkdir(parents=True)
         for number in range(workspaces):
             project = self._directory / f"project-{number}"
             project.mkdir()

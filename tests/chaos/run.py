@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import shutil
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,8 @@ class Result:
     needless: list[str] = field(default_factory=list)
     """Runs that were interrupted although only the store, a peer or a client was away, or a node was asked to leave."""
     unready: list[str] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    """What the nodes' logs have tracebacks for: nothing in a cluster's life is an accident."""
 
     @property
     def is_good(self) -> bool:
@@ -68,6 +71,7 @@ class Result:
         yield from self.verdict.lines()
         yield from (f"  needless: {text}" for text in self.needless[:20])
         yield from (f"  not ready again: {text}" for text in self.unready)
+        yield from (f"  in the logs, {count} ×: {text}" for text, count in self.errors.most_common(10))
 
     def as_json(self) -> str:
         verdict = self.verdict
@@ -120,9 +124,25 @@ async def run(plan: Plan, directory: Path) -> Result:
                 await load.furnish(plan.workspaces, plan.sessions)
                 await _strike(plan, made, load, Blows(made, chance, plan.lease_s), result)
                 result.verdict = await asyncio.to_thread(judge, made, load, model)
+                result.errors = _tracebacks(member.node.log() for member in made.members)
             finally:
                 looking.cancel()
     return result
+
+
+def _tracebacks(logs: Iterable[str]) -> Counter[str]:
+    """Each kind of them, and how often: what was said before it, and the error."""
+    found: Counter[str] = Counter()
+    for log in logs:
+        said, lines = "", log.splitlines()
+        for number, line in enumerate(lines):
+            if line.startswith("Traceback"):
+                inside = itertools.takewhile(lambda text: not text[:4].isdigit(), lines[number:])
+                error = [text for text in inside if text and not text.startswith((" ", "Traceback", "During"))]
+                found[f"{said}: {error[-1][:150] if error else ''}"] += 1
+            elif line[:4].isdigit():
+                said = " ".join(line.split()[2:])[:100]
+    return found
 
 
 async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: Result) -> None:
@@ -130,15 +150,15 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
     watching = [asyncio.create_task(load.watch(place, deltas=n % 2 == 0)) for n, place in enumerate(load.places * 2)]
     result.faults = blows.faults
     deadline = time.monotonic() + plan.seconds
-    is_single = True
     try:
         while time.monotonic() < deadline and (not plan.faults or len(blows.faults) < plan.faults):
             if not await until(lambda: load.open_count >= OPEN_RUNS and made.sight.open_runs >= OPEN_RUNS, END_S):
                 result.unready.append(f"there are only {load.open_count} open runs")
                 break
             began = time.monotonic()
+            singles = sum(fault.is_single for fault in blows.faults)
+            is_single = singles <= len(blows.faults) - singles
             struck = await (blows.one(plan.kinds) if is_single else blows.two(plan.kinds))
-            is_single = not is_single
             result.unready += await made.settled()
             result.needless += _needless(struck, load, began)
             plan.told("; ".join(map(str, struck)) + f" ({load.open_count} open, {len(load.accepted)} accepted)")

@@ -41,7 +41,6 @@ class ClusterLender:
         cluster.start()
         until(lambda: _cancelled(cluster) == 0)
         cluster.retire_clients()
-        self.model.reset()
 
     def close(self) -> None:
         if self._cluster:
@@ -72,8 +71,9 @@ def cluster_lender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 
 @pytest.fixture
-def model(cluster_lender: ClusterLender) -> FakeModel:
-    return cluster_lender.model
+def model(cluster_lender: ClusterLender) -> Iterator[FakeModel]:
+    yield cluster_lender.model
+    cluster_lender.model.reset()
 
 
 @pytest.fixture

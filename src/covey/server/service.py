@@ -78,7 +78,7 @@ class Service:
         try:
             await workspaces.start()
             if joined:
-                joined.node.counts = shared.counts
+                joined.node.counts = joined.store.counts = shared.counts
                 joined.node.begin(workspaces)
                 _open_front_door(service.app, joined)
         except BaseException:
@@ -93,6 +93,8 @@ class Service:
         """
         if self._joined:
             await self._joined.node.drain()
+            if self.app.cluster:
+                self.app.cluster.leave()
         await self.app.workspaces.close()
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,8 @@ class PostgresStore(ReadsPostgres):
         """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
         self.is_away = False
+        self.counts: Counter[str] = Counter()
+        """What has happened since the start, for /metrics."""
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
@@ -117,6 +120,7 @@ class PostgresStore(ReadsPostgres):
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
         self.is_away = True
+        self.counts["store_commits_in_doubt"] += 1
         try:
             return self._asked_until_known(group, commit_id, broken)
         finally:
