@@ -42,7 +42,6 @@ class ClusterLender:
         until(lambda: _cancelled(cluster) == 0)
         cluster.retire_clients()
         until(lambda: cluster.metric("workspaces_open") == 0)
-        self.model.reset()
 
     def close(self) -> None:
         if self._cluster:
@@ -73,8 +72,9 @@ def cluster_lender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 
 @pytest.fixture
-def model(cluster_lender: ClusterLender) -> FakeModel:
-    return cluster_lender.model
+def model(cluster_lender: ClusterLender) -> Iterator[FakeModel]:
+    yield cluster_lender.model
+    cluster_lender.model.reset()
 
 
 @pytest.fixture

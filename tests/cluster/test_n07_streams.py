@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.cluster import Cluster
 from tests.support.fake_model import FakeModel, Reply
-from tests.support.server import Workspace, text_of
+from tests.support.server import Workspace, text_of, until
 from tests.support.stream import Seen, Stream, transcript
 
 
@@ -81,3 +81,28 @@ def test_n7_a_stream_resumes_across_owners(server: Cluster, workspace: Workspace
     told = {name: text_of(message) for name, message in transcript([*stream.events, *resumed.events]).items()}
     assert told == stored
     assert server.owner(workspace.id) is not owner
+
+
+def test_n7_what_goes_through_a_node_that_leaves_ends_in_order(
+    server: Cluster, workspace: Workspace, model: FakeModel
+) -> None:
+    """Streams and requests that wait at it: both go on at another one. Nothing is torn down by force."""
+    model.on(lambda request: Reply(gates={0: "never"}))
+    session = workspace.session()
+    leaving = server.others(workspace.id)[0]
+    stream = _stream_at(server, server.nodes.index(leaving), workspace)
+    workspace.prompt(session, "hello", run_id="r1")
+    model.wait_for(lambda: len(model.requests) == 1)
+    waiting = leaving.begin("GET", f"{workspace.path}/runs/r1?wait=60")
+    known = len(leaving.log())
+    until(lambda: leaving.metric("requests_passed_on_total") or not waiting.is_answered())
+    server.leave(leaving)
+    stream.wait_end()
+    waiting.answer().refused(503, "shutting_down")
+    assert leaving.wait() == 0
+    said = leaving.log()[known:]
+    assert "Traceback" not in said and "Cancel" not in said, said
+    workspace.cancel(session)
+    assert _stream_at(server, server.nodes.index(server.others(workspace.id)[0]), workspace, stream.last_id).terminal(
+        "r1"
+    )["cancelled"]

@@ -7,6 +7,8 @@ them are about a server that stops or is killed, for which a cluster has others:
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -24,7 +26,7 @@ from tests.e2e import (
 from tests.e2e.test_e2e_ownership import gated as gated
 from tests.support.cluster import Cluster, running_cluster
 from tests.support.fake_model import FakeModel, Reply
-from tests.support.server import Workspace, outline
+from tests.support.server import Workspace, outline, provider_config
 
 MODULES = (
     test_e2e_bad_weather,
@@ -42,7 +44,20 @@ OF_ONE_SERVER = {
     for name, test in vars(module).items()
     if name.startswith("test_scenario_")
 }
-globals().update({name: test for name, test in OF_ONE_SERVER.items() if name[14:16] not in IN_A_CLUSTER})
+HEAVY = {"22"}
+"""Those that take a minute: `make heavy`."""
+
+
+def _in_a_cluster(name: str, test: FunctionType) -> FunctionType:
+    """A test of its own: marks of this one are not for the one that it was taken from."""
+    copy = FunctionType(test.__code__, test.__globals__, name, test.__defaults__, test.__closure__)
+    copy.__dict__.update({key: list(value) if key == "pytestmark" else value for key, value in vars(test).items()})
+    return pytest.mark.heavy(copy) if name[14:16] in HEAVY else copy
+
+
+globals().update(
+    {name: _in_a_cluster(name, test) for name, test in OF_ONE_SERVER.items() if name[14:16] not in IN_A_CLUSTER}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +67,45 @@ def servers_are_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_scenarios_are_here() -> None:
-    numbers = {re.match(r"test_scenario_(\d\d)", name) for name in globals()} - {None}
-    assert {int(found[1]) for found in numbers if found} == set(range(1, 26))
+    found = {int(match[1]) for name in globals() if (match := re.match(r"test_scenario_(\d\d)", name))}
+    assert found == set(range(1, 26))
+
+
+def test_scenario_17_a_node_that_leaves_writes_the_last_words_and_refuses_nothing(
+    tmp_path: Path, model: FakeModel
+) -> None:
+    """A run that does not end in time is cancelled, as by a server that shuts down. Other nodes go on with the rest."""
+    model.on(lambda request: Reply(text="half ", ending="silence") if request.prompt == "one" else Reply(text="done"))
+    with running_cluster(tmp_path, provider_config(model.url), drain_s=0.5) as server:
+        workspace = server.workspace()
+        session = workspace.session()
+        stream = workspace.stream()
+        workspace.prompt(session, "one", run_id="r1")
+        stream.wait_delta()
+        leaving = server.owner(workspace.id)
+        server.leave(leaving)
+        workspace.prompt(session, "late", run_id="r2")
+        assert workspace.ended("r1")["cancelled_by"] == "shutdown"
+        assert leaving.wait() == 0
+        assert workspace.ended("r2")["text"] == "done"
+        assert outline(workspace.messages(session)) == ["one", "assistant canceled", "late", "assistant end_turn"]
+        workspace.close()
+
+
+def test_scenario_24_a_node_leaves_between_accept_and_enter(
+    server: Cluster, workspace: Workspace, model: FakeModel
+) -> None:
+    """The run is not cancelled: the next owner runs it."""
+    session = workspace.session()
+    leaving = server.owner(workspace.id)
+    with server.blocked_store():
+        prompt = workspace.begin_prompt(session, "hello", run_id="r1")
+        server.leave(leaving)
+    assert prompt.answer().status == 202
+    assert workspace.ended("r1")["state"] == "completed"
+    assert leaving.wait() == 0
+    assert outline(workspace.messages(session)) == ["hello", "assistant end_turn"]
+    assert len(model.requests) == 1
 
 
 def test_scenario_20_kill_with_one_active_two_queued_and_one_accepted(

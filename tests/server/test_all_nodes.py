@@ -107,8 +107,11 @@ async def test_a_page_signs_itself_out_at_any_node(tmp_path: Path) -> None:
 
 
 async def test_a_page_of_a_node_that_is_not_there(tmp_path: Path) -> None:
-    async with two_nodes(tmp_path) as (_, first, _second):
-        answer = await first.client.request("GET", "/v1/version", headers={"authorization": "Bearer c~x"})
+    async with two_nodes(tmp_path) as (table, first, _second):
+        as_page = {"authorization": "Bearer c~x"}
+        assert (await first.client.request("GET", "/v1/version", headers=as_page)).code == "unauthorized"
+        table.nodes["c"] = FakeNode("c-1", "c", "http://127.0.0.1:1")
+        answer = await first.client.request("GET", "/v1/version", headers=as_page)
         assert (answer.status, answer.code) == (503, "node_unreachable")
 
 

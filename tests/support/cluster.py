@@ -122,6 +122,11 @@ class Cluster(Server):
         """The owner of what was opened last; `start` brings it back."""
         self.owner().kill()
 
+    def leave(self, node: Node) -> None:
+        """Ask a node to hand over what it has, and to go: nobody speaks to it any more."""
+        node.signal(signal.SIGTERM)
+        self._down.append(node)
+
     def freeze(self, node: Node) -> None:
         node.signal(signal.SIGSTOP)
         self._down.append(node)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from covey.cli import common, exits
-from covey.cli.terminal_text import json_text, one_line
+from covey.cli.terminal_text import json_text, plain
 from covey.client.client import Client
 from covey.protocol.requests import NodeView
 
@@ -47,7 +47,7 @@ def _list(nodes: tuple[NodeView, ...], args: argparse.Namespace) -> int:
     else:
         width = max(len(node.name) for node in nodes)
         for node in nodes:
-            print(one_line(_line(node, width)))
+            print(plain(_line(node, width)))
     return exits.OK if nodes else exits.FAILED
 
 

@@ -142,7 +142,7 @@ class Workspaces:
         async with self._lock(resolved):
             self._check_serving()
             self._clients.check_not_retired(client_id)
-            row = self._row_of.get(resolved)
+            row = self._row_of.get(resolved) or await self._ownership.row_at(resolved, self._shared.world.now_s())
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._new_row(resolved)
@@ -157,11 +157,9 @@ class Workspaces:
 
     async def _new_row(self, path: str) -> WorkspaceRow:
         now = self._shared.world.now_s()
-        row = await self._ownership.row_at(path, now)
-        if row is None:
-            row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
-            await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
-            self._know(row)
+        row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
+        await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
+        self._know(row)
         return row
 
     def _know(self, row: WorkspaceRow) -> None:

@@ -82,13 +82,16 @@ class AllNodes:
         return [There(node.id, node.name, node.address) for node in found if node.is_alive and node.id != mine]
 
     async def named(self, name: str) -> There | None:
-        """A node that is alive by its name; None: it is this one. Raises Unavailable if there is none."""
+        """A node that is alive, by its name; None: it is this one. Raises Unavailable, or NotFound if there is none."""
         if name == self._whereabouts.name:
             return None
-        for node in await self.others():
-            if node.name == name:
-                return node
-        raise Unavailable(f"the node {name} is not there; `covey nodes` lists those that are", "node_unreachable")
+        nodes = [node for node in await self._whereabouts.nodes() if node.name == name]
+        for node in nodes:
+            if node.is_alive:
+                return There(node.id, node.name, node.address)
+        if nodes:
+            raise Unavailable(f"the node {name} is gone; `covey nodes` lists those that are there", "node_unreachable")
+        raise NotFound(f"there is no node {name!r}; `covey nodes` lists them", "node_not_found")
 
     async def ask_all(self, ask: Ask) -> tuple[list[bytes], list[str]]:
         """What every other node answers with success, and the names of those that do not answer."""
@@ -136,7 +139,10 @@ class AllNodes:
         pages = self.app.pages
         if not at or name == self._whereabouts.name or pages.is_known(token):
             return
-        node = await self.named(name)
+        try:
+            node = await self.named(name)
+        except NotFound:
+            return  # then nobody has let it in
         if node is None:
             return
         target = b"/v1/node/pages/" + hashlib.sha256(token.encode()).hexdigest().encode()

@@ -65,6 +65,7 @@ class FrontDoor:
         self._known: dict[str, There] = {}
         """Where requests went last, so that not each of them asks the store: who is asked in vain says so."""
         self._looking: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
         whereabouts.on_moved(self._on_moved)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +88,11 @@ class FrontDoor:
             await self._open(Incoming(scope, receive, send))
         elif not await self.nodes.answer(scope, receive, send):
             await self._app.route(scope, receive, send)
+
+    def leave(self) -> None:
+        """This node is about to go: who reads or waits through it does so through another one from now on."""
+        self._is_leaving = True
+        self.passing.end_what_waits()
 
     def close(self) -> None:
         for task in self._looking:
@@ -150,7 +156,7 @@ class FrontDoor:
                 )
             if await self._is_answered(request, found, workspace_id, rest):
                 return
-            await waiting.pause(found)
+            await self._pause(waiting, found)
 
     async def _open(self, request: Incoming) -> None:
         """Open the workspace of a directory: at its owner, if it has one."""
@@ -164,7 +170,12 @@ class FrontDoor:
                 workspace_id, found = "", Here()
             if await self._is_answered(request, found, workspace_id, ""):
                 return
-            await waiting.pause(found)
+            await self._pause(waiting, found)
+
+    async def _pause(self, waiting: OwnerWait, found: Place) -> None:
+        if self._is_leaving:
+            raise Unavailable("this node is about to leave: ask another one, or again in a moment", retry_after=1)
+        await waiting.pause(found)
 
     async def _is_answered(self, request: Incoming, found: Place, workspace_id: str, rest: str) -> bool:
         """False: somebody else has it by now, or will have it soon."""

@@ -66,6 +66,8 @@ class _Flight(NamedTuple):
     connection: PeerConnection
     use: int
     node_id: str
+    is_look: bool
+    """It changes nothing: whoever asks may ask again."""
 
     def end(self, why: str) -> None:
         """Unless the connection is at work for somebody else already."""
@@ -126,6 +128,13 @@ class PassingOn:
             if flight.node_id != owner_id:
                 flight.end("the workspace has another owner")
 
+    def end_what_waits(self) -> None:
+        """End streams, and what is only looked at: it may be waiting for the end of a run."""
+        for flights in list(self._under_way.values()):
+            for flight in list(flights):
+                if flight.is_look:
+                    flight.end("this node is about to leave")
+
     def close(self) -> None:
         self.connections.close()
 
@@ -134,7 +143,7 @@ class PassingOn:
     @asynccontextmanager
     async def _flight(self, passage: Passage, connection: PeerConnection, there: There) -> AsyncIterator[None]:
         """As long as it lasts, the end of either side is the end of the other."""
-        flight = _Flight(connection, connection.use + 1, there.node_id)
+        flight = _Flight(connection, connection.use + 1, there.node_id, passage.ask.method == "GET")
         flights = self._under_way.setdefault(passage.workspace_id, set())
         flights.add(flight)
         gone = asyncio.create_task(_end_if_gone(passage.receive, flight))
