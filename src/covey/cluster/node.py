@@ -181,6 +181,10 @@ class Node:
         """Whether nobody can have taken anything from this node yet: by its own clock its lease has not run out."""
         return self._clock() - self._beaten_at < self.times.lease_s
 
+    def lease_left_s(self) -> float:
+        """For how long nobody can take anything from this node, if it is not heard of again."""
+        return max(0.0, self.times.lease_s - (self._clock() - self._beaten_at))
+
     async def ensure_fresh(self) -> None:
         """After a pause, beat first: what was lost meanwhile is known then. Raises Unavailable."""
         if not self.is_fresh():
