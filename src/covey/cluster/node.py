@@ -126,6 +126,10 @@ class Node:
 
     # ── its life ──
 
+    @property
+    def version(self) -> int:
+        return self._table.version
+
     async def join(self) -> None:
         await self._on(self._beats, self._join)
 
@@ -169,6 +173,7 @@ class Node:
             await asyncio.wait_for(self._on(self._beats, self._table.declare_dead, self.id), 1.0)
         for pool in (self._beats, self._claims):
             pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._table.close)
 
     # ── alive ──
 
