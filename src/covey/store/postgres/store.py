@@ -105,11 +105,11 @@ class PostgresStore(ReadsPostgres):
     def _heads(self, group: Group) -> dict[str, int]:
         """By workspace, the last event that is in its log. What was claimed since the last time is read."""
         fences = group.fences
-        if unknown := [w for w, fence in fences.items() if self._last_event.get(w, (-1, 0))[0] != fence]:
-            with failures("cannot write"):
-                found = self._writer.fetch(HEADS, self.owner, unknown)
+        if any(self._last_event.get(w, (-1, 0))[0] != fence for w, fence in fences.items()):
+            with failures("cannot write"):  # all of them: a connection that is made anew here knows none any more
+                found = self._writer.fetch(HEADS, self.owner, list(fences))
             self._last_event |= {row["workspace_id"]: (fences[row["workspace_id"]], row["last_event"]) for row in found}
-            if lost := set(unknown) - self._last_event.keys():
+            if lost := fences.keys() - {row["workspace_id"] for row in found}:
                 raise Fenced(f"the workspace {lost.pop()} has another owner by now")
         return {workspace_id: self._last_event[workspace_id][1] for workspace_id in fences}
 
