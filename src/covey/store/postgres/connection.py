@@ -117,6 +117,8 @@ class Connection:
         try:
             connection = await self._connected()
         except _IN_DOUBT as error:  # nothing was asked yet
+            if not _is_in_doubt(error):
+                raise
             raise NotConnected(str(error) or type(error).__name__) from error
         try:
             return await ask(connection)
