@@ -16,7 +16,7 @@ from covey.engine.everywhere import Everywhere
 from covey.engine.shared import KnownClients, Shared, check_directory, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import Who
-from covey.store.base import Change, PutWorkspace, WorkspaceRow
+from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
@@ -210,13 +210,15 @@ class Workspaces:
 
     def _lost(self, workspace_id: str, fence: int) -> None:
         """A change of it was refused, as others own it."""
+        self._shared.counts["cluster_fenced"] += 1
         leaving = asyncio.create_task(self.abandon(workspace_id, "a change of it was refused", fence))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
     async def _let_go(self, workspace_id: str) -> None:
-        """It is not open any more: somebody else may have it."""
-        await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
+        """It is not open any more: somebody else may have it. If the store is away, the next beat sees to it."""
+        with contextlib.suppress(StoreFailed):
+            await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
 
     # ── other nodes ──
 

@@ -21,6 +21,9 @@ Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
 """Something that is asked of a connection."""
 
 CONNECT_S = 5.0
+NOTICE = 2
+"""Rounds of the loop before anything is asked: it only runs meanwhile, so a connection that broke is noticed now. What
+is sent on one would be in doubt, and what is not sent is not."""
 STATEMENT_S = 30.0
 """For one statement. Nothing here takes long, but the store may be busy."""
 SETTINGS = {"application_name": "covey", "transaction_timeout": "30s", "client_min_messages": "warning"}
@@ -60,6 +63,10 @@ def _is_in_doubt(error: BaseException) -> bool:
     return isinstance(error, _IN_DOUBT) and not isinstance(error, ValueError)
 
 
+class NotConnected(Exception):
+    """There is no connection, so nothing was asked, and nothing can be in doubt."""
+
+
 class ConnectionBroken(StoreFailed):
     """The connection broke. What was under way may or may not have been done."""
 
@@ -74,6 +81,8 @@ def failures(what: str) -> Iterator[None]:
         yield
     except StoreFailed:
         raise
+    except NotConnected as error:
+        raise StoreFailed(f"{what}: {error}", passing=True) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         text = f"{what}: {str(error) or type(error).__name__}"
         if getattr(error, "sqlstate", "") == FENCED:
@@ -89,7 +98,7 @@ class Connection:
     def __init__(self, url: str, on_connect: Ask[None] | None = None, name: str = "covey") -> None:
         self._url = url
         self._on_connect = on_connect
-        self._name = name
+        self.name = name
         self.made = 0
         """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
@@ -103,7 +112,14 @@ class Connection:
         return self._loop.run_until_complete(self._call(ask))
 
     async def _call(self, ask: Ask[T]) -> T:
-        connection = await self._connected()
+        for _ in range(NOTICE):
+            await asyncio.sleep(0)
+        try:
+            connection = await self._connected()
+        except _IN_DOUBT as error:  # nothing was asked yet
+            if not _is_in_doubt(error):
+                raise
+            raise NotConnected(str(error) or type(error).__name__) from error
         try:
             return await ask(connection)
         except _IN_DOUBT as error:
@@ -114,7 +130,7 @@ class Connection:
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            settings = {**SETTINGS, "application_name": self._name}
+            settings = {**SETTINGS, "application_name": self.name}
             made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
             self.made += 1
             try:
@@ -152,7 +168,7 @@ class Readers:
 
     def __init__(self, url: str, name: str = "covey") -> None:
         self._url = url
-        self._name = name
+        self.name = name
         self._local = threading.local()
         self._made: list[Connection] = []
 
@@ -173,8 +189,12 @@ class Readers:
 
     def _mine(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
+        if connection and connection.name != self.name:  # it was renamed: each thread lets go of its own
+            self._made.remove(connection)
+            connection.close()
+            connection = None
         if connection is None:
-            connection = self._local.connection = Connection(self._url, name=self._name)
+            connection = self._local.connection = Connection(self._url, name=self.name)
             self._made.append(connection)
         return connection
 

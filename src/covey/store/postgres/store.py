@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from covey.store.base import Change, Fenced, InsertRun, RunExists, StoreFailed
@@ -33,6 +35,25 @@ RETRY_S = 0.2
 """Between two attempts to find out what became of a commit."""
 
 
+@dataclass
+class Figures:
+    """What was written so far, counted by the thread that writes."""
+
+    commits: int = 0
+    changes: int = 0
+    seconds: float = 0.0
+    in_doubt: int = 0
+    """Commits whose connection broke: they were looked up."""
+    made: int = 0
+    """Those of them that had been made."""
+    fenced: int = 0
+
+    def wrote(self, changes: int, seconds: float) -> None:
+        self.commits += 1
+        self.changes += changes
+        self.seconds += seconds
+
+
 class PostgresStore(ReadsPostgres):
     """One database for all workspaces of several servers. It claims none: see `nodes.NodeTable`.
 
@@ -46,10 +67,12 @@ class PostgresStore(ReadsPostgres):
         self._last_event: dict[str, tuple[int, int]] = {}
         """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
+        self.while_away: Callable[[], None] = lambda: None
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
         """By workspace, what the last look-up found: the commit that was written last, and what it left out."""
+        self.figures = Figures()
         self._writer = Connection(url, self._introduced)
         self._readers = Readers(url)
         with failures("cannot open the store"):
@@ -69,18 +92,24 @@ class PostgresStore(ReadsPostgres):
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         group = Group(changes)
-        heads = self._heads(group)
-        left_out = self._committed(group, heads, uuid.uuid4().hex)
+        began = time.monotonic()
+        try:
+            heads = self._heads(group)
+            left_out = self._committed(group, heads, uuid.uuid4().hex)
+        except Fenced:
+            self.figures.fenced += 1
+            raise
+        self.figures.wrote(len(changes), time.monotonic() - began)
         return self._numbers(group, left_out, heads)
 
     def _heads(self, group: Group) -> dict[str, int]:
         """By workspace, the last event that is in its log. What was claimed since the last time is read."""
         fences = group.fences
-        if unknown := [w for w, fence in fences.items() if self._last_event.get(w, (-1, 0))[0] != fence]:
-            with failures("cannot write"):
-                found = self._writer.fetch(HEADS, self.owner, unknown)
+        if any(self._last_event.get(w, (-1, 0))[0] != fence for w, fence in fences.items()):
+            with failures("cannot write"):  # all of them: a connection that is made anew here knows none any more
+                found = self._writer.fetch(HEADS, self.owner, list(fences))
             self._last_event |= {row["workspace_id"]: (fences[row["workspace_id"]], row["last_event"]) for row in found}
-            if lost := set(unknown) - self._last_event.keys():
+            if lost := fences.keys() - {row["workspace_id"] for row in found}:
                 raise Fenced(f"the workspace {lost.pop()} has another owner by now")
         return {workspace_id: self._last_event[workspace_id][1] for workspace_id in fences}
 
@@ -115,7 +144,9 @@ class PostgresStore(ReadsPostgres):
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
+        self.figures.in_doubt += 1
         while not self._closing.wait(RETRY_S):
+            self.while_away()
             try:
                 with failures("cannot connect"):
                     self._writer.fetch("SELECT 1")
@@ -125,6 +156,7 @@ class PostgresStore(ReadsPostgres):
             # One is enough: a group is written as a whole, and others of it may have been lost since.
             for last_commit, left_out in found:
                 if last_commit == commit_id:
+                    self.figures.made += 1
                     return left_out
             raise broken
         raise broken
