@@ -16,28 +16,24 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import cached_property
 from types import FrameType, TracebackType
-from typing import Any, Self, assert_never
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from covey.lines.theme import DARK, LIGHT, VARIABLE, Theme, choose_theme
 from covey.tui.frame import ScreenFrame
-from covey.tui.inputs import FocusChange, Key, Mouse, Paste, Resize, TerminalInput
+from covey.tui.inputs import Resize, TerminalInput
 from covey.tui.terminal import modes, outside
-from covey.tui.terminal.decoder import Decoded, Decoder
-from covey.tui.terminal.facts import (
-    Background,
-    DeviceAttributes,
-    KeyboardFlags,
-    SynchronizedOutput,
-    TerminalName,
-)
 from covey.tui.terminal.mode_guard import ModeGuard
 from covey.tui.terminal.painter import ScreenLook, paint
 from covey.tui.terminal.tty import Aside, Tty
 from covey.tui.terminal.writer import TtyWriter
+
+if TYPE_CHECKING:
+    from covey.tui.terminal.decoder import Decoded, Decoder
+    from covey.tui.terminal.facts import TerminalFact
 
 READ_AT_ONCE = 1 << 20
 """Bytes, before somebody else gets his turn in the event loop."""
@@ -59,7 +55,7 @@ class Terminal:
         fd: int = 0,
         *,
         env: Mapping[str, str] = os.environ,
-        log: Path | None = None,
+        log: str | os.PathLike[str] | None = None,
         mouse: bool = True,
         theme: Theme | None = None,
     ) -> None:
@@ -74,9 +70,9 @@ class Terminal:
         self._fd, self._env, self._log, self._mouse = fd, env, log, mouse
         self._follows_background = theme is None and VARIABLE not in env
         self._theme = theme or choose_theme(env, is_terminal=True)
-        self._decoder = Decoder()
         self._inputs: deque[TerminalInput] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._watcher: Callable[[], None] | None = None
         self._frame: ScreenFrame | None = None
         """The newest."""
         self._shown: ScreenFrame | None = None
@@ -252,6 +248,21 @@ class Terminal:
             self._loop.add_reader(self._tty.fd, self._read)
         return self._inputs.popleft()
 
+    @cached_property
+    def _decoder(self) -> Decoder:
+        from covey.tui.terminal.decoder import Decoder  # late: the first frame does not wait for it
+
+        return Decoder()
+
+    @property
+    def waiting(self) -> Sequence[TerminalInput]:
+        """Inputs that nobody has taken yet."""
+        return tuple(self._inputs)
+
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Called when an input comes, which stays there to be taken."""
+        self._watcher = watcher
+
     @property
     def has_input(self) -> bool:
         """The next one is there already: a frame may wait for it."""
@@ -260,6 +271,8 @@ class Terminal:
     def _put(self, given: TerminalInput) -> None:
         self._inputs.append(given)
         self._wake()
+        if self._watcher:
+            self._watcher()
 
     def _wake(self) -> None:
         if self._waiter and not self._waiter.done():
@@ -298,9 +311,21 @@ class Terminal:
             self._loop.remove_reader(self._tty.fd)
 
     def _take_in(self, decoded: Decoded) -> None:
-        match decoded:
-            case Key() | Paste() | Mouse() | FocusChange() | Resize():
-                self._put(decoded)
+        if isinstance(decoded, TerminalInput):
+            self._put(decoded)
+        else:
+            self._learn(decoded)
+
+    def _learn(self, fact: TerminalFact) -> None:
+        from covey.tui.terminal.facts import (  # late, as the decoder
+            Background,
+            DeviceAttributes,
+            KeyboardFlags,
+            SynchronizedOutput,
+            TerminalName,
+        )
+
+        match fact:
             case Background(is_light):
                 if self._follows_background and self._look.theme in (DARK, LIGHT):
                     self._set_look(replace(self._look, theme=LIGHT if is_light else DARK))
@@ -313,7 +338,7 @@ class Terminal:
             case DeviceAttributes(numbers):
                 self.knows_osc52 = _CLIPBOARD in numbers
             case _:
-                assert_never(decoded)
+                assert_never(fact)
 
     # ── signals ──
 
