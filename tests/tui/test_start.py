@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from covey.tui.first_frame import first_frame, typed
-from covey.tui.inputs import FocusChange, Key, Paste
+from covey.tui.inputs import FocusChange, Key, Paste, TerminalInput
 from tests.tui.program import PtyProgram
 
 BEFORE_THE_FIRST_FRAME = """
@@ -56,7 +56,7 @@ def test_row_19_what_is_typed_while_it_loads_is_on_the_screen_at_once(tmp_path: 
 
 
 def test_only_words_are_shown_before_the_face_knows_what_keys_mean() -> None:
-    words = [Key("a", "a"), FocusChange(False), Key("b", "b"), Key("backspace"), Key("中", "中")]
+    words: list[TerminalInput] = [Key("a", "a"), FocusChange(False), Key("b", "b"), Key("backspace"), Key("中", "中")]
     assert typed(words) == "a中"
     assert typed([*words, Key("enter"), Key("c", "c")]) == "a中"
     assert typed([Paste("x"), Key("c", "c")]) == ""

@@ -143,6 +143,14 @@ class Unsendable(Struct, frozen=True):
     why: str
 
 
+class Pointed(Struct, frozen=True):
+    """A click on something that can be chosen."""
+
+    what: Literal["item", "choice", "suggestion", "session", "queued"]
+    number: int = 0
+    id: str = ""
+
+
 Fact = (
     Looked
     | Said
@@ -168,4 +176,4 @@ Fact = (
     | SearchFound
     | Unsendable
 )
-FaceInput = TerminalInput | Fact
+FaceInput = TerminalInput | Pointed | Fact

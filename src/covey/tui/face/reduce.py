@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covey.client.view.view import View
-from covey.tui.face import acting, answering, composing, learning, looks, picking, queueing
+from covey.tui.face import acting, answering, composing, learning, looks, picking, pointing, queueing
 from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.effects import Cancel, Copy, Effect, Scroll, Search
-from covey.tui.face.facts import FaceInput
+from covey.tui.face.facts import FaceInput, Pointed
 from covey.tui.face.keys import Context
 from covey.tui.face.permission_page import whole_page
 from covey.tui.face.state import ARMED_S, Armed, FaceState, Picker, SearchBar, TextPage
@@ -33,6 +33,8 @@ def reduce(state: FaceState, view: View, fed: FaceInput, now: float) -> tuple[Fa
             step = _paste(step, text).set(last_input_at=now)
         case Mouse():
             step = _mouse(step, fed)
+        case Pointed():
+            step = pointing.point(step, fed)
         case FocusChange(is_focused):
             step = step.set(is_focused=is_focused)
         case Resize(width, height):
@@ -96,7 +98,7 @@ def _of_focus(step: FaceStep, where: Context, intent: str, key: Key) -> FaceStep
         if intent == "whole" and state.ask.words is None:
             ask = answering.shown(state, step.view)
             seen = step.set(ask=replace(state.ask, is_seen=True))
-            return seen.set(overlay=whole_page(ask.request, state.width)) if ask else step
+            return seen.set(overlay=whole_page(ask.request, state)) if ask else step
         return answering.key(step, intent, key)
     if where == "queue":
         return queueing.key(step, intent)

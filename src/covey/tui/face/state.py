@@ -156,6 +156,8 @@ class FaceState:
     height: int = 24
     is_focused: bool = True
     """As far as the terminal says."""
+    me: str = ""
+    """What the user here is called."""
     preferences: FacePreferences = field(default_factory=FacePreferences)
     focus: Focus = "composer"
     session_id: str = ""
@@ -175,6 +177,8 @@ class FaceState:
     armed: Armed | None = None
     last_input_at: float = 0.0
     hides_sides: bool = False
+    is_unified: bool = False
+    """Changes that are asked about are shown below each other, also where there is room beside."""
     shows_todos: bool = False
     is_starting: str = ""
     """What is being done before there is a connection."""
