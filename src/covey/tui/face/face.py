@@ -24,7 +24,8 @@ from covey.tui.face.state import ALONE_S, FaceState, Picker
 from covey.tui.face.status_lines import SPIN_S
 from covey.tui.frame import ScreenFrame
 from covey.tui.inputs import Key, Mouse
-from covey.tui.transcript.shown import ShownTranscript, TranscriptPoint
+from covey.tui.transcript.anchoring import TranscriptPoint
+from covey.tui.transcript.shown import ShownTranscript
 
 WHEEL_ROWS = 3
 CLOCK_S = 1.0
@@ -76,8 +77,9 @@ class Face:
         if isinstance(effect, Search):
             self.transcript.sync(self.view, now)
             self._search(effect.query, effect.step)
-            self.state, _ = reduce(self.state, self.view, SearchFound(*self.transcript.match_count), now)
-            return []
+            found = SearchFound(*self.transcript.match_count)
+            self.state, further = reduce(self.state, self.view, found, now)
+            return [each for each in further if not isinstance(each, Scroll | Search)]
         return [effect]
 
     def _scroll(self, intent: str) -> list[OuterEffect]:

@@ -10,6 +10,7 @@ from covey.client.view.view import View
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.widths import cut_line
+from covey.lines.words import counted
 from covey.tui.face import looks
 from covey.tui.face.ask_lines import ask_panel
 from covey.tui.face.boxes import beside, bottom_of, line_width, spread
@@ -27,7 +28,7 @@ from covey.tui.face.sizes import (
     left_columns,
     right_columns,
 )
-from covey.tui.face.state import FaceState, Picker, TextPage
+from covey.tui.face.state import FaceState, Picker, SearchBar, TextPage
 from covey.tui.face.status_lines import footer_line, status_line
 from covey.tui.frame import ScreenFrame
 
@@ -181,10 +182,21 @@ def _search_row(state: FaceState, columns: int) -> tuple[list[StyledLine], int |
     bar = state.search
     if bar is None:
         return [], None
-    count = f"{bar.number} of {bar.total} " if bar.number else "not found " if bar.query.text else ""
+    count = _search_count(bar)
     row, column = line_with_caret(bar.query, columns - len(count) - 1, " search: ")
     shown = spread(row, line(Span(count, "dim")), columns)
     return [shown], column if bar.is_typing else None
+
+
+def _search_count(bar: SearchBar) -> str:
+    if not bar.query.text:
+        return ""
+    here = f"{bar.number} of {bar.total}" if bar.number else "" if bar.further_up else "not found"
+    if bar.is_loading:
+        further = "looking further up …"
+    else:
+        further = f"{counted(len(bar.further_up), 'message')} further up" if bar.further_up else ""
+    return " · ".join(filter(None, (here, further))) + " "
 
 
 def _with_sides(

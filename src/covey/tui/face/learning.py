@@ -14,11 +14,12 @@ from covey.protocol.changes import SessionChanges
 from covey.protocol.jobs import JobView
 from covey.protocol.requests import UndoReceipt
 from covey.protocol.runs import RunComplete
-from covey.tui.face import acting, answering, lists, looks, queueing
+from covey.tui.face import acting, answering, lists, looks, queueing, searching
 from covey.tui.face.approval_rows import extensions_page
 from covey.tui.face.composer import Composer, Draft, draft_of, from_draft, shown_text
 from covey.tui.face.effects import Notify, SaveDraft
 from covey.tui.face.facts import (
+    BackLoaded,
     CancelDone,
     ChangesLoaded,
     CommandsLoaded,
@@ -29,6 +30,7 @@ from covey.tui.face.facts import (
     Fact,
     FileRead,
     FilesFound,
+    FoundFurtherUp,
     HistoryLoaded,
     JobLoaded,
     JobsLoaded,
@@ -82,8 +84,9 @@ def learn(step: FaceStep, fact: Fact) -> FaceStep:
         case HistoryLoaded(prompts):
             return step.set(history=prompts)
         case SearchFound(number, total):
-            bar = step.state.search
-            return step.set(search=replace(bar, number=number, total=total)) if bar else step
+            return searching.found(step, number, total)
+        case FoundFurtherUp() | BackLoaded():
+            return searching.learn(step, fact)
         case _:
             assert_never(fact)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covey.client.view.view import View
-from covey.tui.face import acting, answering, composing, learning, looks, picking, pointing, queueing
+from covey.tui.face import acting, answering, composing, learning, looks, picking, pointing, queueing, searching
 from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.effects import Cancel, Copy, Effect, Scroll, Search
 from covey.tui.face.facts import FaceInput, Pointed
@@ -114,8 +114,7 @@ def _transcript_key(step: FaceStep, intent: str, key: Key) -> FaceStep | None:
         case "leave":
             return step.set(focus="ask" if step.state.ask.ask_id and key.name == "tab" else "composer")
         case "find_next" | "find_previous" if step.state.search:
-            query = step.state.search.query.text
-            return step.do(Search(query, 1 if intent == "find_next" else -1))
+            return searching.go(step, 1 if intent == "find_next" else -1)
         case "find" | "":
             return None
     return step.do(Scroll(intent)) if step.state.preferences.keys.find(("transcript",), key.name) else None
@@ -124,12 +123,12 @@ def _transcript_key(step: FaceStep, intent: str, key: Key) -> FaceStep | None:
 def _search_key(step: FaceStep, bar: SearchBar, intent: str, key: Key) -> FaceStep | None:
     if key.name in ("enter", "down", "up"):
         # Enter goes to the text at the hit that is shown; it does not go on to another.
-        found = Search(bar.query.text, {"down": 1, "up": -1}.get(key.name, 0))
-        return step.set(search=replace(bar, is_typing=key.name != "enter")).do(found)
+        step = step.set(search=replace(bar, is_typing=key.name != "enter"))
+        return searching.go(step, {"down": 1, "up": -1}.get(key.name, 0))
     query = keyed(bar.query, intent, key)
     if query is None:
         return None
-    return step.set(search=replace(bar, query=query)).do(Search(query.text))
+    return searching.typed(step, replace(bar, query=query))
 
 
 def _escape(step: FaceStep) -> FaceStep:
@@ -188,7 +187,7 @@ def _paste(step: FaceStep, text: str) -> FaceStep:
         return step
     if state.search and state.search.is_typing:
         query = state.search.query.insert(one_line(text))
-        return step.set(search=replace(state.search, query=query)).do(Search(query.text))
+        return searching.typed(step, replace(state.search, query=query))
     if state.ask.words is not None and state.focus == "ask":
         return answering.paste(step, text)
     return composing.paste(step, text)

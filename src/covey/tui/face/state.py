@@ -136,6 +136,10 @@ class SearchBar:
     """Which of the places is shown, from the oldest on; 0: none."""
     total: int = 0
     is_typing: bool = True
+    further_up: tuple[str, ...] = ()
+    """Messages that are not loaded and have all the words, the newest first."""
+    is_loading: bool = False
+    """The first of them is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
