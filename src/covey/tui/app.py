@@ -172,7 +172,7 @@ class FaceApp:
             return
         if self._timer:
             self._timer.cancel()
-        if at_once and due <= now and not self.terminal.has_input:
+        if at_once and due <= now and not self.terminal.waiting:
             self._draw()
         else:
             self._timer = self._loop.call_at(due, self._draw)
@@ -187,6 +187,7 @@ class FaceApp:
             self._timer = None
         self._drawn_at = self._loop.time()
         now = time.time()
+        self.face.transcript.show_pictures(self.terminal.picture_types)
         self.terminal.show(self.face.frame(now))
         wakes_at = self.face.wakes_at(now)
         if wakes_at is not None:

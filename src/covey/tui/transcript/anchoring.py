@@ -20,22 +20,22 @@ class TranscriptPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class TextAnchor:
     """What is written in a cell: a character of the text that its rows were made of. -1: a row of ours."""
 
     point: TranscriptPoint
     source: int
 
 
-def anchored(point: TranscriptPoint, window: Window, course: Course) -> Anchor:
+def anchored(point: TranscriptPoint, window: Window, course: Course) -> TextAnchor:
     """While the rows are still those that it was pointed at in."""
     spot = window.resolve(point.row)
     if spot is None:
-        return Anchor(point, -1)
-    return Anchor(point, source_at(course.piece(spot.spot), window.rows_at(spot.spot), spot.row, point.column))
+        return TextAnchor(point, -1)
+    return TextAnchor(point, source_at(course.piece(spot.spot), window.rows_at(spot.spot), spot.row, point.column))
 
 
-def placed(anchor: Anchor, window: Window, course: Course) -> TranscriptPoint:
+def placed(anchor: TextAnchor, window: Window, course: Course) -> TranscriptPoint:
     """Where that is among the rows of now."""
     point = anchor.point
     spot = window.resolve(point.row)

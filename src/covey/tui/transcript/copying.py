@@ -20,6 +20,8 @@ def copied(piece: Piece, rows: Sequence[StyledLine], first: tuple[int, int], las
     """From one cell (row, column) of a piece to another, that one included."""
     if piece.kind == "gap":
         return ""
+    if piece.kind == "picture":
+        return piece.text
     if last[0] < len(rows) and last[1] >= width(rows[last[0]].text):
         last = last[0], -1
     texts: list[str] = []

@@ -58,6 +58,10 @@ class ShownTranscript:
         """The key of the item that the keyboard is on."""
         self._marker = RowMarker()
 
+    def show_pictures(self, kinds: frozenset[str]) -> None:
+        """The terminal can show these kinds."""
+        self._look = replace(self._look, pictures=kinds)
+
     # ── what is shown ──
 
     def sync(self, view: View, now: float) -> None:
