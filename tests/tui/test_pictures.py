@@ -8,7 +8,7 @@ import zlib
 from base64 import b64encode
 
 from covey.lines.line import Span, StyledLine
-from covey.lines.pictures import Picture, PictureRow, PictureSource, fitted, pixels
+from covey.lines.pictures import PictureRow, PictureSource, ShownPicture, fitted, pixels
 from covey.lines.theme import DARK
 from covey.tui.frame import ScreenFrame
 from covey.tui.terminal.cells import PLACEHOLDER
@@ -101,7 +101,7 @@ def test_which_terminals_are_taken_to_show_pictures() -> None:
     assert known_by_tmux(" \n") == ""
 
 
-def _frame(picture: Picture, first: int, height: int = 12) -> ScreenFrame:
+def _frame(picture: ShownPicture, first: int, height: int = 12) -> ScreenFrame:
     rows = [
         StyledLine((Span("  "), Span(" " * picture.columns, picture=PictureRow(picture, n))))
         for n in range(picture.rows)
@@ -114,7 +114,7 @@ def _look(pictures: Pictures) -> ScreenLook:
 
 
 def test_in_tmux_only_the_content_goes_through_to_the_terminal_around_it() -> None:
-    picture = Picture(0x010203, "image/png", "A" * 5000, 4, 2)
+    picture = ShownPicture(0x010203, "image/png", "A" * 5000, 4, 2)
     model, gallery = TerminalModel(40, 12), Gallery("kitty in tmux")
     model.feed((gallery.hang(_frame(picture, 1)) + paint(None, _frame(picture, 1), _look("kitty in tmux"))).decode())
     assert [sent[:3] for sent in model.passed_on] == ["\x1b_G"] * 2
@@ -128,12 +128,12 @@ def test_in_tmux_only_the_content_goes_through_to_the_terminal_around_it() -> No
 def test_a_terminal_keeps_a_bounded_number_of_pictures() -> None:
     model, gallery = TerminalModel(40, 12), Gallery("kitty")
     for number in range(1, KEPT + 4):
-        model.feed(gallery.hang(_frame(Picture(number, "image/png", "AAAA", 4, 2), 0)).decode())
+        model.feed(gallery.hang(_frame(ShownPicture(number, "image/png", "AAAA", 4, 2), 0)).decode())
     assert list(model.pictures) == [str(n) for n in range(4, KEPT + 4)]
 
 
 def test_inline_images_are_drawn_again_only_where_their_cells_were_written() -> None:
-    picture, look = Picture(7, "image/png", "AAAA", 4, 3), _look("iterm")
+    picture, look = ShownPicture(7, "image/png", "AAAA", 4, 3), _look("iterm")
     model = TerminalModel(40, 12)
     first = _frame(picture, 2)
     model.feed(paint(None, first, look).decode())

@@ -25,7 +25,7 @@ class PictureSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ShownPicture:
     """One that is shown, in so many cells."""
 
     id: int
@@ -40,11 +40,11 @@ class Picture:
 class PictureRow:
     """A row of cells of a picture."""
 
-    picture: Picture
+    picture: ShownPicture
     row: int
 
 
-def fitted(source: PictureSource, columns: int) -> Picture | None:
+def fitted(source: PictureSource, columns: int) -> ShownPicture | None:
     """In at most so many columns, with its own proportions; None: its size is not known, or it is too much."""
     size = pixels(source.mime_type, source.data[:PIXELS_IN])
     if size is None or len(source.data) > LARGEST:
@@ -52,7 +52,7 @@ def fitted(source: PictureSource, columns: int) -> Picture | None:
     width, height = size[0] / CELL[0], size[1] / CELL[1]
     share = min(1.0, min(columns, MOST_COLUMNS) / width, MOST_ROWS / height)
     across, down = max(round(width * share), 1), max(round(height * share), 1)
-    return Picture(_id(source.data, across, down), source.mime_type, source.data, across, down)
+    return ShownPicture(_id(source.data, across, down), source.mime_type, source.data, across, down)
 
 
 @lru_cache(maxsize=64)

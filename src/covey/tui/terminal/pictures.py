@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from covey.lines.pictures import Picture, PictureRow
+from covey.lines.pictures import PictureRow, ShownPicture
 from covey.tui.frame import ScreenFrame
 from covey.tui.terminal.cells import PLACEHOLDER
 from covey.tui.terminal.outside import through_tmux
@@ -108,7 +108,7 @@ def placeholders(shown: PictureRow) -> str:
     return "".join(f"{PLACEHOLDER}{row}{_ACCENTS[column]}" for column in range(shown.picture.columns))
 
 
-def colour(picture: Picture) -> str:
+def colour(picture: ShownPicture) -> str:
     """The parameters of SGR that name it."""
     return f"38;2;{picture.id >> 16};{picture.id >> 8 & 255};{picture.id & 255}"
 
@@ -141,7 +141,7 @@ class Gallery:
         """All of them are deleted."""
         return b"".join(self._deleting(each) for each in list(self._sent))
 
-    def _sending(self, picture: Picture) -> bytes:
+    def _sending(self, picture: ShownPicture) -> bytes:
         pieces = [picture.data[at : at + _CHUNK] for at in range(0, len(picture.data), _CHUNK)]
         size = f"c={picture.columns},r={picture.rows}"
         out = b""
