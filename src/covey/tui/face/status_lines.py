@@ -167,16 +167,16 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
     escape = shown("escape")
     found: list[tuple[str, str]]
     if isinstance(state.overlay, Picker):
-        found = [("pick", "choose"), ("pick_up", "up"), ("pick_down", "down"), ("escape", "close")]
+        found = [("pick", "choose"), ("escape", "close"), ("pick_up", "up"), ("pick_down", "down")]
     elif isinstance(state.overlay, TextPage):
-        found = [("page_line_down", "scroll"), ("page_page_down", "page"), ("escape", "close")]
+        found = [("escape", "close"), ("page_line_down", "scroll"), ("page_page_down", "page")]
     elif state.search:
         if state.search.is_typing:
             return [("↑ ↓", "hits"), ("⏎", "to the text"), (escape, "end")]
         found = [("find_next", "next"), ("find_previous", "before"), ("copy_item", "copy"), ("open", "open")]
         found += [("find", "other words"), ("escape", "end")]
     elif state.focus == "ask":
-        found = [("leave_ask", "write on"), ("page_up", "look further up")]
+        found = [("escape", "write on"), ("page_up", "look further up")]
     elif state.focus == "queue":
         found = [("queue_edit", "edit"), ("queue_earlier", "up"), ("queue_later", "down"), ("queue_drop", "drop")]
         found += [("queue_park", "park"), ("queue_now", "next"), ("escape", "back")]
@@ -187,12 +187,14 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found = [("send", "change it"), ("escape", "leave it")]
     elif looks.is_busy(view):
         steers = state.preferences.busy == "steer"
-        found = [("send", "steer" if steers else "queue"), ("send_other", "queue" if steers else "steer")]
+        other = "answer" if state.ask.ask_id else "queue" if steers else "steer"
+        found = [("send", "steer" if steers else "queue"), ("send_other", other)]
         pairs = [(keys.shown(intent), about) for intent, about in found]
         # How to stop it must be there on a narrow screen too; the rest goes first.
         pairs += [(f"{escape} {escape}", "cancel"), (keys.shown("send_now"), "interrupt")]
         return [(name, about) for name, about in [*pairs, (keys.shown("palette"), "commands")] if name]
     else:
-        found = [("send", "send"), ("newline", "new line"), ("palette", "commands"), ("sessions", "sessions")]
+        found = [("send_other", "answer")] if state.ask.ask_id else []
+        found += [("send", "send"), ("newline", "new line"), ("palette", "commands"), ("sessions", "sessions")]
         found += [("models", "model"), ("next_mode", "mode")]
     return [(keys.shown(intent), about) for intent, about in found if keys.shown(intent)]
