@@ -119,11 +119,12 @@ def _body(
         return _with_picker(state, state.overlay, view, pane, columns, room, prompt)
     ask, ask_caret = ask_panel(state, view, client_id)
     fewest = 0 if ask and is_low(state) else 1  # rows of the conversation
-    ask = ask[: max(room - fewest, 0)]
     completion = state.composer.completion
     suggested = completion_rows(completion, columns) if completion and state.focus == "composer" else []
     pinned = pinned_rows(state, view, columns, has_right=has_right)
     search, search_caret = _search_row(state, columns)
+    others = len(pinned) if state.focus == "queue" else 0  # what has the keys is seen
+    ask = ask[: max(room - fewest - others, 0)]
     below = (search + ask + pinned)[: max(room - fewest, 0)] + suggested
     below = below[-max(room - fewest, 0) :] if room > 1 else []
     talk_height = room - len(below)

@@ -94,15 +94,15 @@ def _run(state: FaceState, view: View) -> StyledLine:
         return line(Span(f"{waiting} parked", "dim")) if waiting and not looks.is_busy(view) else StyledLine()
     words, style = doing(found, view, state.now)
     since = clock(state.now - (found.run.started_at or found.run.accepted_at))
-    sign = spinner(found, state.now, is_lost=view.link.state == "lost")
+    sign = spinner(found, view, state.now)
     return line(Span(f"{sign} ", style), Span(f"{words} ", "dim"), Span(since, style))
 
 
-def spinner(found: RunRecord, now: float, *, is_lost: bool = False) -> str:
+def spinner(found: RunRecord, view: View, now: float) -> str:
     """Derived from the run alone: what waits for a person, or of which nothing is heard, does not turn."""
-    if found.run.waiting_on in ("permission", "question"):
+    if looks.is_asking(view, found.run):
         return "?"
-    if found.retry or is_lost:
+    if found.retry or view.link.state == "lost":
         return "◌"
     return SPIN[int((now - found.run.accepted_at) / SPIN_S) % len(SPIN)]
 
@@ -113,11 +113,9 @@ def doing(found: RunRecord, view: View, now: float) -> tuple[str, Style]:
         return "stopping", "warning"
     if found.retry and found.retry.retry_at:
         return f"tries again in {max(found.retry.retry_at - now, 0):.0f} s", "warning"
+    if looks.is_asking(view, found.run):
+        return "waits for you", "warning"
     match (found.run.waiting_on or "").partition(":"):
-        case ("permission", _, _):
-            return "waits for you", "warning"
-        case ("question", _, _):
-            return "waits for you", "warning"
         case ("tool", _, name):
             return cut(one_line(name), 16), "accent"
         case ("model", _, _):
