@@ -171,6 +171,8 @@ def test_what_was_denied_did_not_fail_and_shows_what_the_person_said() -> None:
     assert shown(made, result(words, is_error=True, denied="person")) == ["✗ $ make  denied"]
     with_words = result(f"{words} The user says: use just", is_error=True, denied="person")
     assert shown(made, with_words) == ["✗ $ make  denied", "  │ use just"]
+    by_nobody = result("This call needs a permission, and a lot for the model.", is_error=True, denied="nobody")
+    assert shown(made, by_nobody) == ["✗ $ make  denied", "  │ nobody could be asked"]
     by_rule = result("The rule bash:make forbids it.", is_error=True, denied="rule")
     assert shown(made, by_rule) == ["✗ $ make  denied", "  │ The rule bash:make forbids it."]
 

@@ -27,6 +27,7 @@ ERRORS_SHOWN = 3
 """Of those that language servers find in what was written."""
 _RULER = re.compile(r"([-=_*~#─═])\1{3,}")
 """A line that only separates others, as test runners print many."""
+NOBODY_ASKED = "nobody could be asked"
 _TELLING = ("error", "failed", "cannot", "no such", "not found", "denied", "refused", "exception")
 
 
@@ -147,9 +148,10 @@ def _telling(given: _Result) -> str:
 
 def _why(result: ToolResult) -> str:
     """Why a call failed, on one line. Of what a person denied only their own words: the rest is for the model."""
-    if denied_by(result) == "person":
+    by = denied_by(result)
+    if by == "person":
         return result.content.partition(THE_USER_SAYS)[2]
-    return telling_line(result.content)
+    return NOBODY_ASKED if by == "nobody" else telling_line(result.content)
 
 
 def telling_line(text: str) -> str:
