@@ -145,8 +145,10 @@ class _Command:
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
                 try:
                     return await (self._detach if self._args.detach else self._follow)(client, workspace)
-                except ApiError:
+                except ApiError as error:
                     await self._tidy(client, workspace.id)
+                    if error.code == "unusable_schema":
+                        raise exits.UsageError(error.message.replace("output_schema", "--schema", 1)) from None
                     raise
         finally:
             spinner.cancel()
