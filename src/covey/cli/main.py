@@ -209,7 +209,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_summarize(action: argparse.ArgumentParser) -> None:
-    action.add_argument("focus", metavar="FOCUS", nargs="*", help="what the summary must keep, in words")
+    action.add_argument("focus", metavar="FOCUS", nargs="*", default=[], help="what the summary must keep, in words")
     action.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
     run_options.add_display(action)
 
