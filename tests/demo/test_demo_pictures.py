@@ -39,6 +39,8 @@ def test_two_windows_and_a_command_are_shown_through_a_cancel_and_a_kill() -> No
     shown = (PLACE / "together.txt").read_text()
     for words in ("cancelled by kim", "cancelled by you", "cancelled by somebody else", "exit code 4", "queue 1 ▸"):
         assert words in shown
+    assert "allowed by ann" in shown
+    assert "is here, and once." in "".join(ElementTree.parse(PLACE / "together.svg").getroot().itertext())
     *_, last = shown.split("kill -9")
     assert last.count("interrupted: The server stopped") == 2, "in both windows, once"
     assert last.count("is here, and once.") == 2
