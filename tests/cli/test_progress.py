@@ -125,7 +125,7 @@ def test_retries_with_their_delay_and_a_lost_connection_are_reported() -> None:
     report.progress.connection(True, "")
     report.progress.connection(False, "the server closed it")
     assert report.lines == [
-        "The model is busy; trying again in 4 s (attempt 2).",
+        "The model is busy (attempt 2); trying again in 4 s.",
         f"The connection was lost (the server closed it); reconnecting. {AFTER_A_KILL.format('r1')}",
     ]
 
@@ -141,8 +141,8 @@ def test_the_pause_before_another_attempt_and_warnings_are_reported(monkeypatch:
         report.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
     report.event(updated(some_run("r1")))
     assert report.lines == [
-        "busy; trying again (attempt 1).",
-        "busy; trying again in 4 s (attempt 1).",
+        "busy (attempt 1); trying again.",
+        "busy (attempt 1); trying again in 4 s.",
         *["covey: too small"] * 2,
     ]
 
