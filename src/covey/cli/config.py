@@ -7,21 +7,17 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from covey.cli import common, exits
-from covey.cli.parser import did_you_mean
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.config.defaults import unknown_providers
 from covey.config.edit import set_value
 from covey.config.load import config_dir, load
 from covey.config.origins import origins, plain_key
-from covey.config.schema import ConfigError, PermissionSettings
+from covey.config.schema import ConfigError
 
-OTHER_TOOLS = ("definition", "references", "symbols", "diagnostics", "rename")
-"""Those that other agents have no names for. The tools of MCP servers are as many as there are servers."""
 VARIABLES = ("COVEY_HOST", "COVEY_DATA_DIR", "COVEY_CONFIG", "COVEY_MODEL")
 
 
@@ -75,28 +71,12 @@ def _check(args: argparse.Namespace) -> int:
     loaded = load(_project(args), _extra(args), os.environ)
     for warning in loaded.warnings:
         common.complain(warning)
-    if doubts := [*unknown_providers(loaded.config), *_unknown_tools(loaded.config.permissions)]:
+    if doubts := list(unknown_providers(loaded.config)):
         for doubt in doubts:
             common.complain(doubt)
         return exits.FAILED
     print(plain("\n".join(f"{path}: right" for path in loaded.files) or "There is no file, which is right as well."))
     return exits.OK
-
-
-def _unknown_tools(permissions: PermissionSettings) -> Iterator[str]:
-    """A sentence for each rule about a tool that there is not: it would never hold, and a `deny` protects nobody."""
-    from covey.protocol.claude_names import CLAUDE_OF, our_name  # late: seldom needed
-
-    tools = {*CLAUDE_OF, *OTHER_TOOLS}
-    lists = {"allow": permissions.allowed, "ask": permissions.ask, "deny": permissions.deny}
-    for key, rules in lists.items():
-        for rule in rules:
-            tool = rule.partition(":")[0]
-            if tool in tools or tool.startswith("mcp"):
-                continue
-            ours = our_name(tool.partition("(")[0])
-            hint = f"did you mean {ours}?" if ours in tools else did_you_mean(tool, tools, at_most=1)
-            yield f"permissions.{key} has {rule!r}, but there is no tool {tool!r}{'; ' if hint else ''}{hint}"
 
 
 def _edit(args: argparse.Namespace) -> int:
