@@ -115,6 +115,23 @@ async def test_h3_its_entry_may_deny_or_ignore_and_one_that_cannot_start_or_hang
         assert not processes_of(RUN)
 
 
+@pytest.mark.parametrize("on_failure", ["ask", "ignore"])
+async def test_h3_exit_2_of_a_missing_script_forbids_and_says_that_it_is_broken_and_how_to_switch_it_off(
+    scripts: Scripts, on_failure: Any
+) -> None:
+    """Were it a failure like others, whoever removes the script of a hook, a model too, would have lifted it."""
+    hook = scripts.says("", on_failure=on_failure)
+    script = Path(hook.command.split()[1])
+    async with scripts.working({"PreToolUse": [group(hook, matcher="Write")]}) as engine:
+        engine.model.answer(*WRITES, *call("write", "c2", 1, file_path="c.txt", content="x"))
+        script.unlink()
+        first, second = await play(engine, yolo=True)
+        assert first.is_error and second.is_error and not (scripts.project / "b.txt").exists()
+        assert "A hook forbids it" in first.content and f"its script {script} is not there" in first.content
+        told = [event.reason or "" for event in engine.of_type(AgentEvent)]
+        assert sum("`enabled = false` in " in line and "No such file" in line for line in told) == 2, "each time"
+
+
 async def test_h4_what_hooks_rewrite_is_checked_judged_and_shown(scripts: Scripts) -> None:
     hooks = [
         group(scripts.answers(specific(updatedInput={"file_path": str(scripts.project / "c.txt"), "content": "made"}))),
