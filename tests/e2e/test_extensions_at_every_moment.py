@@ -216,7 +216,8 @@ def test_the_moments_are_all_that_there_are(opened: Callable[..., Stopped], kind
 def test_m10_m11_l9_h5_no_process_is_left(opened: Callable[..., Stopped], kind: Kind, moment: str, how: str) -> None:
     found = reached(opened, kind, moment, how)
     found.server.may_log_errors = True
-    assert found.processes(), "there is something to end"
+    is_ending = moment in kind.end  # then it goes on to end everything, and may be quicker than we are
+    assert found.processes() or is_ending, "there is something to end"
     match how:
         case "cancel":
             found.workspace.cancel(found.session)
@@ -228,7 +229,7 @@ def test_m10_m11_l9_h5_no_process_is_left(opened: Callable[..., Stopped], kind: 
             found.server.stop()
         case _:
             found.server.kill()
-            assert found.processes(), "they outlive it, as they ignore everything"
+            assert found.processes() or is_ending, "they outlive it, as they ignore everything"
             found.server.start()
     found.gone()
 
