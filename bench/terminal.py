@@ -56,7 +56,7 @@ def say():
     open(place, "w").write(f"{late[-1]} {late[int(len(late) * 0.99)]}")
 atexit.register(say)
 sys.argv = ["covey", *asked]
-from covey.cli.main import main
+from covey.cli.entry import main
 sys.exit(main())
 """
 """Covey, with the CPU that each turn of its loop takes: on a busy machine the time tells of others."""
@@ -69,7 +69,7 @@ def first_frame(width, height):
 import covey.tui.start
 covey.tui.start.first_frame = first_frame
 sys.argv = ["covey", *asked]
-from covey.cli.main import main
+from covey.cli.entry import main
 main()
 """
 """Covey until it draws, and the CPU that this took."""

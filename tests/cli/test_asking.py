@@ -103,6 +103,19 @@ async def test_a_lost_no_is_given_again_and_reported_once() -> None:
 
 
 @pytest.mark.usefixtures("nobody")
+async def test_how_to_allow_a_thing_is_said_once_however_often_a_model_tries_it() -> None:
+    stream, client = io.StringIO(), Answers()
+    asking = asking_for(client, stream, Unattended.DENY)
+    for request_id in ("p1", "p2"):
+        feed(asking, created(request(request_id)))
+    feed(asking, created(msgspec.structs.replace(request("p3"), rules=("bash:rm",))))
+    await settle()
+    assert [given for given, _ in client.given] == ["p1", "p2", "p3"]
+    assert stream.getvalue().count("denied, because nobody is here to be asked") == 3
+    assert stream.getvalue().count("Allow it by hand") == 2
+
+
+@pytest.mark.usefixtures("nobody")
 async def test_requests_of_other_runs_are_left_alone() -> None:
     stream, client = io.StringIO(), Answers()
     asking = asking_for(client, stream, Unattended.DENY)

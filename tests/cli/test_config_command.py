@@ -129,21 +129,21 @@ def test_a_model_of_a_provider_that_nobody_knows_is_doubted(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "said", "code"),
     [
-        ("modle", "x", "did you mean model?"),
-        ("providers.local.api_key", "x", "cannot be set"),
-        ("permissions.allow", "bash", "cannot be set"),
-        ("limits.cost_per_run", "much", "is a number"),
-        ("limits.steps_per_run", "-3", "steps_per_run"),
-        ("permissions.sandbox", "perhaps", "sandbox"),
+        ("modle", "x", "did you mean model?", exits.USAGE),
+        ("providers.local.api_key", "x", "cannot be set", exits.USAGE),
+        ("permissions.allow", "bash", "cannot be set", exits.USAGE),
+        ("limits.cost_per_run", "much", "is a number", exits.USAGE),
+        ("limits.steps_per_run", "-3", "steps_per_run", exits.FAILED),
+        ("permissions.sandbox", "perhaps", "sandbox", exits.FAILED),
     ],
 )
 def test_what_cannot_be_set_changes_nothing(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, said: str
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, said: str, code: int
 ) -> None:
     before = own_file(tmp_path).read_text()
-    assert main(["config", "set", "--", key, value]) == exits.FAILED
+    assert main(["config", "set", "--", key, value]) == code
     assert said in capsys.readouterr().err
     assert own_file(tmp_path).read_text() == before
 

@@ -165,6 +165,8 @@ It says where the key of each provider comes from as well, and shows none of the
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
 earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
 
+A configuration that cannot be used is something wrong, too; with --json it is in `config`.
+
 exit codes:
   0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
 """

@@ -267,3 +267,25 @@ def test_no_key_of_a_permission_looks_cut_on_a_narrow_screen(columns: int) -> No
     assert "……" not in desk.text
     for words in ("once", "session", "always …", "always, any words …", "deny with words", "network off", "whole"):
         assert words in desk.text
+
+
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n def f():\n-    return 1\n+    return 2\n # end\n"
+
+
+def test_a_change_stands_beside_what_was_before_where_there_is_room_and_t_puts_it_below() -> None:
+    desk = Desk(200, 50)
+    desk.event(structs.replace(a_permission(), action="write", params={"diff": DIFF}))
+    desk.look()
+    desk.wait(1)
+    both = [row for row in desk.screen if "return 1" in row and "return 2" in row]
+    assert len(both) == 1
+    answer(desk, "t")
+    assert not [row for row in desk.screen if "return 1" in row and "return 2" in row]
+    answer(desk, "t", "f")
+    assert [row for row in desk.screen if "return 1" in row and "return 2" in row], "so does the page with all of it"
+    narrow = Desk(100, 30)
+    narrow.event(structs.replace(a_permission(), action="write", params={"diff": DIFF}))
+    narrow.look()
+    assert "return 2" in narrow.text
+    assert not [row for row in narrow.screen if "return 1" in row and "return 2" in row]
+    assert "unified" not in narrow.text

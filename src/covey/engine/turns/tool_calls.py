@@ -198,7 +198,7 @@ class ToolCalls:
         self._hooks.announce("PreToolUse", waiting_on)
         hooked = await self._hooks.before_call(run, tool, call.id, call.input, paths, mode)
         if hooked.answer.decision is HookDecision.DENY:
-            refusal = f"A hook forbids it: {hooked.answer.reason}. {FORBIDDEN}"
+            refusal = f"A hook forbids it: {hooked.answer.reason.rstrip('.')}."
             return ToolOutput(refusal, is_error=True, metadata={"denied": "hook"}), Changes()
         if hooked.is_rewritten:  # it is checked and judged like any other input, and whoever is asked sees it
             params = tool.decode(hooked.input)

@@ -16,20 +16,21 @@ from covey.tui.face.approval_rows import approval_rows
 from covey.tui.face.boxes import boxed
 from covey.tui.face.keys import KeyTable, shown
 from covey.tui.face.line_editor import line_with_caret
-from covey.tui.face.permission_rows import NARROW_PANEL, panel_columns, permission_rows
+from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, panel_columns, panel_width, permission_rows
+from covey.tui.face.sizes import body_columns
 from covey.tui.face.state import AskPanel, FaceState
 
 Caret = tuple[int, int] | None
 VERBS = {"execute": "allow this command?", "write": "allow this change?", "read": "allow it to read this?"}
 
 
-def ask_panel(state: FaceState, view: View, columns: int, client_id: str) -> tuple[list[StyledLine], Caret]:
+def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[StyledLine], Caret]:
     """The rows of the panel, none if nothing is asked here, and where the caret is if it is in them."""
     ask = answering.shown(state, view)
     if ask is None:
         return [], None
-    columns = min(columns, NARROW_PANEL)
-    inner = max(columns - 4, 10)
+    columns = panel_width(state, ask.request)
+    inner = panel_columns(state, ask.request)
     if isinstance(ask.request, PermissionRequest):
         lines, caret = _permission(state, ask.request, ask, inner)
         title = VERBS.get(ask.request.action, "allow this?")
@@ -90,7 +91,7 @@ def _permission(
     state: FaceState, request: PermissionRequest, ask: OpenAsk, columns: int
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
-    lines, is_cut = permission_rows(request, min(columns, panel_columns(state)), state.height)
+    lines, is_cut = permission_rows(state, request)
     for text in (request.reason, "It probably needs the network." if request.network else "", request.sandbox):
         lines += wrap([Span(visible(text), "dim")], columns) if text else []
     if panel.words is not None:
@@ -108,6 +109,8 @@ def _permission(
         spans += _keys(keys, ("with_network", f"network {'on' if panel.network else 'off'}"))
         spans += _keys(keys, ("without_sandbox", f"sandbox {'off' if panel.unsandboxed else 'on'}"))
     spans += _keys(keys, ("whole", "see all of it" if is_cut else "whole"))
+    if request.params.get("diff") and body_columns(state) - FRAME >= SPLIT_FROM:
+        spans += _keys(keys, ("diff_shape", "beside each other" if state.is_unified else "unified"))
     if ask.is_being_answered:
         return lines, None
     return [*lines, StyledLine(), *_flowed(spans, columns)], None
@@ -147,9 +150,7 @@ def _questions(
     number = min(panel.question, len(batch.questions) - 1)
     item = batch.questions[number]
     given = answering.answer_of(panel, item)
-    count = f"{number + 1} of {len(batch.questions)}  " if len(batch.questions) > 1 else ""
-    lines = wrap([Span(count, "dim"), Span(visible(item.question), "strong")], columns)
-    lines += wrap([Span(visible(item.description), "dim")], columns) if item.description else []
+    lines = _question_rows(item, number, len(batch.questions), columns)
     lines += _choices(item, given, panel.choice, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
@@ -169,18 +170,47 @@ def _questions(
     return [*lines, StyledLine(), *_flowed(spans, columns)], None
 
 
+def choice_at(state: FaceState, view: View, row: int) -> int | None:
+    """Which choice of the question that is shown stands in this row of the panel; None: none does."""
+    ask = answering.shown(state, view)
+    if ask is None or not isinstance(ask.request, QuestionBatchRequest) or ask.is_being_answered:
+        return None
+    inner = panel_columns(state)
+    batch = ask.request
+    number = min(state.ask.question, len(batch.questions) - 1)
+    item = batch.questions[number]
+    at = 1 + len(_question_rows(item, number, len(batch.questions), inner))  # the frame is above it
+    if item.type == "yes_no":
+        return None
+    for choice, rows in enumerate(_choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)):
+        if at <= row < at + len(rows):
+            return choice
+        at += len(rows)
+    return None
+
+
+def _question_rows(item: QuestionItem, number: int, count: int, columns: int) -> list[StyledLine]:
+    place = f"{number + 1} of {count}  " if count > 1 else ""
+    rows = wrap([Span(place, "dim"), Span(visible(item.question), "strong")], columns)
+    return [*rows, *(wrap([Span(visible(item.description), "dim")], columns) if item.description else [])]
+
+
 def _choices(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[StyledLine]:
     if item.type == "yes_no":
         marks = {True: "●" if given.yes is True else "○", False: "●" if given.yes is False else "○"}
         return [line(f"{marks[True]} yes    {marks[False]} no")]
-    rows: list[StyledLine] = []
+    return [row for rows in _choice_rows(item, given, at, columns) for row in rows]
+
+
+def _choice_rows(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[list[StyledLine]]:
+    """Of each choice."""
+    found: list[list[StyledLine]] = []
     for number, choice in enumerate(item.choices):
         is_chosen = choice.id in given.selected_ids
         sign = ("●" if is_chosen else "○") if item.type == "single_choice" else ("■" if is_chosen else "□")
         style: Style = "selected" if number == at else ""
         about = f"  {visible(choice.description)}" if choice.description else ""
         head = f"{number + 1} {sign} "
-        rows += wrap(
-            [Span(visible(choice.label), style), Span(about, "dim")], columns, (Span(head),), (Span(" " * len(head)),)
-        )
-    return rows
+        spans = [Span(visible(choice.label), style), Span(about, "dim")]
+        found.append(wrap(spans, columns, (Span(head),), (Span(" " * len(head)),)))
+    return found

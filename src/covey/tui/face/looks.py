@@ -9,7 +9,8 @@ from typing import Any
 from covey.client.view.meters import Meters, meters_of
 from covey.client.view.records import OpenAsk, RunRecord, SessionRecord
 from covey.client.view.view import View
-from covey.protocol.messages import Message, Session, SessionMode
+from covey.lines.plain_text import one_line
+from covey.protocol.messages import Message, Session, SessionMode, TextPart, ToolCallPart
 from covey.protocol.runs import Run
 
 MODES: tuple[SessionMode, ...] = ("ask", "plan", "accept_edits", "sandboxed")
@@ -128,6 +129,20 @@ def mark(view: View, known: Session, found: SessionRecord) -> str:
     if found.has_failed:
         return "✗"
     return "•" if found.is_unread else ""
+
+
+def called(name: str | None, me: str) -> str:
+    """A name for people; one's own is `you`."""
+    return "you" if name and name == me else one_line(name or "")
+
+
+def is_speaking(view: View, run: Run) -> bool:
+    """The model of an active run writes its answer, or a call, and does not only think."""
+    messages = view.conversation.messages
+    last = messages.begun(messages.last_id)  # a part that begins comes with the whole message
+    if last is None or last.role != "assistant" or last.run_id != run.run_id or not last.parts:
+        return False
+    return isinstance(last.parts[-1], TextPart | ToolCallPart)
 
 
 def prompts(view: View) -> list[Message]:

@@ -92,7 +92,7 @@ def _run(state: FaceState, view: View) -> StyledLine:
     if found is None:
         waiting = len(looks.queue(view))
         return line(Span(f"{waiting} parked", "dim")) if waiting and not looks.is_busy(view) else StyledLine()
-    words, style = doing(found, state.now)
+    words, style = doing(found, view, state.now)
     since = clock(state.now - (found.run.started_at or found.run.accepted_at))
     sign = spinner(found, state.now, is_lost=view.link.state == "lost")
     return line(Span(f"{sign} ", style), Span(f"{words} ", "dim"), Span(since, style))
@@ -107,7 +107,7 @@ def spinner(found: RunRecord, now: float, *, is_lost: bool = False) -> str:
     return SPIN[int((now - found.run.accepted_at) / SPIN_S) % len(SPIN)]
 
 
-def doing(found: RunRecord, now: float) -> tuple[str, Style]:
+def doing(found: RunRecord, view: View, now: float) -> tuple[str, Style]:
     """What an active run does now, in a word or two."""
     if found.run.is_being_cancelled:
         return "stopping", "warning"
@@ -121,7 +121,7 @@ def doing(found: RunRecord, now: float) -> tuple[str, Style]:
         case ("tool", _, name):
             return cut(one_line(name), 16), "accent"
         case ("model", _, _):
-            return "thinks", "accent"
+            return "writes" if looks.is_speaking(view, found.run) else "thinks", "accent"
     return "works", "accent"
 
 
@@ -147,14 +147,11 @@ def _here(view: View, client_id: str) -> StyledLine:
 
 
 def footer_line(state: FaceState, view: View, columns: int) -> StyledLine:
-    """What was said last, or what the keys do here."""
-    styles: dict[str, Style] = {"note": "", "warning": "warning", "error": "error"}
+    """What the keys do here."""
     keys = state.preferences.keys
     if state.armed and state.armed.what != "quit":
         words = "cancels what runs" if state.armed.what == "cancel" else "goes back in time"
         return fit(line(" ", Span(shown("escape"), "key"), Span(f" again {words}", "warning")), columns)
-    if state.toast:
-        return fit(line(" ", Span(cut(one_line(state.toast.text), columns - 2), styles[state.toast.kind])), columns)
     spans = [Span(" ")]
     right = line(Span(keys.shown("help"), "key"), Span(" keys ", "dim"))
     for name, about in _hints(state, view):
