@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from covey.engine.extensions import mcp_server
+from covey.config.schema import HookCommand, McpSettings
+from covey.engine.extensions import hook_host, mcp, mcp_server
+from covey.lifecycle import extensions
 from covey.tools import owned_process
 from covey.tools.mcp import client as mcp_client
+from covey.tools.mcp import words
 from covey.tools.mcp.stdio import StdioTransport
 from covey.tools.mcp.words import LINE_LIMIT
 from covey.tools.processes import LocalProcesses
@@ -122,3 +125,19 @@ async def test_m16_whoever_else_has_work_gets_a_turn_after_each_piece_of_a_long_
     await transport.close()
     assert "8 MiB" in str(why) and max(pieces) <= 65536
     assert turns >= len(pieces) >= LINE_LIMIT // 65536
+
+
+async def test_x11_a_start_ends_at_its_bound_which_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    assert McpSettings(command="x").start_timeout_s == 30
+    async with mcp_running(tmp_path, {"a": "silent"}, start_timeout_s=0.5) as found:
+        await found.until(lambda: found.view("a").state == "failed")
+        assert "did not answer within 0.5 s" in (found.view("a").why or "")
+        await found.until(lambda: not found.processes())
+
+
+def test_x11_the_bounds_of_a_call_are_what_is_written_down() -> None:
+    entry = McpSettings(command="x")
+    assert (entry.idle_timeout_s, entry.call_timeout_s) == (120, 600)
+    assert (LINE_LIMIT, words.ITEMS_LIMIT, words.PAGES_LIMIT) == (8 * 1024 * 1024, 500, 20)
+    assert (mcp.SERVERS_LIMIT, extensions.RESTARTS, extensions.WINDOW_S) == (20, 3, 600)
+    assert (hook_host.AT_ONCE, HookCommand(command="x").timeout) == (8, 30)

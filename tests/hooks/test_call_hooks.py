@@ -205,6 +205,26 @@ async def test_h8_an_input_that_is_too_large_to_be_told_is_a_failure_and_no_wait
         assert result.is_error and "failed" in result.content and not scripts.told()
 
 
+async def test_x11_of_many_hooks_eight_run_at_once_and_the_others_after_them(scripts: Scripts) -> None:
+    """None leaves before eight have come: so eight do run at once, and by the order of their notes never more."""
+    notes = scripts.directory.parent / "notes"
+    code = (
+        f"import time; notes = {str(notes)!r}\n"
+        "def note(word):\n    with open(notes, 'a') as file: file.write(word)\n"
+        "note('+')\n"
+        "while open(notes).read().count('+') < 8: time.sleep(0.01)\n"
+        "note('-')"
+    )
+    hooks = [scripts.says(code, timeout=100) for _ in range(12)]
+    async with scripts.working({"PreToolUse": [group(*hooks)]}) as engine:
+        engine.model.answer(*call("view", file_path="a.txt"))
+        (result,) = await play(engine)
+        assert not result.is_error
+    signs = notes.read_text()
+    running = [signs[: end + 1].count("+") - signs[: end + 1].count("-") for end in range(len(signs))]
+    assert signs.count("+") == signs.count("-") == 12 and max(running) == 8
+
+
 async def test_a_hook_after_a_call_speaks_to_the_model_or_replaces_the_result(scripts: Scripts) -> None:
     says = scripts.answers(
         {"decision": "block", "reason": "run the tests", **specific(additionalContext="they are slow")}
