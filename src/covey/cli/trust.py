@@ -12,8 +12,10 @@ from covey.cli.approval_text import in_short, says_yes
 from covey.cli.screen import plain
 from covey.config.approvals import approval_of, approve, entries_of, judge_entries
 from covey.config.edit import distrust, trust
+from covey.config.hooks import hooks_in_project
 from covey.config.load import PROJECT_FILE, keys_that_need_trust, trusted_directories
 from covey.config.schema import ConfigError
+from covey.lines.plain_text import visible
 
 
 def main(args: argparse.Namespace) -> int:
@@ -61,6 +63,9 @@ def _texts_of(directory: Path) -> list[tuple[str, Path]]:
 
 def _approve(directory: Path, *, yes: bool) -> int:
     """Ask about each thing that the directory's files name and nobody has approved as it is now."""
+    found = hooks_in_project(directory)
+    for line in (*found.left_out, *(f"{section}: of this file only hooks are read" for section in found.ignored)):
+        common.complain(f"not taken over: {visible(line)}")
     left = 0
     for judged in judge_entries(entries_of(directory, os.environ), directory, os.environ):
         if judged.is_approved:
