@@ -159,6 +159,7 @@ examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
   covey doctor --set-aside               where nothing can be saved: rename it, and begin anew
+  covey doctor --store postgres://…      look at what the nodes of a cluster share
 
 It says where the key of each provider comes from as well, and shows none of them; with --json this is in `keys`.
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:

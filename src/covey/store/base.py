@@ -43,6 +43,8 @@ class StoreFailed(Unavailable):
 class Fenced(StoreFailed):
     """Somebody else owns the workspace by now: what was decided here is not written, and never will be."""
 
+    code = "workspace_moved"
+
     def __init__(self, message: str) -> None:
         super().__init__(message, passing=False)
 
@@ -230,6 +232,8 @@ class Change(msgspec.Struct, frozen=True):
     encoded: tuple[bytes, ...] = ()
     durable: bool = True
     """Somebody was promised that this survives a power cut."""
+    fence: int = 0
+    """The number under which its workspace was owned when it was decided; 0: one server, nobody to fence off."""
 
 
 class LogBounds(NamedTuple):

@@ -27,6 +27,7 @@ from covey.store.base import (
     AppendText,
     DropMessages,
     DropSession,
+    Fenced,
     InsertRun,
     PutEarlyCancel,
     PutFileVersion,
@@ -106,7 +107,7 @@ class LaneWriter:
     def _landed(self, ruling: _Ruling, refusal: Exception | None) -> None:
         if refusal is None:
             ruling.done.set_result(None)
-        elif ruling.ends:
+        elif ruling.ends and not isinstance(refusal, Fenced):  # whose ends are the new owner's
             self._refused.append((ruling, refusal))
             self._mending = self._mending or asyncio.create_task(self._mend())
         else:
@@ -135,6 +136,8 @@ class LaneWriter:
             try:
                 await self._parts.recorder.write(await _made_anew(refused, why, self._parts))
                 return True
+            except Fenced:
+                return False
             except Exception as error:  # whatever it is: the next attempt may find it mended
                 log.error("the end of run %s is refused: %s", refused[0].run.run_id, error)
             if self._closing.is_set():
