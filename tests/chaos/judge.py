@@ -22,6 +22,8 @@ class Verdict:
     broken: list[str] = field(default_factory=list)
     """Promises that the oracle, or a client, found broken."""
     outcomes: Counter[str] = field(default_factory=Counter)
+    interrupted: dict[str, float] = field(default_factory=dict)
+    """When each run that was interrupted ended, by the clock on the wall."""
     events: int = 0
 
     @property
@@ -42,7 +44,11 @@ def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
     verdict = Verdict(accepted=len(load.accepted))
     rows = cluster.postgres.sql_in(cluster.database, "SELECT workspace_id, run_id, state, ended, value FROM runs")
     runs = {row["run_id"]: row for row in rows}
-    ends = _ends(cluster, verdict)
+    ends, last = _ends(cluster, verdict)
+    for place in load.places:
+        for number, watcher in enumerate(place.watchers):
+            if watcher.seq < last.get(place.id, 0):
+                verdict.disordered.append(f"stream {number} of {place.id} stopped at {watcher.seq} of {last[place.id]}")
     for run_id in load.accepted:
         if run_id not in runs:
             verdict.lost.append(f"{run_id} was acknowledged, and is not in the database")
@@ -50,8 +56,11 @@ def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
             verdict.lost.append(f"{run_id} never ended: {runs[run_id]['state']}")
     for run_id, row in runs.items():
         verdict.outcomes[row["state"]] += 1
+        value = json.loads(row["value"])
         if row["state"] == "failed":
-            verdict.broken.append(f"{run_id} failed: {json.loads(row['value']).get('error')}")
+            verdict.broken.append(f"{run_id} failed: {value.get('error')}")
+        if row["state"] == "interrupted":
+            verdict.interrupted[run_id] = value["ended_at"]
         if ends[run_id] > 1:
             verdict.doubled.append(f"{run_id} ended {ends[run_id]} times")
         if row["ended"] and not ends[run_id]:
@@ -66,8 +75,8 @@ def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
     return verdict
 
 
-def _ends(cluster: Cluster, verdict: Verdict) -> Counter[str]:
-    """By run: its terminal events. The log of each workspace has every number once, from the first on."""
+def _ends(cluster: Cluster, verdict: Verdict) -> tuple[Counter[str], dict[str, int]]:
+    """By run: its terminal events; by workspace: its last event. Each log has every number once, from the first on."""
     ends: Counter[str] = Counter()
     last: dict[str, int] = {}
     query = "SELECT workspace_id, seq, encoded FROM events ORDER BY workspace_id, seq"
@@ -80,7 +89,7 @@ def _ends(cluster: Cluster, verdict: Verdict) -> Counter[str]:
         value = json.loads(row["encoded"])
         if value["type"] == "run_complete":
             ends[value["payload"]["payload"]["run_id"]] += 1
-    return ends
+    return ends, last
 
 
 def _judge_work(load: Load, model: FakeModel, states: dict[str, str], verdict: Verdict) -> None:

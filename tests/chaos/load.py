@@ -50,6 +50,10 @@ class Place:
     open: dict[str, Posted] = field(default_factory=dict)
     watchers: list[Watcher] = field(default_factory=list)
 
+    @property
+    def id(self) -> str:
+        return self.path.rpartition("/")[2]
+
 
 class Load:
     def __init__(self, ports: Sequence[int], directory: Path, chance: random.Random, open_runs: int) -> None:

@@ -51,6 +51,8 @@ class Result:
     plan: Plan
     faults: list[Fault] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
+    blows: list[tuple[float, float, list[Fault]]] = field(default_factory=list)
+    """From when to when, and which faults at once."""
     needless: list[str] = field(default_factory=list)
     """Runs that were interrupted although only the store, a peer or a client was away, or a node was asked to leave."""
     unready: list[str] = field(default_factory=list)
@@ -124,6 +126,7 @@ async def run(plan: Plan, directory: Path) -> Result:
                 await load.furnish(plan.workspaces, plan.sessions)
                 await _strike(plan, made, load, Blows(made, chance, plan.lease_s), result)
                 result.verdict = await asyncio.to_thread(judge, made, load, model)
+                result.needless = list(_needless(result))
                 result.errors = _tracebacks(member.node.log() for member in made.members)
             finally:
                 looking.cancel()
@@ -155,12 +158,12 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
             if not await until(lambda: load.open_count >= OPEN_RUNS and made.sight.open_runs >= OPEN_RUNS, END_S):
                 result.unready.append(f"there are only {load.open_count} open runs")
                 break
-            began = time.monotonic()
+            began = time.time()
             singles = sum(fault.is_single for fault in blows.faults)
             is_single = singles <= len(blows.faults) - singles
             struck = await (blows.one(plan.kinds) if is_single else blows.two(plan.kinds))
             result.unready += await made.settled()
-            result.needless += _needless(struck, load, began)
+            result.blows.append((began, time.time(), struck))
             plan.told("; ".join(map(str, struck)) + f" ({load.open_count} open, {len(load.accepted)} accepted)")
             if result.unready:
                 break
@@ -173,16 +176,13 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
         await asyncio.gather(*working, *watching, return_exceptions=True)
 
 
-def _needless(struck: list[Fault], load: Load, began: float) -> list[str]:
+def _needless(result: Result) -> Iterator[str]:
     """Interrupted, although no node was lost."""
-    if any(fault.kind in INTERRUPTS for fault in struck):
-        return []
-    what = " and ".join(map(str, struck))
-    return [
-        f"{run_id} was interrupted by {what}"
-        for run_id, (at, outcome) in load.ended.items()
-        if at > began and outcome == "interrupted"
-    ]
+    for began, over, struck in result.blows:
+        if not any(fault.kind in INTERRUPTS for fault in struck):
+            what = " and ".join(map(str, struck))
+            ended = result.verdict.interrupted.items()
+            yield from (f"{run_id} was interrupted by {what}" for run_id, at in ended if began <= at <= over)
 
 
 async def _wind_down(made: Cluster, load: Load, working: list[asyncio.Task[None]]) -> None:

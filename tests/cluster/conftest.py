@@ -41,7 +41,6 @@ class ClusterLender:
         cluster.start()
         until(lambda: _cancelled(cluster) == 0)
         cluster.retire_clients()
-        until(lambda: cluster.metric("workspaces_open") == 0)
 
     def close(self) -> None:
         if self._cluster:

@@ -20,7 +20,7 @@ import asyncpg
 
 from covey.store.postgres.transfer import dump
 from tests.support import oracle
-from tests.support.postgres import postgres
+from tests.support.postgres import PostgresProcess, postgres
 from tests.support.server import STOP_S, Answer, Server, Workspace, until
 
 LEASE_S = 9.0
@@ -66,6 +66,7 @@ class Cluster(Server):
         names: Sequence[str] = NAMES,
         lease_s: float = LEASE_S,
         drain_s: float = 60,
+        database: PostgresProcess | None = None,
     ) -> None:
         self.directory = directory
         self.project = directory / "project"
@@ -74,7 +75,8 @@ class Cluster(Server):
         """What the nodes have written, after `finish`, as one server would have."""
         self.config_text, self.drain_s = config, drain_s
         self.node_env: dict[str, str] = {}
-        self.url = postgres().new_database()
+        self.database = database or postgres()
+        self.url = self.database.new_database()
         self.secret_file, self.token_file = directory / "secret", directory / "token"
         for file in (self.secret_file, self.token_file):
             file.write_text(secrets.token_hex(16))
@@ -205,7 +207,7 @@ class Cluster(Server):
         return sum(node.resident_bytes() for node in self.alive)
 
     def sql(self, query: str, *values: Any) -> list[Any]:
-        return postgres().sql_in(urlsplit(self.url).path.lstrip("/"), query, *values)
+        return self.database.sql_in(urlsplit(self.url).path.lstrip("/"), query, *values)
 
     def dump(self) -> None:
         """What is in the store, as a store of one server."""

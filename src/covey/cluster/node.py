@@ -126,6 +126,10 @@ class Node:
 
     # ── its life ──
 
+    @property
+    def version(self) -> int:
+        return self._table.version
+
     async def join(self) -> None:
         await self._on(self._beats, self._join)
 
@@ -169,12 +173,17 @@ class Node:
             await asyncio.wait_for(self._on(self._beats, self._table.declare_dead, self.id), 1.0)
         for pool in (self._beats, self._claims):
             pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._table.close)
 
     # ── alive ──
 
     def is_fresh(self) -> bool:
         """Whether nobody can have taken anything from this node yet: by its own clock its lease has not run out."""
         return self._clock() - self._beaten_at < self.times.lease_s
+
+    def lease_left_s(self) -> float:
+        """For how long nobody can take anything from this node, if it is not heard of again."""
+        return max(0.0, self.times.lease_s - (self._clock() - self._beaten_at))
 
     async def ensure_fresh(self) -> None:
         """After a pause, beat first: what was lost meanwhile is known then. Raises Unavailable."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,16 +106,27 @@ class Whereabouts:
         self._found.pop(owner.workspace_id, None)
         if not claim and not owner.is_needed:
             return Nobody(0)
-        if self._node.draining:
-            return await self._somebody_else()
+        if why := await self._why_not_here(owner):
+            return await self._somebody_else(owner, why)
         return HERE
 
-    async def _somebody_else(self) -> Place:
-        """A node that could open what nobody owns: this one is about to leave."""
+    async def _why_not_here(self, owner: OwnerRow) -> str:
+        """Why this node cannot open what nobody owns; '' if it can."""
+        if self._node.draining:
+            return "this node is about to leave"
+        if owner.min_version > self._node.version:
+            return "it was last opened by a newer Covey, and this node is older: upgrade it"
+        if not await asyncio.to_thread(os.path.isdir, owner.path):
+            return f"this node does not reach {owner.path}"
+        return ""
+
+    async def _somebody_else(self, owner: OwnerRow, why: str) -> Place:
+        """A node that could open what nobody owns."""
         for node in await self._node.nodes():
-            if node.is_alive and not node.draining and node.id != self._node.id:
+            able = node.is_alive and not node.draining and node.version >= owner.min_version
+            if able and node.id != self._node.id:
                 return There(node.id, node.name, node.address)
-        return Nobody(SOON_S, "this node is about to leave, and there is no other")
+        return Nobody(SOON_S, f"{why}, and there is no other node that could open it")
 
     async def look(self) -> None:
         """Learn which workspaces are not any more where they were found, and tell about them."""

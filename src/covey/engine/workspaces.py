@@ -210,6 +210,7 @@ class Workspaces:
 
     def _lost(self, workspace_id: str, fence: int) -> None:
         """A change of it was refused, as others own it."""
+        self._shared.counts["cluster_fenced"] += 1
         leaving = asyncio.create_task(self.abandon(workspace_id, "a change of it was refused", fence))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -85,6 +85,7 @@ class App:
     ) -> None:
         self.workspaces = workspaces
         self.cluster: FrontDoor | None = None
+        self.cluster_metrics: Callable[[], Iterable[str]] | None = None
         """Of a node: requests come in there, and go on to whoever owns their workspace."""
         self.streams: set[AnyStream] = set()
         self.stop = stop
@@ -154,7 +155,8 @@ class App:
 
         from covey.server import metrics
 
-        text = metrics.render(self.workspaces, self.counts, len(self.streams))
+        more = self.cluster_metrics() if self.cluster_metrics else ()
+        text = metrics.render(self.workspaces, self.counts, len(self.streams), more)
         return Response(text, media_type="text/plain; version=0.0.4")
 
 

@@ -109,6 +109,7 @@ class Service:
 
 def _open_front_door(app: App, joined: Joined) -> None:
     """From now on requests go to the node that owns their workspace."""
+    from covey.cluster import metrics
     from covey.cluster.whereabouts import Whereabouts
     from covey.server.front_door import FrontDoor
 
@@ -116,6 +117,7 @@ def _open_front_door(app: App, joined: Joined) -> None:
     app.cluster = FrontDoor(app, whereabouts, joined.node.times.lease_s)
     joined.node.on_look.append(whereabouts.look)
     joined.node.on_given_away = app.cluster.nodes.adopt_elsewhere
+    app.cluster_metrics = lambda: metrics.lines(joined.node, joined.store, len(app.workspaces.owned()))
 
 
 async def _joined(options: ServiceOptions) -> Joined | None:

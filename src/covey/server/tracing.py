@@ -134,13 +134,11 @@ class Tracing:
 
     def note(self, workspace_id: str, event: Event) -> None:
         """Something was published: a run that has ended becomes a span, from when it was accepted on."""
-        match event.payload:
-            case Run() as run if event.change == "created":
-                _keep(self._accepted, run.run_id, run.accepted_at)
-            case RunComplete() as end:
-                self._add_run(workspace_id, end)
-            case _:
-                pass
+        if isinstance(event.payload, Run):
+            if event.change == "created":
+                _keep(self._accepted, event.payload.run_id, event.payload.accepted_at)
+        elif isinstance(event.payload, RunComplete):
+            self._add_run(workspace_id, event.payload)
 
     def _add_run(self, workspace_id: str, end: RunComplete) -> None:
         parent = self._requests.pop(end.run_id, None)

@@ -99,7 +99,10 @@ class Journal:
         await silent.write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
-        self._inbox.put(pending)
+        if self._store.is_away and not pending.patient:
+            self._land([(pending, StoreFailed("the store cannot be reached", passing=True))])
+        else:
+            self._inbox.put(pending)
 
     def trim_events(self, workspace_id: str, keep: int) -> None:
         """Have the writing thread forget old events between two groups."""

@@ -105,6 +105,8 @@ class LaneWriter:
         self._parts.recorder.write(ruling.batch, then=lambda refusal: self._landed(ruling, refusal))
 
     def _landed(self, ruling: _Ruling, refusal: Exception | None) -> None:
+        if ruling.done.done():  # who waited was told to end: others own the workspace
+            return
         if refusal is None:
             ruling.done.set_result(None)
         elif ruling.ends and not isinstance(refusal, Fenced):  # whose ends are the new owner's
@@ -120,7 +122,7 @@ class LaneWriter:
             ruling, refusal = self._refused.popleft()
             if await self._end_anew(ruling.ends, refusal):
                 self._hand_in(_Ruling(_rest(ruling), (), ruling.begun, ruling.done))
-            else:
+            elif not ruling.done.done():
                 ruling.done.set_exception(refusal)
                 ruling.done.exception()
         self._mending = None

@@ -21,6 +21,9 @@ Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
 """Something that is asked of a connection."""
 
 CONNECT_S = 5.0
+NOTICE = 2
+"""Rounds of the loop before anything is asked: it only runs meanwhile, so a connection that broke is noticed now. What
+is sent on one would be in doubt, and what is not sent is not."""
 STATEMENT_S = 30.0
 """For one statement. Nothing here takes long, but the store may be busy."""
 SETTINGS = {"application_name": "covey", "transaction_timeout": "30s", "client_min_messages": "warning"}
@@ -103,7 +106,12 @@ class Connection:
         return self._loop.run_until_complete(self._call(ask))
 
     async def _call(self, ask: Ask[T]) -> T:
-        connection = await self._connected()
+        for _ in range(NOTICE):
+            await asyncio.sleep(0)
+        try:
+            connection = await self._connected()
+        except _IN_DOUBT as error:  # nothing was asked yet
+            raise StoreFailed(f"cannot connect: {str(error) or type(error).__name__}", passing=True) from error
         try:
             return await ask(connection)
         except _IN_DOUBT as error:

@@ -115,7 +115,7 @@ class NodeTable:
         self._url = url
         self._connections = Readers(url)
         self._lease = timedelta(seconds=lease_s)
-        self._version = version
+        self.version = version
         self._id = ""
         self._reach = reach
 
@@ -137,7 +137,7 @@ class NodeTable:
         self._connections.close()
         self._connections = Readers(self._url, _presence_of(node.id))
         self._fetch(_CLEAN)
-        own = (list(self._reach), self._version, node.covey, self._lease)
+        own = (list(self._reach), self.version, node.covey, self._lease)
         self._fetch(_JOIN, node.id, node.name, node.home, node.address, *own)
         self._id = node.id
 
@@ -159,7 +159,7 @@ class NodeTable:
     def take(self, workspace_id: str) -> Taken | None:
         """The same, with what became of the owner before."""
         query = "SELECT new_fence, was FROM covey_claim($1, $2, $3, $4)"
-        rows = self._fetch(query, self._id, workspace_id, self._version, self._lease)
+        rows = self._fetch(query, self._id, workspace_id, self.version, self._lease)
         return Taken(*rows[0]) if rows else None
 
     def release(self, workspace_id: str, fence: int) -> None:
@@ -190,7 +190,7 @@ class NodeTable:
 
     def ownerless(self, limit: int, leave_out: Sequence[str] = ()) -> list[WorkspaceRow]:
         """Workspaces with open runs that nobody cares for, and that this node could."""
-        rows = self._fetch(_OWNERLESS, limit, list(self._reach), self._version, self._id, list(leave_out))
+        rows = self._fetch(_OWNERLESS, limit, list(self._reach), self.version, self._id, list(leave_out))
         return [WorkspaceRow(*row) for row in rows]
 
     def row(self, workspace_id: str) -> WorkspaceRow | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from covey.store.base import Change, Fenced, InsertRun, RunExists, StoreFailed
@@ -33,6 +35,25 @@ RETRY_S = 0.2
 """Between two attempts to find out what became of a commit."""
 
 
+@dataclass
+class Figures:
+    """What was written so far, counted by the thread that writes."""
+
+    commits: int = 0
+    changes: int = 0
+    seconds: float = 0.0
+    in_doubt: int = 0
+    """Commits whose connection broke: they were looked up."""
+    made: int = 0
+    """Those of them that had been made."""
+    fenced: int = 0
+
+    def wrote(self, changes: int, seconds: float) -> None:
+        self.commits += 1
+        self.changes += changes
+        self.seconds += seconds
+
+
 class PostgresStore(ReadsPostgres):
     """One database for all workspaces of several servers. It claims none: see `nodes.NodeTable`.
 
@@ -46,10 +67,12 @@ class PostgresStore(ReadsPostgres):
         self._last_event: dict[str, tuple[int, int]] = {}
         """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
+        self.is_away = False
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
         """By workspace, what the last look-up found: the commit that was written last, and what it left out."""
+        self.figures = Figures()
         self._writer = Connection(url, self._introduced)
         self._readers = Readers(url)
         with failures("cannot open the store"):
@@ -69,8 +92,14 @@ class PostgresStore(ReadsPostgres):
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         group = Group(changes)
-        heads = self._heads(group)
-        left_out = self._committed(group, heads, uuid.uuid4().hex)
+        began = time.monotonic()
+        try:
+            heads = self._heads(group)
+            left_out = self._committed(group, heads, uuid.uuid4().hex)
+        except Fenced:
+            self.figures.fenced += 1
+            raise
+        self.figures.wrote(len(changes), time.monotonic() - began)
         return self._numbers(group, left_out, heads)
 
     def _heads(self, group: Group) -> dict[str, int]:
@@ -115,6 +144,14 @@ class PostgresStore(ReadsPostgres):
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
+        self.is_away = True
+        self.figures.in_doubt += 1
+        try:
+            return self._asked_until_known(group, commit_id, broken)
+        finally:
+            self.is_away = False
+
+    def _asked_until_known(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         while not self._closing.wait(RETRY_S):
             try:
                 with failures("cannot connect"):
@@ -125,6 +162,7 @@ class PostgresStore(ReadsPostgres):
             # One is enough: a group is written as a whole, and others of it may have been lost since.
             for last_commit, left_out in found:
                 if last_commit == commit_id:
+                    self.figures.made += 1
                     return left_out
             raise broken
         raise broken
