@@ -159,6 +159,25 @@ def test_w24_what_cannot_be_attached_says_why(site: Site, tab: Tab, midway: Call
     assert [part["data"]["Path"] for part in sent if part["type"] == "binary"] == ["mein [Plan] 1.md"]
 
 
+TAKES = """([how, name, type]) => { const data = new DataTransfer();
+  data.items.add(new File(['some words'], name, {type}));
+  const event = how === 'paste' ? new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true})
+    : new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true});
+  return document.getElementById('prompt').dispatchEvent(event); }"""
+
+
+def test_what_is_pasted_or_dropped_is_attached(site: Site, tab: Tab) -> None:
+    for how, name, kind in (("paste", "shot.png", "image/png"), ("drop", "a b.py", "text/x-python")):
+        assert tab.page.evaluate(TAKES, [how, name, kind]) is False  # the browser is not to open it instead
+        expect(tab.page.locator("#chips")).to_contain_text(name)
+    tab.page.get_by_role("button", name="Remove shot.png").click()
+    tab.page.fill("#prompt", "Read it.")
+    tab.page.click("#send")
+    tab.sees("Hello from the fake model.")
+    sent = site.workspace.messages(tab.session)[0]["parts"]
+    assert [part["data"]["Path"] for part in sent if part["type"] == "binary"] == ["a b.py"]
+
+
 def test_w25_five_asks_are_on_every_client_that_attaches_after_reload_and_restart(site: Site, tab: Tab) -> None:
     calls = [{"name": "view", "input": {"file_path": f"/etc/passwd{n}"}} for n in range(5)]
     tab.tell({"tools": calls})

@@ -223,6 +223,7 @@ def test_the_overview_shows_runs_of_all_workspaces_and_what_they_cost(site: Site
     tab.page.click("#home")
     tab.sees("Far away work", within="#dashboard")
     tab.sees("running", within="#dashboard")
+    tab.sees("this one", within="#dashboard")  # who is here
     model.release("go")
     other.ended(run["run_id"])
     tab.sees("done", within="#dashboard")

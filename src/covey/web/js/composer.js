@@ -106,7 +106,8 @@ export class Composer {
     send.disabled = !hasText;
     const word = isBusy ? MODES[mode.value] ?? 'Send' : 'Send';
     if (send.getAttribute('aria-label') !== word) { send.setAttribute('aria-label', word); send.title = word; }
-    hint.textContent = isBusy && hasText ? `${word}: ${SAYS[mode.value] ?? ''}` : '';
+    const says = isBusy && hasText ? `${word}: ${SAYS[mode.value] ?? ''}` : '';
+    if (hint.textContent !== says) hint.textContent = says;
   }
 
   // ── drafts ──

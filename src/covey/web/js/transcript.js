@@ -3,7 +3,6 @@
 import { partView } from './cards.js';
 import { afterEachFrame, glyph, h, later } from './dom.js';
 import { finishOf } from './growth.js';
-import { forgetHighlights } from './highlight.js';
 import { ago } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -151,7 +150,6 @@ export class TranscriptPane {
       this.session = view.current;
       this.nodes.clear();
       this.log.replaceChildren();
-      forgetHighlights();
       this.#follow(true);
     }
     this.older.hidden = !view.loads.find('load_messages', view.current)?.before;
