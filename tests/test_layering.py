@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "feed": VALUES,
     "notify": {"protocol", "machine", "config", "models"},
     "engine": EDGES,
-    "server": {"machine", "engine", "protocol", "config"},
+    "cluster": {"protocol", "config", "engine", "store"},
+    "server": {"machine", "engine", "protocol", "config", "cluster"},
     "client": {"machine", "protocol"},
     "in_process": {"client", "protocol", "server"},
     "lines": {"protocol"},
@@ -55,6 +56,8 @@ ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/doctor_sandbox.py": {"sandbox"},
     "cli/doctor_aside.py": {"doctor"},
     "cli/doctor_texts.py": {"context"},
+    "cli/doctor_store.py": {"doctor", "store"},
+    "cli/store.py": {"machine", "store"},
     "cli/doctor.py": {"machine", "doctor", "store", "tools"},
     "server/daemon.py": {"store"},
     "server/service.py": {"store"},
@@ -63,7 +66,7 @@ ALSO_ALLOWED: dict[str, set[str]] = {
 
 PURE = {
     *("__future__", "collections", "covey", "dataclasses", "enum", "fnmatch", "functools", "msgspec", "re", "typing"),
-    *("base64", "binascii", "copy", "graphlib", "itertools", "unicodedata"),
+    *("base64", "binascii", "copy", "difflib", "graphlib", "itertools", "unicodedata"),
 }
 """What rules may import: nothing that waits, reads, writes, draws lots or knows the time."""
 

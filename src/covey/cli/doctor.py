@@ -13,10 +13,11 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_texts, exits
+from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_store, doctor_texts, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
+from covey.config.load import load
 from covey.config.schema import ConfigError
 from covey.doctor.oracle import Examination, examine, open_runs
 from covey.doctor.oracle_file import NAME, NoStore, check_file
@@ -26,6 +27,7 @@ from covey.doctor.repair import Repaired, repair
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TAG_VARIABLE, run_tag, server_lock, widest_tag
 from covey.protocol.paths import Address, default_data_dir
+from covey.store.base import StoreFailed
 from covey.tools import process_table
 
 SHOWN = 10
@@ -35,6 +37,8 @@ _COUNTED = ("sessions", "runs", "messages", "events")
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.store:
+        return _check_shared(args)
     data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else default_data_dir()
     return common.run(_doctor(data_dir, args))
 
@@ -53,6 +57,24 @@ async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
         return exits.UNREACHABLE
 
 
+def _check_shared(args: argparse.Namespace) -> int:
+    """The store of a cluster: nodes may be running, and nothing of this machine is looked at."""
+    if args.repair or args.set_aside:
+        raise exits.UsageError("a store that nodes share is only looked at: restore it from a backup")
+    where = doctor_store.shown(args.store)
+    try:
+        found = doctor_store.look(args.store)
+    except StoreFailed as error:
+        common.complain(error.message)
+        return exits.UNREACHABLE
+    if args.json:
+        print(json.dumps(_json(where, None, found, found.findings)))
+    else:
+        _print_state(where, None, found)
+        _print_findings(found.findings, found.records)
+    return exits.FAILED if found.findings else exits.OK
+
+
 def _set_aside(data_dir: Path, as_json: bool) -> int:
     with _owned(data_dir):
         try:
@@ -68,9 +90,11 @@ def _check(data_dir: Path, as_json: bool) -> int:
     server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
-    rules = _global_rules(found.records)
+    wrong = _wrong_config()
+    rules = None if wrong else _global_rules(found.records)
     if as_json:
         more = {
+            "config": wrong,
             "global_rules": rules.as_json() if rules else [],
             "keys": doctor_keys.look(os.environ),
             "sandbox": doctor_sandbox.look(),
@@ -81,6 +105,8 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _print_state(data_dir, server, found)
         _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
+        if wrong:
+            common.complain(f"No server can start, and no prompt is taken, before this is mended: {wrong}")
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
@@ -93,7 +119,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
         if any(finding.explanation.repair for finding in findings):
             how = "Stop the server with `covey stop`, then run" if server else "Run"
             _say(f"{how} `covey doctor --repair`: it makes a backup first.")
-    return exits.FAILED if findings else exits.OK
+    return exits.FAILED if findings or wrong else exits.OK
 
 
 def _repair(data_dir: Path, as_json: bool) -> int:
@@ -115,19 +141,23 @@ def _repair(data_dir: Path, as_json: bool) -> int:
     return exits.FAILED if left else exits.OK
 
 
-def _global_rules(records: list[Record]) -> GlobalRules | None:
-    """None, which is reported, if the user's file cannot be read: this does not make the store any worse."""
+def _wrong_config() -> str:
+    """What keeps the files that count here from being used; '' if nothing does. The store is no worse for it."""
+    try:
+        load(Path(common.working_directory(None)), None, os.environ)
+    except ConfigError as error:
+        return error.message
+    return ""
+
+
+def _global_rules(records: list[Record]) -> GlobalRules:
     requests = [
         (record.path, event.payload.get("rules"))
         for record in records
         for event in record.events
         if event.type == "permission_request" and record.path.startswith("/")
     ]
-    try:
-        return doctor_rules.find(os.environ, requests)
-    except ConfigError as error:
-        common.complain(error.message)
-        return None
+    return doctor_rules.find(os.environ, requests)
 
 
 # ── the server, and what it left on the machine ──
@@ -179,7 +209,7 @@ def _tagged() -> dict[str, list[int]]:
 # ── telling people ──
 
 
-def _print_state(data_dir: Path, server: Address | None, found: Examination) -> None:
+def _print_state(data_dir: Path | str, server: Address | None, found: Examination) -> None:
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
@@ -246,7 +276,7 @@ def _list(findings: list[Finding], records: list[Record]) -> list[dict[str, Any]
     ]
 
 
-def _json(data_dir: Path, server: Address | None, found: Examination, findings: list[Finding]) -> dict[str, Any]:
+def _json(data_dir: Path | str, server: Address | None, found: Examination, findings: list[Finding]) -> dict[str, Any]:
     waiting = [
         {"workspace_id": record.workspace_id, **{name: run[name] for name in ("run_id", "session_id", "state")}}
         for record in found.records
