@@ -307,6 +307,7 @@ def test_w15_a_change_of_many_files_is_a_list_of_names_and_a_diff_is_fetched_whe
     tab.page.click(".ask .primary")
     tab.sees("Made.")
     tab.idle()
+    expect(tab.page.locator("#panel-button")).to_contain_text("401")  # they are counted, which takes the server a while
     midway()
     tab.requests.clear()
     tab.page.click("#panel-button")
