@@ -67,6 +67,7 @@ class Cluster(Server):
         lease_s: float = LEASE_S,
         drain_s: float = 60,
         database: PostgresProcess | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.project = directory / "project"
@@ -74,7 +75,7 @@ class Cluster(Server):
         self.data_dir = directory / "dump"
         """What the nodes have written, after `finish`, as one server would have."""
         self.config_text, self.drain_s = config, drain_s
-        self.node_env: dict[str, str] = {}
+        self.node_env: dict[str, str] = env or {}
         self.database = database or postgres()
         self.url = self.database.new_database()
         self.secret_file, self.token_file = directory / "secret", directory / "token"
