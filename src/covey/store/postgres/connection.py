@@ -92,7 +92,7 @@ class Connection:
     def __init__(self, url: str, on_connect: Ask[None] | None = None, name: str = "covey") -> None:
         self._url = url
         self._on_connect = on_connect
-        self._name = name
+        self.name = name
         self.made = 0
         """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
@@ -122,7 +122,7 @@ class Connection:
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            settings = {**SETTINGS, "application_name": self._name}
+            settings = {**SETTINGS, "application_name": self.name}
             made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
             self.made += 1
             try:
@@ -160,7 +160,7 @@ class Readers:
 
     def __init__(self, url: str, name: str = "covey") -> None:
         self._url = url
-        self._name = name
+        self.name = name
         self._local = threading.local()
         self._made: list[Connection] = []
 
@@ -181,8 +181,12 @@ class Readers:
 
     def _mine(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
+        if connection and connection.name != self.name:  # it was renamed: each thread lets go of its own
+            self._made.remove(connection)
+            connection.close()
+            connection = None
         if connection is None:
-            connection = self._local.connection = Connection(self._url, name=self._name)
+            connection = self._local.connection = Connection(self._url, name=self.name)
             self._made.append(connection)
         return connection
 
