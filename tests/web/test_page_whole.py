@@ -224,6 +224,10 @@ def test_the_overview_shows_runs_of_all_workspaces_and_what_they_cost(site: Site
     tab.sees("Far away work", within="#dashboard")
     tab.sees("running", within="#dashboard")
     tab.sees("this one", within="#dashboard")  # who is here
+    guest = site.let_in()
+    expect(tab.page.locator("#dashboard li", has_text="(browser)")).to_have_count(2)
+    guest.page.close()
+    expect(tab.page.locator("#dashboard li", has_text="(browser)")).to_have_count(1)
     model.release("go")
     other.ended(run["run_id"])
     tab.sees("done", within="#dashboard")

@@ -32,6 +32,7 @@ export class App {
     this.ownCommands = undefined;
     /** @type {Promise<any[]>|undefined} */
     this.custom = undefined;
+    this.onDrawn = () => {};
     this.isTouch = matchMedia('(pointer: coarse)').matches;
     this.path = '';
     this.route = { workspace: '', session: '', message: '' };
@@ -119,6 +120,7 @@ export class App {
     this.composer.drawState();
     this.#drawHeader();
     this.notifier.drawTitle();
+    this.onDrawn();
     byId('empty').hidden = !(this.view.current ? this.view.link.state === 'connected' && !this.view.loads.open.size && !this.view.messages.entries.size && !this.isBusy : true);
   }
 

@@ -1,6 +1,7 @@
 // For who runs the server: what goes on in every workspace now, what it costs, who is here. For people, not for machines.
 
 import { byId, fill, glyph, h, later, marked } from './dom.js';
+import { browserName } from './login.js';
 import { clientName } from './sessions.js';
 import { keptJson } from './store.js';
 import { ago, counted, lasted, money, oneLine, thousands } from './text.js';
@@ -27,7 +28,11 @@ export class Dashboard {
     this.isLoaded = false;
     /** @type {any[]} */
     this.extensions = [];
+    this.drawnPeople = '';
+    app.onDrawn = () => this.look();
   }
+
+  get #others() { return [...this.app.view.clients.values()].filter((client) => client.client_id !== this.app.api.clientId); }
 
   get isShown() { return byId('main').dataset.view === 'home'; }
 
@@ -116,11 +121,17 @@ export class Dashboard {
     return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: `#/w/${encodeURIComponent(of.workspace_id)}/s/${encodeURIComponent(of.session_id)}` }, glyph(sign), h('span.what', null, text || 'an attachment'), h('small', null, `${place} · ${state}`)), error && h('p.error', null, marked(oneLine(error))));
   }
 
-  /** Who is attached to the workspace that this tab shows. */
+  /** Who is attached to the workspace that this tab shows: this tab, and others. */
   #people() {
-    const { view, api } = this.app;
-    return this.#section('Here now', [...view.clients.values()].map((client) => h('li', null, h('div.row-line', null, glyph('dot'), h('span.what', null, `${clientName(client)}${client.client_id === api.clientId ? ', this one' : ''}`),
-      h('small', null, client.session_id ? this.app.titleOf(client.session_id) : '')))));
+    const others = this.#others;
+    const row = (/** @type {string} */ name, /** @type {string} */ session) => h('li', null, h('div.row-line', null, glyph('dot'), h('span.what', null, name), h('small', null, session && this.app.titleOf(session))));
+    this.drawnPeople = JSON.stringify(others);
+    return this.#section('Here now', [row(`${browserName()} (browser), this one`, this.app.view.current), ...others.map((client) => row(clientName(client), client.session_id))]);
+  }
+
+  /** Somebody came or went. */
+  look() {
+    if (this.isShown && this.drawnPeople !== JSON.stringify(this.#others)) this.draw();
   }
 
   #spending() {
