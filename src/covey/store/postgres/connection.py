@@ -63,6 +63,10 @@ def _is_in_doubt(error: BaseException) -> bool:
     return isinstance(error, _IN_DOUBT) and not isinstance(error, ValueError)
 
 
+class NotConnected(Exception):
+    """There is no connection, so nothing was asked, and nothing can be in doubt."""
+
+
 class ConnectionBroken(StoreFailed):
     """The connection broke. What was under way may or may not have been done."""
 
@@ -77,6 +81,8 @@ def failures(what: str) -> Iterator[None]:
         yield
     except StoreFailed:
         raise
+    except NotConnected as error:
+        raise StoreFailed(f"{what}: {error}", passing=True) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         text = f"{what}: {str(error) or type(error).__name__}"
         if getattr(error, "sqlstate", "") == FENCED:
@@ -111,7 +117,9 @@ class Connection:
         try:
             connection = await self._connected()
         except _IN_DOUBT as error:  # nothing was asked yet
-            raise StoreFailed(f"cannot connect: {str(error) or type(error).__name__}", passing=True) from error
+            if not _is_in_doubt(error):
+                raise
+            raise NotConnected(str(error) or type(error).__name__) from error
         try:
             return await ask(connection)
         except _IN_DOUBT as error:

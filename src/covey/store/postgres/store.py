@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ class PostgresStore(ReadsPostgres):
         self._last_event: dict[str, tuple[int, int]] = {}
         """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
-        self.is_away = False
+        self.while_away: Callable[[], None] = lambda: None
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
@@ -144,15 +144,9 @@ class PostgresStore(ReadsPostgres):
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
-        self.is_away = True
         self.figures.in_doubt += 1
-        try:
-            return self._asked_until_known(group, commit_id, broken)
-        finally:
-            self.is_away = False
-
-    def _asked_until_known(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         while not self._closing.wait(RETRY_S):
+            self.while_away()
             try:
                 with failures("cannot connect"):
                     self._writer.fetch("SELECT 1")
