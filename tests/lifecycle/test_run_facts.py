@@ -14,8 +14,8 @@ from covey.lifecycle.decisions import (
     Phase,
     RecordCancelled,
     Start,
+    waits_as,
 )
-from covey.lifecycle.runs import waits_as
 from covey.protocol.runs import Mode
 from tests.lifecycle.lanes import LaneDriver
 

@@ -273,6 +273,7 @@ async def test_e10_a_client_that_takes_nothing_for_too_long_is_gone(tmp_path: Pa
         watcher.hold()
         await workspace.sessions.create("nobody reads this")
         (stream,) = site.app.streams
+        assert isinstance(stream, event_stream.Stream)
         while not stream.sending:
             await asyncio.sleep(0)
         stream.beat(stream.sent_at + event_stream.STALLED_S + 1)

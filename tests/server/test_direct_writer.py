@@ -15,6 +15,7 @@ from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
 from covey.protocol.sse import FrameDecoder
 from covey.server.direct_writer import direct_writer_of
+from covey.server.event_stream import Stream
 from tests.server.site import CLIENT, Site, scope, serving
 from tests.support.engine import Gate, within
 
@@ -135,6 +136,7 @@ async def test_a_client_that_stops_reading_is_dropped_and_not_written_to_any_mor
         await gate.reached()
         pushed = cycle.pushed
         (stream,) = site.app.streams
+        assert isinstance(stream, Stream)
         while not stream.sending:
             await asyncio.sleep(0)
         stream.beat(asyncio.get_running_loop().time() + 60)

@@ -306,6 +306,7 @@ async def test_a_comment_comes_each_15_seconds_whatever_else_does(tmp_path: Path
         at = await place(site)
         watcher = await at.attached()
         (stream,) = site.app.streams
+        assert isinstance(stream, event_stream.Stream)
         await asyncio.sleep(0)
         stream._beat_at -= event_stream.HEARTBEAT_S + 1
         if not is_busy:

@@ -20,6 +20,9 @@ S = W + "/agent/sessions/{sid}"
 
 PROTOCOL = f"""
     GET /v1/health
+    GET /v1/ready
+    GET /v1/nodes
+    DELETE /v1/nodes/{{name}}
     GET /v1/version
     POST /v1/control
     DELETE /v1/clients/{{client_id}}
@@ -96,7 +99,7 @@ QUERIES = {
     f"GET {W}/sessions": {"limit", "before", "children", "archived"},
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
     f"GET {W}/sessions/{{sid}}/changes": {"run_id", "after", "limit", "diffs"},
-    "GET /v1/runs": {"state", "limit"},
+    "GET /v1/runs": {"state", "limit", "open"},
     "GET /v1/search": {"q", "limit"},
     "GET /v1/stats": {"days"},
     f"GET {W}/search": {"q", "limit", "before"},

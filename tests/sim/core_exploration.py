@@ -32,11 +32,13 @@ from covey.lifecycle.decisions import (
     OpenRun,
     Outcome,
     Phase,
+    Start,
     StopTurn,
     TooLate,
+    waits_as,
 )
 from covey.lifecycle.early_cancels import EarlyCancels
-from covey.lifecycle.runs import CancelRuling, Lane, waits_as
+from covey.lifecycle.runs import CancelRuling, Lane
 from covey.protocol.runs import Mode
 from tests.sim.core_inputs import Bounds, Input, World, inputs, progress, remaining
 from tests.sim.core_promises import Accepted, Covered, Entry, Violation, check, written
@@ -95,6 +97,10 @@ def step(world: World, given: Input, queue: int = Bounds().queue) -> World:
             world = _cancelled(world, lane.close(world.newest_seq), live.runs)
             check(world.lane.closing, "a closing lane says so")
             return world
+        case Input("rest"):
+            return _at_rest(world._replace(lane=lane.rest()), True)
+        case Input("hand over"):
+            return _handed_over(world)
         case Input("crash and restart"):
             return _restarted(world)
     raise AssertionError(given)
@@ -108,7 +114,25 @@ def _restarted(world: World) -> World:
     abandoned = [run.run_id for run in waiting if run.delegate]
     check([run.run_id for run in covered] == abandoned, f"the restart cancelled {covered} and not {abandoned}")
     world = world._replace(live=before, pending=(), crashes=world.crashes + 1, newest_seq=before.last_seq)
+    world = _at_rest(world, False)
     return _decided(world, lane, [*([Covered(frozenset(abandoned))] if abandoned else []), *decisions])
+
+
+def _at_rest(world: World, resting: bool) -> World:
+    """No record says that the workspace is handed over, but what they may say depends on it."""
+    disk, live = world.disk._replace(is_resting=resting), world.live._replace(is_resting=resting)
+    return world._replace(disk=disk, live=live)
+
+
+def _handed_over(world: World) -> World:
+    """The next owner takes up what is on disk: that is all there is, and none of it is cut off."""
+    ended = {run.run_id for run in world.live.runs if run.delegate or run.cancelled}
+    after = _restarted(world)._replace(crashes=world.crashes)
+    lost = [entry for entry in after.pending if isinstance(entry, End) and entry.run_id not in ended]
+    check(not lost, f"the hand-over ended {lost}")
+    waiting = [run for run in after.live.runs if not run.cancelled]
+    check(bool(after.live.active) or all(not run.entered for run in waiting), f"{waiting} wait for nothing")
+    return after
 
 
 def _hold(world: World) -> World:
@@ -208,6 +232,8 @@ def _decided(world: World, lane: Lane, entries: Iterable[Entry | StopTurn]) -> W
     to_write = tuple(entry for entry in entries if not isinstance(entry, StopTurn))
     live = world.live
     for entry in to_write:
+        begins = isinstance(entry, Start) and live.is_resting and not live.open(entry.run_id).delegate
+        check(not begins, f"{entry} although the workspace is about to be handed over")
         live = written(live, entry)
     return world._replace(lane=lane, live=live, pending=world.pending + to_write)
 

@@ -44,6 +44,8 @@ class Bounds(NamedTuple):
     """1: queued runs may be parked."""
     interrupts: int = 0
     """1: runs may interrupt the active one."""
+    rests: int = 0
+    """1: the workspace may be handed over, and again."""
 
 
 class Input(NamedTuple):
@@ -76,6 +78,8 @@ def inputs(world: World, bounds: Bounds) -> Iterator[Input]:
         yield Input("release" if world.lane.held else "hold")
     if (active := world.disk.active) and active == world.live.active:
         yield Input("step", active.run_id)
+    if bounds.rests and not world.lane.resting:
+        yield Input("rest")
     yield from _queue_inputs(world, bounds)
     yield from progress(world)
 
@@ -123,9 +127,12 @@ def progress(world: World) -> Iterator[Input]:
     for run in world.lane.queued:
         if run.parked:  # nobody edits for ever
             yield Input("unpark", run.run_id)
+    if world.lane.resting and not world.lane.active and not world.pending:
+        yield Input("hand over")
 
 
-def remaining(world: World) -> tuple[int, int, int, int]:
+def remaining(world: World) -> tuple[int, int, int, bool, int]:
     """What is still to be done. Falls with each input of `progress`, so a fair world cannot go on for ever."""
     entering = sum(run.phase is Phase.ACCEPTED and not run.entered for run in world.lane.runs)
-    return len(world.live.runs), entering, sum(run.parked for run in world.lane.runs), len(world.pending)
+    parked = sum(run.parked for run in world.lane.runs)
+    return len(world.live.runs), entering, parked, world.lane.resting, len(world.pending)

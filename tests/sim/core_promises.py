@@ -65,6 +65,9 @@ class Records(NamedTuple):
     is_reordered: bool = False
     """Somebody has moved, parked or interrupted a run: then they do not start in the order of their seqs."""
 
+    is_resting: bool = False
+    """The workspace is about to be handed over: a run may be queued and wait for its next owner."""
+
     def find(self, run_id: str) -> OpenRun | None:
         return next((run for run in self.runs if run.run_id == run_id), None)
 
@@ -111,7 +114,8 @@ def written(records: Records, entry: Entry) -> Records:
         case Queue(run_id, places):
             run = records.open(run_id)
             check(run.phase is Phase.ACCEPTED and not run.cancelled, f"{run} is queued")
-            check(records.active is not None or run.interrupts, f"{run_id} is queued and waits for nothing")
+            waits = records.active is not None or run.interrupts or records.is_resting
+            check(waits, f"{run_id} is queued and waits for nothing")
             records = records.changed(replace(run, phase=Phase.QUEUED, entered=True))
             if run.interrupts:
                 records = records.placed(places)

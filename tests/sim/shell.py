@@ -25,7 +25,7 @@ from covey.protocol.effects import Effect
 from covey.protocol.messages import Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, PromptReceipt
-from covey.store.base import PutWorkspace, WorkspaceRow
+from covey.store.base import Change, Fenced, PutWorkspace, RunExists, WorkspaceRow
 from covey.store.journal import RETRY_S, Journal, _Pending
 from covey.tools.base import ToolContext, ToolOutput
 from tests.support.engine import look_around, record_of
@@ -132,17 +132,31 @@ class SimTool(FakeTool[Nothing]):
             self.running -= 1
 
 
+class FencedStore(MemoryStore):
+    """One that several nodes share: what was decided under an older fence is refused, as a whole group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fence = 0
+
+    def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+        if any(change.fence != self.fence for change in changes):
+            raise Fenced("somebody else owns the workspace by now")
+        return super().commit(changes)
+
+
 @dataclass
 class Shell:
     """One workspace, what its clients were promised, and a check of all of it at the end."""
 
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: FencedStore = field(default_factory=FencedStore)
     model: SimModel = field(default_factory=SimModel)
     tool: SimTool = field(default_factory=SimTool)
     accepted: list[PromptReceipt] = field(default_factory=list)
     cancelled: dict[str, str] = field(default_factory=dict)
     """By run: the state in which an acknowledged cancel found it."""
     lives: int = 0
+    given_up: dict[Workspace, asyncio.Task[None]] = field(default_factory=dict)
 
     def begin_next_life(self) -> None:
         """The server was killed. Of the old one only the store is left, and what the model was asked."""
@@ -160,11 +174,35 @@ class Shell:
         )
         if not self.store.workspaces():
             self.store._write("w", PutWorkspace(ROW))
-        self.workspace = await open_workspace(ROW, shared, CONFIG, on_quiet=lambda: None)
+        self.store.fence += 1
+        self.workspace = workspace = await open_workspace(
+            ROW, shared, CONFIG, on_quiet=lambda: None, fence=self.store.fence, on_lost=lambda: self.lost(workspace)
+        )
         self.workspace._parts.agent._clients["sim"] = self.model
         self.workspace._parts.agent.tools = {"work": self.tool.value}
         self.workspace._parts.agent.look_around = look_around
         return self.workspace
+
+    def lost(self, workspace: Workspace) -> None:
+        """A change of it was refused: it is given up, as `Workspaces.abandon` does."""
+        if workspace not in self.given_up:
+            workspace.cut_off()
+            self.given_up[workspace] = asyncio.create_task(workspace.abandon())
+
+    async def take_over(self) -> None:
+        """Another node takes the workspace, while this one believes that it is its own."""
+        await asyncio.sleep(0)
+        self.lives += 1
+        await self.open()
+
+    async def hand_over(self) -> None:
+        """This node gives it away in good order, and another one takes it up."""
+        workspace = self.workspace
+        await workspace.come_to_rest(60.0)
+        assert await workspace.give_away()
+        self.lives += 1
+        await self.open()
+        await workspace.end()
 
     async def session(self) -> str:
         return (await self.workspace.sessions.create("")).id

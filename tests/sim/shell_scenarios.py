@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from covey.protocol.errors import Conflict
+from covey.protocol.errors import ApiError, Conflict
 from tests.sim.loop import Scenario
 from tests.sim.shell import Shell
 
 
 async def _all(*clients: Awaitable[Any]) -> None:
-    """All clients at once; a refusal because the workspace is closing is a fair answer."""
+    """All clients at once; a refusal because the workspace is closing, or is elsewhere by now, is a fair answer."""
     for result in await asyncio.gather(*clients, return_exceptions=True):
-        if isinstance(result, BaseException) and not isinstance(result, Conflict):
+        is_moved = isinstance(result, ApiError) and result.code == "workspace_moved"
+        if isinstance(result, BaseException) and not isinstance(result, Conflict) and not is_moved:
             raise result
 
 
@@ -82,6 +83,31 @@ async def closing(shell: Shell) -> None:
     shell.check()
 
 
+async def handing_over(shell: Shell) -> None:
+    """The workspace goes to another node while prompts come in and a turn is under way: nothing is cut off (N10)."""
+    await shell.open()
+    session = await shell.session()
+    await _all(shell.post(session, "tool", run_id="a"), shell.post(session, "b", run_id="b"), shell.hand_over())
+    await shell.settle()
+    for receipt in shell.accepted:
+        run = await shell.workspace.runs.get(receipt.run_id)
+        assert run.state in ("completed", "folded"), f"a hand-over did this: {run}"
+
+
+async def losing(shell: Shell) -> None:
+    """Another node takes the workspace, wherever that hits: each run ends once, and by that node (N2, N4)."""
+    await shell.open()
+    session = await shell.session()
+    await _all(
+        shell.post(session, "tool", run_id="a"),
+        shell.post(session, "b", run_id="b"),
+        shell.cancel_run("b"),
+        shell.take_over(),
+    )
+    await shell.settle()
+    await asyncio.gather(*shell.given_up.values())
+
+
 SCENARIOS: dict[str, Callable[[Shell], Coroutine[Any, Any, None]]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -91,6 +117,8 @@ SCENARIOS: dict[str, Callable[[Shell], Coroutine[Any, Any, None]]] = {
         failing_turn_hands_over,
         same_id_twice,
         closing,
+        handing_over,
+        losing,
     )
 }
 

@@ -70,6 +70,13 @@ def test_every_promise_holds_in_every_reachable_state(bounds: Bounds) -> None:
         Bounds(2, 2, 0, 1, parks=1, interrupts=1),
         Bounds(3, 0, 0, 1, moves=1, parks=1),
         Bounds(3, 0, 0, 1, moves=1, interrupts=1),
+        pytest.param(Bounds(3, 0, 0, 1, rests=1), marks=pytest.mark.heavy),
+        pytest.param(Bounds(2, 1, 1, 2, rests=1), marks=pytest.mark.heavy),
+        Bounds(2, 1, 0, 1, rests=1),
+        Bounds(2, 1, 0, 1, rests=1, delegates=1),
+        Bounds(2, 1, 0, 1, rests=1, interrupts=1),
+        Bounds(2, 1, 0, 1, rests=1, parks=1),
+        Bounds(2, 1, 0, 1, rests=1, undos=1),
     ],
     ids=str,
 )
@@ -219,6 +226,17 @@ def delegates_outlive_a_crash(self: Lane) -> CancelRuling:
     return recover(self._with(*(replace(run, delegate=False) for run in self.runs)))
 
 
+def begins_although_it_rests(self: Lane, run: OpenRun) -> bool:
+    return True
+
+
+def hand_over_interrupts(self: Lane) -> CancelRuling:
+    """Takes the first that waits for one that was cut off."""
+    if self.active or not self.queued:
+        return recover(self)
+    return recover(self._with(replace(self.queued[0], phase=Phase.ACTIVE)))
+
+
 def folds_what_is_parked(self: Lane, run_id: str) -> Ruling:
     return begin_step(self._with(*(replace(run, parked=False) for run in self.runs)), run_id)
 
@@ -278,6 +296,8 @@ FURTHER_DEFECTS: list[tuple[str, Callable[..., object], Bounds]] = [
     ("move", moves_to_a_new_place, Bounds(3, 0, 0, 1, moves=1)),
     ("_queue", interrupts_and_stands_last, Bounds(3, 0, 0, 1, interrupts=1)),
     ("enter", interrupts_nobody, Bounds(2, 0, 0, 1, interrupts=1)),
+    ("_may_begin", begins_although_it_rests, Bounds(2, 0, 0, 1, rests=1)),
+    ("recover", hand_over_interrupts, Bounds(2, 0, 0, 1, rests=1)),
 ]
 
 

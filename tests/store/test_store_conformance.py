@@ -47,11 +47,11 @@ from tests.support.memory_store import MemoryStore
 
 
 def on_postgres(directory: Path) -> Store:
-    """A real server, from a wheel. Imported late: `make test` needs neither it nor its driver."""
-    from covey.store.postgres.store import PostgresStore
+    """A real server, from a wheel, which all tests share."""
+    from tests.support.claiming_store import ClaimingStore
     from tests.support.postgres import postgres
 
-    return PostgresStore(postgres().new_database())
+    return ClaimingStore(postgres().new_database())
 
 
 MAKERS: dict[str, Callable[[Path], Store]] = {
@@ -59,7 +59,7 @@ MAKERS: dict[str, Callable[[Path], Store]] = {
     "memory": lambda directory: MemoryStore(),
     "postgres": on_postgres,
 }
-STORES = [pytest.param(name, marks=[pytest.mark.heavy] if name == "postgres" else []) for name in MAKERS]
+STORES = list(MAKERS)
 
 
 @pytest.fixture(params=STORES)

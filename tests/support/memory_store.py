@@ -47,6 +47,8 @@ from covey.store.spending import AddSpending, SpendingRow
 class MemoryStore:
     """Dictionaries in the order of insertion. `before_commit` may raise StoreFailed to play a failing disk."""
 
+    is_away = False
+
     def __init__(self) -> None:
         self.before_commit: Callable[[Sequence[Change]], None] = lambda changes: None
         self._workspaces: dict[str, WorkspaceRow] = {}

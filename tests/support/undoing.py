@@ -31,7 +31,7 @@ class Undoing:
             workspace._parts.book,
             workspace._view,
             workspace._parts.lanes,
-            workspace._check_open,
+            workspace._admission.check_open,
             workspace._parts.agent.effects,
             workspace._parts.changes.touching,
         )

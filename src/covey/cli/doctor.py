@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_texts, exits
+from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_store, doctor_texts, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
@@ -27,6 +27,7 @@ from covey.doctor.repair import Repaired, repair
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TAG_VARIABLE, run_tag, server_lock, widest_tag
 from covey.protocol.paths import Address, default_data_dir
+from covey.store.base import StoreFailed
 from covey.tools import process_table
 
 SHOWN = 10
@@ -36,6 +37,8 @@ _COUNTED = ("sessions", "runs", "messages", "events")
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.store:
+        return _check_shared(args)
     data_dir = Path(args.data_dir).expanduser().absolute() if args.data_dir else default_data_dir()
     return common.run(_doctor(data_dir, args))
 
@@ -52,6 +55,24 @@ async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
         elif (data_dir / NAME).exists():
             common.complain(doctor_aside.OFFER)
         return exits.UNREACHABLE
+
+
+def _check_shared(args: argparse.Namespace) -> int:
+    """The store of a cluster: nodes may be running, and nothing of this machine is looked at."""
+    if args.repair or args.set_aside:
+        raise exits.UsageError("a store that nodes share is only looked at: restore it from a backup")
+    where = doctor_store.shown(args.store)
+    try:
+        found = doctor_store.look(args.store)
+    except StoreFailed as error:
+        common.complain(error.message)
+        return exits.UNREACHABLE
+    if args.json:
+        print(json.dumps(_json(where, None, found, found.findings)))
+    else:
+        _print_state(where, None, found)
+        _print_findings(found.findings, found.records)
+    return exits.FAILED if found.findings else exits.OK
 
 
 def _set_aside(data_dir: Path, as_json: bool) -> int:
@@ -188,7 +209,7 @@ def _tagged() -> dict[str, list[int]]:
 # ── telling people ──
 
 
-def _print_state(data_dir: Path, server: Address | None, found: Examination) -> None:
+def _print_state(data_dir: Path | str, server: Address | None, found: Examination) -> None:
     _say(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
@@ -255,7 +276,7 @@ def _list(findings: list[Finding], records: list[Record]) -> list[dict[str, Any]
     ]
 
 
-def _json(data_dir: Path, server: Address | None, found: Examination, findings: list[Finding]) -> dict[str, Any]:
+def _json(data_dir: Path | str, server: Address | None, found: Examination, findings: list[Finding]) -> dict[str, Any]:
     waiting = [
         {"workspace_id": record.workspace_id, **{name: run[name] for name in ("run_id", "session_id", "state")}}
         for record in found.records

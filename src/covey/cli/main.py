@@ -99,6 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
         *login_options.COMMANDS.items(),
         *jobs_options.COMMANDS.items(),
         *web_options.COMMANDS.items(),
+        *self_options.NODES_COMMANDS.items(),
     ):
         account_command.add_options(added := _add(commands, name, account_command.help, account_command.examples))
         _add_connection(added)
@@ -108,6 +109,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_stats(commands)
     _add_stop(commands)
     _add_doctor(commands)
+    for name, about_store in self_options.STORE_COMMANDS.items():
+        about_store.add_options(_add(commands, name, about_store.help, about_store.examples))
     _add_serve(commands)
     for name, about in (
         *editor_options.COMMANDS.items(),
@@ -294,6 +297,7 @@ def _add_stop(commands: Commands[argparse.ArgumentParser]) -> None:
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(commands, "doctor", "check what is stored, and repair it", DOCTOR_EXAMPLES)
     parser.add_argument("--data-dir", metavar="DIR", help="where the data is; default: ~/.local/share/covey")
+    parser.add_argument("--store", metavar="URL", help="check the PostgreSQL of a cluster instead: postgres://…")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
     how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")
@@ -318,3 +322,8 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
         default=0.0,
         help="leave when nobody needs it for so long; 0: stay",
     )
+    shared = parser.add_argument_group("one of several servers on one PostgreSQL (also as [cluster] in config.toml)")
+    shared.add_argument("--store", metavar="URL", help="the database that all nodes share: postgres://…")
+    shared.add_argument("--node", metavar="NAME", help="the name of this node: another one for each")
+    shared.add_argument("--advertise", metavar="URL", help="where the other nodes reach this one")
+    shared.add_argument("--cluster-secret-file", metavar="FILE", help="the secret by which nodes know each other")

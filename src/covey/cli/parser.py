@@ -20,7 +20,7 @@ def _fitted(paragraph: str, width: int) -> str:
         return paragraph
     if not any(line.startswith(" ") for line in lines):
         lines = [" ".join(lines)]
-    return "\n".join(_wrapped(line, width) for line in lines)
+    return "\n".join(line if len(line) <= width else _wrapped(line, width) for line in lines)
 
 
 def _wrapped(line: str, width: int) -> str:

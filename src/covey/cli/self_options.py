@@ -50,6 +50,36 @@ examples:
   man covey                              all of it, if your system finds the manual of this installation
 """
 
+NODES_EXAMPLES = """\
+examples:
+  covey nodes --host tcp://a:8790            the nodes of the cluster that a belongs to: any node knows all of them
+  covey nodes drain a --host tcp://b:8790    have node a hand its workspaces over, and stop
+  covey nodes forget a --host tcp://b:8790   node a is gone and does not come back: strike it off the list
+
+A cluster is several servers on one PostgreSQL (`covey serve --store postgres://…`): any node takes any request, and
+each workspace has one owner, which the others pass requests on to. `drain` is what SIGTERM does: turns under way end
+first, what waits is started by the next owner, nothing is cancelled. A node that died needs neither: others
+take over what it had within seconds. docs/CLUSTER.md says more.
+
+exit codes:
+  0 done     1 there is no such node, it is alive (forget), or this server is no node     2 wrong usage     3 no server
+"""
+
+
+STORE_EXAMPLES = """\
+examples:
+  covey store migrate postgres://covey@db/covey                      make the tables, or bring them up to this version
+  covey store copy sqlite:~/.local/share/covey postgres://covey@db/covey   move what one server has into a cluster
+  covey store new-epoch postgres://covey@db/covey                    after a restore from a backup: clients load anew
+
+For the PostgreSQL that several nodes share; one server with SQLite needs none of this. A node migrates by itself when
+it starts. copy takes all workspaces or, if anything is wrong, none; the file stays as it is, and its server must be
+stopped. new-epoch is for a database that came back with less than it had acknowledged; no node may be running.
+
+exit codes:
+  0 done     1 it could not be done     2 wrong usage     3 the store cannot be reached
+"""
+
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -82,9 +112,30 @@ def _add_help(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="COMMAND", nargs="*", help="a command, and perhaps an action of it")
 
 
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("migrate", "copy", "new-epoch"), help="what to do")
+    parser.add_argument("stores", metavar="STORE", nargs="+", help="postgres://…; copy: sqlite:PATH, then postgres://…")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def _add_nodes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=("list", "drain", "forget"), default="list", help="default: list")
+    parser.add_argument("node", metavar="NAME", nargs="?", help="a node by its name (--node of its `covey serve`)")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
 COMMANDS = {
     "config": Command("what is configured, and by which file; change it", CONFIG_EXAMPLES, _add_config),
     "logs": Command("what your server has written to its log", LOGS_EXAMPLES, _add_logs),
     "completion": Command("a script that completes commands, options and ids", COMPLETION_EXAMPLES, _add_completion),
     "help": Command("help on a command", HELP_EXAMPLES, _add_help),
 }
+
+NODES_COMMANDS = {
+    "nodes": Command("the nodes of a cluster: list them, have one leave, forget one", NODES_EXAMPLES, _add_nodes)
+}
+
+STORE_COMMANDS = {
+    "store": Command("the database that several nodes share: make it, fill it", STORE_EXAMPLES, _add_store)
+}
+"""They talk to no server."""

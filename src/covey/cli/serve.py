@@ -35,6 +35,7 @@ def main(args: argparse.Namespace) -> int:
                 config_file=_config_file(args.config) if args.config else None,
                 token_file=Path(args.token_file) if args.token_file else None,
                 idle_exit_s=args.idle_exit,
+                cluster=_cluster(args),
             )
         )
     except BadAddress as error:
@@ -46,6 +47,17 @@ def main(args: argparse.Namespace) -> int:
             print(f"covey serve: {_doctor(args.data_dir)} says what can be done.", file=sys.stderr)
         return 1
     return 0
+
+
+def _cluster(args: argparse.Namespace) -> dict[str, str]:
+    """What is given of `[cluster]`, by the names of its settings."""
+    given = {
+        "store": args.store,
+        "node": args.node,
+        "advertise": args.advertise,
+        "secret_file": args.cluster_secret_file,
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def _doctor(data_dir: str | None) -> str:

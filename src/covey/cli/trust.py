@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from covey.cli import common, exits
+from covey.cli import common, doctor_texts, exits
 from covey.cli.approval_text import in_short, says_yes
 from covey.cli.screen import plain
 from covey.config.approvals import approval_of, approve, entries_of, judge_entries
@@ -37,6 +37,8 @@ def _add(directory: Path, *, yes: bool) -> int:
         raise exits.UsageError(f"{directory} is not a directory")
     is_new = trust(os.environ, directory)
     print(plain(f"{directory} is {'now' if is_new else 'already'} trusted."))
+    for name, path in _texts_of(directory):
+        print(plain(f"Its {name} is used from now on: {path}"))
     if not (directory / PROJECT_FILE).exists():
         print(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
         return _approve(directory, yes=yes)
@@ -50,6 +52,13 @@ def _add(directory: Path, *, yes: bool) -> int:
     else:
         print(f"Its {PROJECT_FILE} sets nothing that would need it.")
     return _approve(directory, yes=yes)
+
+
+def _texts_of(directory: Path) -> list[tuple[str, Path]]:
+    """Skills, commands and agents of the project, and their files: words, which need no approval of their own."""
+    used = doctor_texts.look(directory, os.environ)["used"]
+    inside = [each for each in used if Path(each["path"]).is_relative_to(directory)]
+    return [(f"{each['kind']} {each['name']}", Path(each["path"]).relative_to(directory)) for each in inside]
 
 
 def _approve(directory: Path, *, yes: bool) -> int:

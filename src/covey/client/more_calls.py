@@ -9,7 +9,7 @@ from covey.client.targets import quoted, session_path, workspace_path
 from covey.protocol.custom import CustomCommand, ExpandCommand, ExpandedCommand
 from covey.protocol.extensions import AnswerApproval, ApprovalRequest, ExtensionKind, ExtensionView
 from covey.protocol.passed_servers import PassedServer, PassedServers, PassServers
-from covey.protocol.requests import Resolved
+from covey.protocol.requests import Control, NodeView, Resolved
 from covey.protocol.web import MakeCode, PageSession, WebCode
 
 
@@ -51,6 +51,19 @@ class MoreCalls(Caller):
         """What a prompt that begins with `/name` stands for, to be shown: such a prompt is posted as it is."""
         request = ExpandCommand(name=name, arguments=arguments)
         return await self._post(ExpandedCommand, f"{workspace_path(workspace_id)}/commands/expand", request)
+
+    # ── the nodes of a cluster ──
+
+    async def nodes(self) -> tuple[NodeView, ...]:
+        """All of them; none if the server is alone, or of an older age."""
+        return await self._list(NodeView, "/v1/nodes")
+
+    async def drain_node(self, name: str) -> None:
+        """Have a node hand its workspaces over, and stop."""
+        await self._send("POST", "/v1/control", Control(command="drain", node=name))
+
+    async def forget_node(self, name: str) -> None:
+        await self._send("DELETE", f"/v1/nodes/{quoted(name)}")
 
     # ── pages in browsers ──
 

@@ -34,10 +34,12 @@ are what the user's own commands need, and stay."""
 
 
 def key_variables(raw: dict[str, Any]) -> set[str]:
-    """The variables that become keys and headers of providers, the query of an address, a webhook, a search's key."""
+    """The variables that become keys and headers of providers, the query of an address, a webhook, a search's key, or
+    the URL of a database."""
     providers, notify, search = raw.get("providers", {}), raw.get("notify", {}), raw.get("search", {})
     texts = [text for provider in providers.values() for text in _secrets(provider)]
     texts += [notify.get("webhook", ""), notify.get("webhook_secret", ""), search.get("api_key", "")]
+    texts.append(raw.get("cluster", {}).get("store", ""))
     return {name for text in texts for name in references(text)}
 
 

@@ -201,6 +201,8 @@ def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
             raise ConfigError(f"{path}: {name}: only your own config.toml can say how the terminal behaves")
     if "notify" in raw:
         raise ConfigError(f"{path}: notify: only your own config.toml can say where notices are sent")
+    if "cluster" in raw:
+        raise ConfigError(f"{path}: cluster: only your own config.toml can say which database servers share")
     if "search" in raw:
         raise ConfigError(f"{path}: search: only your own config.toml can say where searches are sent")
     providers = raw.get("providers")

@@ -199,6 +199,32 @@ class ServerSettings(Settings, frozen=True):
     web_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0  # of the page; 0: a free one, which is kept
 
 
+class ClusterSettings(Settings, frozen=True):
+    """This server as one node of several on one PostgreSQL. Only the user's own files set this: it names a database."""
+
+    store: Annotated[
+        str, Meta(pattern=r"^(postgres(ql)?://\S+)?\Z", description="a URL that begins with postgres://")
+    ] = ""
+    """The database that all nodes share. Empty: one server, with a store of its own."""
+    node: Annotated[
+        str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]{0,62})?\Z", description="a name of letters, digits and dashes")
+    ] = ""
+    """The name of this node: another one for each, and the same after a restart."""
+    advertise: Url = ""
+    """Where the other nodes reach this one."""
+    secret_file: str = ""
+    """A file with the secret by which nodes know each other: the same for all."""
+    lease_s: Annotated[float, Meta(gt=0, le=600, description="seconds, above 0 and at most 600")] = 9.0
+    """How long a node counts as alive after it was last heard of."""
+    drain_s: Annotated[float, Meta(ge=0, le=86_400, description="seconds, from 0 to 86400 (a day)")] = 600.0
+    """How long a node that is asked to leave lets turns go on before it cancels them."""
+    reach: tuple[str, ...] = ("any",)
+    """Which places of files this node can work in; `any` are those that every node sees under the same path."""
+
+    def __repr__(self) -> str:
+        return f"ClusterSettings(node={self.node!r}, advertise={self.advertise!r})"
+
+
 class NotifySettings(Settings, frozen=True):
     """Notices to a person who is not watching. Only the user's own files set this: it sends data and runs a program."""
 
@@ -254,6 +280,7 @@ class Sections(ExtensionSections, frozen=True):
     context: ContextSettings = ContextSettings()
     tools: ToolSettings = ToolSettings()
     server: ServerSettings = ServerSettings()
+    cluster: ClusterSettings = ClusterSettings()
     notify: NotifySettings = NotifySettings()
     search: SearchSettings = SearchSettings()
 

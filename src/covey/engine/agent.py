@@ -21,7 +21,6 @@ from covey.context.texts import NO_TEXTS, Texts
 from covey.engine.expansion import NoPrompts, PromptSource
 from covey.engine.model_cards import completed, model_info
 from covey.lifecycle.budget import Price
-from covey.machine.names import workspace_tag
 from covey.models import families
 from covey.models.base import KnowsWindows, ModelClient, ModelFailed, ToolSpec
 from covey.models.connect import open_client
@@ -89,7 +88,7 @@ class Agent:
 
     def __init__(
         self,
-        workspace_id: str,
+        tag: str,
         root: Path,
         config: Config,
         env: Mapping[str, str],
@@ -103,7 +102,9 @@ class Agent:
         """The server's own: a client's variables do not decide where the user's files are."""
         self.client_env = env
         self.processes: LiveProcesses = LocalProcesses(root)
-        self.jobs = Jobs(self.processes, workspace_tag(workspace_id))
+        self.tag = tag
+        """What marks the processes of the workspace: `workspace_tag`."""
+        self.jobs = Jobs(self.processes, tag)
         self.reads = FileReads()
         self.tools: dict[str, Tool[Any]] = make_tools(self.processes, self.jobs, self.reads)
         self.more_tools: Callable[[], Mapping[str, Tool[Any]]] = dict

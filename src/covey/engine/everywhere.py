@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from covey.engine.commands.activity import ActivityFeed, ActivityReader, open_facts
-from covey.engine.commands.searching import check_query, search
+from covey.engine.commands.activity import ActivityFeed, ActivityReader, MergedActivity, open_facts
 from covey.engine.shared import Shared
 from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import Event
@@ -38,14 +37,16 @@ class Everywhere:
         self._activity = ActivityFeed()
         self._notifier: Notifier | None = None
         """From when on somebody is to be notified."""
+        self.on_event: Callable[[str, Event], None] | None = None
+        """Who else is told, with the workspace's id, of what was published."""
 
-    async def runs(self, state: str, limit: int) -> list[WorkspaceRun]:
-        """The newest first, in one state or any ('')."""
+    async def runs(self, state: str, limit: int, *, is_open: bool = False) -> list[WorkspaceRun]:
+        """The newest first, in one state or any (''). `is_open`: only of workspaces that are open here."""
         found: list[WorkspaceRun] = []
-        for row in list(self._rows.values()):
+        for row in await self._all_rows():
             if workspace := self._opened.get(row.id):
                 runs = await workspace.runs.newest("", state, limit)
-            elif state in OPEN_STATES:
+            elif is_open or state in OPEN_STATES:
                 continue
             else:
                 runs = await self._shared.journal.read(self._shared.store.runs, row.id, "", state, limit)
@@ -55,11 +56,13 @@ class Everywhere:
 
     async def search(self, query: str, limit: int) -> SearchResult:
         """Messages and titles with all words of a query, the newest first. Raises BadRequest if it has no word."""
+        from covey.engine.commands.searching import check_query, search
+
         check_query(query)
         titles: list[SearchHit] = []
         messages: list[SearchHit] = []
         is_complete = True
-        for row in list(self._rows.values()):
+        for row in await self._all_rows():
             found = await self._shared.journal.read(search, row.id, self._shared.store, query, limit)
             place = {"workspace_id": row.id, "path": row.path}
             titles += [structs.replace(hit, **place) for hit in found.titles]
@@ -73,13 +76,22 @@ class Everywhere:
         """What the turns of the last days used, by day, workspace and model, the newest day first."""
         store, today = self._shared.store, self._shared.world.now_s() // DAY_S
         rows = await self._shared.journal.read(store.spending, today - days + 1, limit)
-        return [_spent(row, self._rows) for row in rows]
+        paths = {row.id: row.path for row in await self._all_rows()}
+        return [_spent(row, paths.get(row.workspace_id, "")) for row in rows]
+
+    async def _all_rows(self) -> list[WorkspaceRow]:
+        """In a cluster other nodes add some without our knowledge: they are read from the store."""
+        if self._shared.ownership.is_shared:
+            return await self._shared.journal.read(self._shared.store.workspaces)
+        return list(self._rows.values())
 
     def note(self, workspace: Workspace, event: Event) -> None:
         """Something was published in a workspace."""
         self._activity.note(workspace.id, workspace.path, event)
         if workspace.settings.notify().is_used:
             self._notify(workspace, event)
+        if self.on_event is not None:
+            self.on_event(workspace.id, event)
 
     def _notify(self, workspace: Workspace, event: Event) -> None:
         from covey.notify.notices import NoticeOrigin
@@ -98,18 +110,21 @@ class Everywhere:
             for workspace in self._opened.values()
         )
 
+    def merged_activity(self) -> MergedActivity:
+        """The same, to which is added what other servers of a cluster say."""
+        return MergedActivity(self.activity())
+
     async def aclose(self) -> None:
         self._activity.close()
         if self._notifier:
             await self._notifier.aclose()
 
 
-def _spent(row: SpendingRow, workspaces: Mapping[str, WorkspaceRow]) -> Spending:
-    workspace = workspaces.get(row.workspace_id)
+def _spent(row: SpendingRow, path: str) -> Spending:
     return Spending(
         day=datetime.fromtimestamp(row.day * DAY_S, UTC).strftime("%Y-%m-%d"),
         workspace_id=row.workspace_id,
-        path=workspace.path if workspace else "",
+        path=path,
         model=row.model,
         runs=row.runs,
         prompt_tokens=row.usage.prompt_tokens,

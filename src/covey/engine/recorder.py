@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from covey.engine.run_log import RunLog
 from covey.engine.session_book import SessionBook
@@ -13,9 +14,13 @@ from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event, MessageDelta, created, updated
 from covey.protocol.messages import Message, Session
 from covey.protocol.runs import Run, RunComplete
-from covey.store.base import PutMessage, PutSession, StoreFailed, UpdateRun, Write
+from covey.store.base import Fenced, PutMessage, PutSession, StoreFailed, UpdateRun, Write
 from covey.store.journal import WorkspaceJournal
 
+T = TypeVar("T")
+
+READ_RETRY_S = 0.25
+"""How long to wait before something is read again that could not be."""
 STORE_WAIT_S = 5.0
 """How long a request waits for a change that will be written sooner or later, before it is answered so."""
 
@@ -106,10 +111,23 @@ class Recorder:
         self._journal.grow(delta)
 
 
+async def patiently(read: Callable[[], Awaitable[T]]) -> T:
+    """What is read for a run under way: it waits while the store is away, as what it writes does."""
+    while True:
+        try:
+            return await read()
+        except StoreFailed as error:
+            if not error.passing:
+                raise
+        await asyncio.sleep(READ_RETRY_S)
+
+
 async def confirmed(done: asyncio.Future[None]) -> None:
     """Wait until a patient change is written, but not for ever: whoever asked for it gets an answer."""
     try:
         await asyncio.wait_for(asyncio.shield(done), STORE_WAIT_S)
+    except Fenced:
+        raise
     except (TimeoutError, StoreFailed):
         message = "it is done, but could not be written yet; it will be as soon as the store can write again"
         raise Unavailable(message, "store_unavailable") from None

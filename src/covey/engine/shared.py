@@ -1,4 +1,4 @@
-"""What all workspaces of a server share, and how each of them gets its configuration."""
+"""What all workspaces of a server share, which directories can be one, and how each gets its configuration."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ from covey.config.schema import Config
 from covey.credentials.accounts import Accounts, CredentialsError
 from covey.credentials.file import read_accounts
 from covey.credentials.keys import Keys, Surrounding
+from covey.engine.ownership import Ownership, SoleOwner
 from covey.engine.preferences import Preferences
 from covey.engine.world import World
+from covey.protocol.errors import BadRequest, Conflict
+from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Store
 from covey.store.journal import Journal
 
 log = logging.getLogger(__name__)
 
+RETIRED_KEPT = 10_000
+"""Clients that said goodbye and are remembered: a late create of theirs is refused."""
+CLIENTS_KEPT = 10_000
+"""Clients whose names are remembered."""
 LARGE_REPLAYS = 2
 """So many clients at once are replayed an event of megabytes: one may have 30 MB, and a hundred may ask for it."""
 
@@ -37,6 +44,12 @@ def _end_jobs(workspace_ids: Collection[str]) -> int:
     from covey.tools.jobs import kill_left_jobs
 
     return kill_left_jobs(workspace_ids)
+
+
+def _end_jobs_of_node(node: str) -> int:
+    from covey.tools.jobs import kill_jobs_of_node
+
+    return kill_jobs_of_node(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +70,14 @@ class Shared:
     preferences: Preferences = field(default_factory=Preferences)
     sockets: tuple[Path, ...] = ()
     """Where the server listens, if that is a file: no command may reach it."""
+    ownership: Ownership = field(default_factory=SoleOwner)
+    """Who claims workspaces, where others share the store."""
     end_processes: Callable[[str], int] = _end_processes
     """Ends what the tools of a run left behind when the server was killed."""
     end_jobs: Callable[[Collection[str]], int] = _end_jobs
     """The same for the jobs of workspaces."""
+    end_jobs_of_node: Callable[[str], int] = _end_jobs_of_node
+    """The same for all jobs of a node."""
 
 
 async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None = None) -> tuple[Config, Sequence[str]]:
@@ -88,3 +105,53 @@ def own_directories(shared: Shared) -> tuple[str, ...]:
     settings = config_dir(shared.environ)
     own = (settings, settings / "config.toml", settings / "trusted.toml", shared.data_dir, shared.config_file)
     return tuple(dict.fromkeys(str(path.resolve()) for path in own if path))
+
+
+class KnownClients:
+    """By their ids, the oldest of too many are forgotten."""
+
+    def __init__(self) -> None:
+        self._retired: dict[str, None] = {}
+        self._names: dict[str, Who] = {}
+
+    def who(self, client_id: str) -> Who:
+        """A client as it said it is when it opened a workspace; one that said nothing has its id alone."""
+        return self._names.get(client_id) or Who(client_id=client_id[:NAME_LENGTH])
+
+    def remember(self, who: Who) -> None:
+        self._names.pop(who.client_id, None)
+        self._names[who.client_id] = who
+        if len(self._names) > CLIENTS_KEPT:
+            del self._names[next(iter(self._names))]
+
+    def retire(self, client_id: str) -> None:
+        """It has said goodbye for good."""
+        self._retired[client_id] = None
+        if len(self._retired) > RETIRED_KEPT:
+            del self._retired[next(iter(self._retired))]
+
+    def check_not_retired(self, client_id: str) -> None:
+        """Raise Conflict for a client that has said goodbye."""
+        if client_id in self._retired:
+            raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
+
+
+def resolve(path: str) -> str:
+    """The directory that a path leads to. Raises BadRequest."""
+    if not path or "\0" in path:
+        raise BadRequest("path is missing")
+    directory = Path(path)
+    if not directory.is_absolute():
+        raise BadRequest(f"path must be absolute, not {path!r}: the server may run in another directory than you")
+    check_directory(path)
+    return str(directory.resolve())
+
+
+def check_directory(path: str) -> None:
+    """Raise BadRequest unless there is such a directory here."""
+    try:
+        is_directory = Path(path).is_dir()
+    except OSError as error:
+        raise BadRequest(f"{path!r} cannot be opened: {error.strerror}") from None
+    if not is_directory:
+        raise BadRequest(f"{path!r} is not a directory")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from covey import __version__
 from covey.config.schema import Config
 from covey.context.snapshots import Snapshots
+from covey.engine.admission import Admission
 from covey.engine.agent import Agent
 from covey.engine.asks.approvals import ApprovalDesk
 from covey.engine.asks.permissions import PermissionDesk
@@ -41,8 +43,9 @@ from covey.engine.extensions.hook_host import HookHost
 from covey.engine.extensions.kind import ExtensionParts
 from covey.engine.extensions.lsp import LspHost
 from covey.engine.extensions.mcp import McpHost
+from covey.engine.keeping import Keeping
 from covey.engine.lanes.lanes import Lanes
-from covey.engine.recorder import Batch, Recorder
+from covey.engine.recorder import Batch, Recorder, patiently
 from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.hooks import TurnHooks
@@ -53,14 +56,19 @@ from covey.engine.turns.tool_calls import ToolCalls
 from covey.engine.turns.watching import Watching
 from covey.engine.undo.undo import Undos
 from covey.feed.feed import Feed
+from covey.machine.names import workspace_tag
+from covey.permissions.judge import Intent
 from covey.permissions.reach import Reach
-from covey.protocol.errors import Conflict
+from covey.protocol.errors import Unavailable
 from covey.protocol.events import Event
 from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
 from covey.tools.walk import ALWAYS_IGNORED
+
+END_S = 6.0
+"""How long everything may take to end in a workspace that others own by now."""
 
 
 class Workspace:
@@ -75,53 +83,58 @@ class Workspace:
         agent: Agent,
         book: SessionBook,
         *,
-        yolo: bool,
+        keeping: Keeping,
         on_quiet: Callable[[], None],
         on_event: Callable[[Workspace, Event], None],
     ) -> None:
         self.id = row.id
         self.path = row.path
-        self.closing = False
+        admission = self._admission = Admission(row.id)
+        self._journal = journal
         recorder = Recorder(journal, book, self._view)
         questions, approvals = QuestionDesk(journal, shared.world), ApprovalDesk(journal)
         self._confining = _confining(row, shared, agent)
         self._extensions = _extensions(row, shared, feed, agent, approvals, self._confining)
-        rules = rules_of(agent.config, row.path, shared)
-        permissions = PermissionDesk(
-            journal, row.id, rules, book, recorder, skip=yolo, always=lambda *what: self.settings.allow_always(*what)
-        )
+        self._keeping = keeping
+        rules = rules_of(agent.config, row.path, shared, keeping.allow)
+        permissions = PermissionDesk(journal, row.id, rules, book, recorder, skip=keeping.yolo, always=self._always)
         host = EngineHost(self, book, recorder, questions, shared.world, agent, self._extensions.languages)
         changes = _command_changes(row, shared)
         watching = Watching(changes, agent.jobs, recorder, shared.world)
         spill_dir = shared.data_dir / "spill" / row.id
-        hooks = _turn_hooks(row, self._extensions.hooks, book, recorder)
+        hooks = _turn_hooks(row, self._extensions.hooks, agent, book, recorder)
         tool_calls = ToolCalls(
             agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching, hooks
         )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
-            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, self._check_open
+            row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, admission
         )
         touching = changes.touching
         self._undos = Undos(
-            row.id, row.path, shared, recorder, book, self._view, lanes, self._check_open, agent.effects, touching
+            row.id, row.path, shared, recorder, book, self._view, lanes, admission.check_open, agent.effects, touching
         )
         self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
-            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions
+            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions, keeping
         )
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
-        self.asks = Asks(permissions, questions, approvals)
+        self.asks = Asks(permissions, questions, approvals, keeping)
         self.extensions = WorkspaceExtensions(self._extensions, approvals)
         self.shell = Shell(self._parts)
         self.jobs = WorkspaceJobs(agent.jobs, on_quiet)
         self.stream = Streams(self._parts, self.asks, self.clients)
-        self.files, self.custom = WorkspaceFiles(row.id, agent), CustomCommands(agent, shared)
+        self.files, self.custom = WorkspaceFiles(agent), CustomCommands(agent, shared)
         self._retention = Retention(self._parts, self.sessions)
         self._on_event = on_event
         feed.on_event = self._published
+
+    @property
+    def closing(self) -> bool:
+        """Nothing new is taken any more."""
+        return self._admission.closing
 
     @property
     def is_busy(self) -> bool:
@@ -151,7 +164,7 @@ class Workspace:
 
     async def close(self, drain_s: float) -> None:
         """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
-        self.closing = True
+        self._admission.closing = True
         await self._retention.aclose()
         parts = self._parts
         loop = asyncio.get_running_loop()
@@ -165,10 +178,60 @@ class Workspace:
             unfinished.cancel()
         await asyncio.wait({parts.recorder.write(Batch())}, timeout=max(0.0, deadline - loop.time()))
         parts.feed.close()
+        with suppress(Unavailable):  # what nobody is asked about lasts for as long as somebody is here
+            await self._keeping.set_yolo(False)
         await self.files.aclose()
         await parts.agent.aclose()
         await self._confining.close()
         await parts.changes.aclose()
+
+    # ── other nodes ──
+
+    def cut_off(self) -> None:
+        """Somebody else owns it: from now on nothing is written, and whoever asks is told so."""
+        self._admission.move()
+        self._journal.cut_off()
+        self.runs.moved()
+
+    async def abandon(self) -> None:
+        """End everything without last words: they are the new owner's. After `cut_off`."""
+        self._parts.feed.close()
+        self._extensions.hooks.last_words = list
+        await asyncio.gather(*self._parts.lanes.abandon(), return_exceptions=True)
+        await self.end()
+
+    async def come_to_rest(self, drain_s: float) -> None:
+        """Begin no more turns, and wait for those under way; after `drain_s` they are cancelled (N10)."""
+        await self._parts.lanes.come_to_rest(drain_s)
+
+    async def give_away(self) -> bool:
+        """Write what is left, and take nothing more: what waits is the next owner's. After `come_to_rest`.
+
+        Whether all of it is written. What it has started is still to be ended, by `end`.
+        """
+        self._admission.move()
+        await self._undos.drained()
+        await asyncio.gather(self._parts.agent.jobs.close(), self.shell.close())
+        written = self._parts.recorder.write(Batch())
+        await asyncio.wait({written}, timeout=END_S)
+        self._journal.cut_off()
+        self.runs.moved()
+        self._parts.feed.close()
+        return written.done() and not written.exception()
+
+    async def end(self) -> None:
+        """End what was started here: processes, and what waits for them."""
+        await self._retention.aclose()
+        parts = self._parts
+        endings = (parts.agent.jobs.close(), self.shell.close(), self._extensions.close())
+        await asyncio.wait([asyncio.ensure_future(ending) for ending in endings], timeout=END_S)
+        await self.files.aclose()
+        await parts.agent.aclose()
+        await self._confining.close()
+        await parts.changes.aclose()
+
+    async def _always(self, intent: Intent, reach: Reach, by_prefix: bool) -> None:
+        await self.settings.allow_always(intent, reach, by_prefix)
 
     def start_upkeep(self) -> None:
         """Begin to throw away what the settings say is outdated."""
@@ -193,10 +256,6 @@ class Workspace:
         """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
         busy, watching = self._parts.lanes.is_busy_in(session.id), self.clients.watching(session.id)
         return msgspec.structs.replace(session, is_busy=busy, attached_clients=watching, granted=None)
-
-    def _check_open(self) -> None:
-        if self.closing:
-            raise Conflict("the workspace is closing", "workspace_closing")
 
 
 def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:
@@ -240,8 +299,8 @@ def _extensions(
     return extensions
 
 
-def _turn_hooks(row: WorkspaceRow, host: HookHost, book: SessionBook, recorder: Recorder) -> TurnHooks:
-    hooks = TurnHooks(host, row.id, Path(row.path), book, recorder)
+def _turn_hooks(row: WorkspaceRow, host: HookHost, agent: Agent, book: SessionBook, recorder: Recorder) -> TurnHooks:
+    hooks = TurnHooks(host, row.id, agent.tag, Path(row.path), book, recorder)
     host.last_words = hooks.last_words
     return hooks
 
@@ -267,9 +326,10 @@ def _turn_parts(
         reception=Reception(agent, recorder, hooks, TextApprovals(approvals, agent.root, shared.environ)),
         hooks=hooks,
         feed=feed,
-        read_messages=lambda *of: read(store.messages_since, workspace_id, *of),
-        read_run=lambda *of: read(store.messages_of_run, workspace_id, *of),
+        read_messages=lambda *of: patiently(lambda: read(store.messages_since, workspace_id, *of)),
+        read_run=lambda *of: patiently(lambda: read(store.messages_of_run, workspace_id, *of)),
         data_dir=shared.data_dir,
+        awaits_results=shared.ownership.is_shared,
     )
 
 
@@ -279,28 +339,35 @@ async def open_workspace(
     config: Config,
     warnings: Sequence[str] = (),
     *,
-    yolo: bool = False,
+    yolo: bool | None = False,
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
     on_event: Callable[[Workspace, Event], None] = lambda workspace, event: None,
+    fence: int = 0,
+    on_lost: Callable[[], None] = lambda: None,
 ) -> Workspace:
     """Open a workspace whose row is in the store, and go on where it stopped.
 
-    `on_event` is called with all that is published in it.
+    `on_event` is called with all that is published in it. `fence`: under which it is owned; `on_lost` is called when a
+    change is refused because others own it. `yolo`: None if whoever opens it does not say, as it is not a client.
     """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
     bounds = await read(store.log_bounds, row.id)
     feed = Feed(row.epoch, bounds.last)
-    journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept)
+    journal = shared.journal.for_workspace(row.id, feed, config.limits.events_kept, fence=fence)
+    journal.on_lost = on_lost
+    keeping = Keeping(row.id, fence, shared.ownership, yolo=bool(yolo))
+    await keeping.read(yolo=yolo)
+    tag = workspace_tag(row.id, shared.ownership.node)
     workspace = Workspace(
         row,
         shared,
         feed,
         journal,
-        Agent(row.id, Path(row.path), config, env or {}, warnings, shared.environ),
+        Agent(tag, Path(row.path), config, env or {}, warnings, shared.environ),
         SessionBook(shared.world),
-        yolo=yolo,
+        keeping=keeping,
         on_quiet=on_quiet,
         on_event=on_event,
     )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
 from covey.engine.everywhere import Everywhere
-from covey.engine.shared import Shared, load_config
+from covey.engine.shared import KnownClients, Shared, check_directory, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
-from covey.protocol.who import NAME_LENGTH, Who
-from covey.store.base import Change, PutWorkspace, WorkspaceRow
+from covey.protocol.who import Who
+from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
@@ -26,10 +26,6 @@ log = logging.getLogger(__name__)
 DRAIN_S = 6.0
 """How long closing waits for runs to end and to be written: longer than a cancelled turn may take, and short enough
 that a server whose disk is full is gone after ten seconds all the same."""
-RETIRED_KEPT = 10_000
-"""Clients that said goodbye and are remembered: a late create of theirs is refused."""
-CLIENTS_KEPT = 10_000
-"""Clients whose names are remembered."""
 VISITOR = ""
 """Who holds a workspace that was asked for by its id, without a claim, after a restart."""
 
@@ -39,6 +35,10 @@ class Workspaces:
 
     def __init__(self, shared: Shared, on_idle: Callable[[], None], idle_exit_s: float) -> None:
         self._shared = shared
+        self._ownership = shared.ownership
+        self._fences: dict[str, int] = {}
+        """Of the workspaces that are open here, or being opened: under which number each of them is owned."""
+        self._leaving: set[asyncio.Task[None]] = set()
         self._on_idle = on_idle
         self._idle_exit_s = idle_exit_s
         self._open: dict[str, Workspace] = {}
@@ -46,9 +46,7 @@ class Workspaces:
         self._row_of: dict[str, WorkspaceRow] = {}
         """The same by path."""
         self._locks: dict[str, asyncio.Lock] = {}
-        self._retired: dict[str, None] = {}
-        self._clients: dict[str, Who] = {}
-        """Clients by id, as they said they are when they opened a workspace."""
+        self._clients = KnownClients()
         self._released: set[str] = set()
         """Ids of workspaces that were released, and that nobody has asked for since."""
         self._loop = asyncio.get_running_loop()
@@ -63,7 +61,14 @@ class Workspaces:
         self.closing = False
 
     async def start(self) -> None:
-        """Take up every workspace that has open runs, then watch over claims."""
+        """Take up every workspace that has open runs, then watch over claims.
+
+        A node of a cluster takes up what nobody else has when it looks around: see `adopt`.
+        """
+        self._reaper = asyncio.create_task(self._reap(), name="claims")
+        if self._ownership.is_shared:
+            await asyncio.to_thread(self._shared.end_jobs_of_node, self._ownership.node)
+            return
         store, read = self._shared.store, self._shared.journal.read
         for row in await read(store.workspaces):
             self._know(row)
@@ -72,7 +77,6 @@ class Workspaces:
         for row in self._rows.values():
             if await read(store.open_runs, row.id):
                 await self._take_up(row)
-        self._reaper = asyncio.create_task(self._reap(), name="claims")
 
     async def _take_up(self, row: WorkspaceRow) -> None:
         async with self._lock(row.path):
@@ -83,6 +87,13 @@ class Workspaces:
 
     def all(self) -> list[Workspace]:
         return list(self._open.values())
+
+    def is_open(self, workspace_id: str) -> bool:
+        return workspace_id in self._open
+
+    def owned(self) -> dict[str, int]:
+        """The ids of what is open here, or being opened, each with its fence."""
+        return dict(self._fences)
 
     def check_not_released(self, workspace_id: str) -> None:
         """Raise NotFound for a workspace that was released: looking whether it is there must not open it again."""
@@ -96,7 +107,7 @@ class Workspaces:
         workspace = self._open.get(workspace_id)
         if workspace:
             return workspace
-        row = self._rows.get(workspace_id)
+        row = self._rows.get(workspace_id) or await self._ownership.row(workspace_id)
         if row is None:
             raise NotFound(
                 f"there is no workspace {workspace_id!r}; create it with POST /v1/workspaces", "workspace_not_found"
@@ -104,7 +115,7 @@ class Workspaces:
         async with self._lock(row.path):
             self._check_serving()
             if workspace_id not in self._open:
-                _check_directory(row.path)
+                check_directory(row.path)
                 workspace = await self._reopen(row)
                 workspace.clients.create(Who(client_id=VISITOR), self._loop.time())
                 self._touch(workspace_id)
@@ -113,11 +124,13 @@ class Workspaces:
 
     def who(self, client_id: str) -> Who:
         """A client as it said it is; one that said nothing has its id alone."""
-        return self._clients.get(client_id) or Who(client_id=client_id[:NAME_LENGTH])
+        return self._clients.who(client_id)
 
     def check_data_dir(self, asked: str) -> None:
         """Raise BadRequest for a data directory that is not ours. A client that joins again names the one it saw."""
         mine = self._shared.data_dir
+        if self._ownership.is_shared:
+            return  # each node has its own, and a client may have seen that of another
         if asked and Path(asked).expanduser().absolute() != mine.absolute():
             raise BadRequest(
                 f"this server keeps its data in {mine}; start another one with --data-dir", "other_data_dir"
@@ -125,30 +138,24 @@ class Workspaces:
 
     async def create(self, path: str, who: Who, *, yolo: bool, env: Mapping[str, str]) -> Workspace:
         """Open the workspace of a directory, or join it."""
-        resolved, client_id = _resolve(path), who.client_id
+        resolved, client_id = resolve(path), who.client_id
         async with self._lock(resolved):
             self._check_serving()
-            self._check_not_retired(client_id)
-            row = self._row_of.get(resolved)
+            self._clients.check_not_retired(client_id)
+            row = self._row_of.get(resolved) or await self._ownership.row_at(resolved, self._shared.world.now_s())
             if row is None or row.id not in self._open:
                 config, warnings = await load_config(self._shared, resolved, env)
-                row = row or await self._add_row(resolved)
+                row = row or await self._new_row(resolved)
                 self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
-            self._remember(who)
+            self._clients.remember(who)
             workspace.clients.create(who, self._loop.time())
             self._touch(row.id)
             self._check_serving()
             return workspace
 
-    def _remember(self, who: Who) -> None:
-        self._clients.pop(who.client_id, None)
-        self._clients[who.client_id] = who
-        if len(self._clients) > CLIENTS_KEPT:
-            del self._clients[next(iter(self._clients))]
-
-    async def _add_row(self, path: str) -> WorkspaceRow:
+    async def _new_row(self, path: str) -> WorkspaceRow:
         now = self._shared.world.now_s()
         row = WorkspaceRow(self._shared.world.new_id(), path, epoch=now, created_at=now)
         await self._shared.journal.write(Change(row.id, (PutWorkspace(row),)))
@@ -176,22 +183,94 @@ class Workspaces:
         config: Config,
         warnings: Sequence[str],
         *,
-        yolo: bool = False,
+        yolo: bool | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Workspace:
+        """Claim it, then open it: nobody reads what somebody else is still writing."""
         await load_engine()
         from covey.engine.workspace import open_workspace
 
-        note = self.everywhere.note
-        return await open_workspace(
-            row, self._shared, config, warnings, yolo=yolo, env=env, on_quiet=lambda: self._touch(row.id), on_event=note
-        )
+        fence = self._fences[row.id] = await self._ownership.claim(row.id)
+        try:
+            return await open_workspace(
+                row,
+                self._shared,
+                config,
+                warnings,
+                yolo=yolo,
+                env=env,
+                on_quiet=lambda: self._touch(row.id),
+                on_event=self.everywhere.note,
+                fence=fence,
+                on_lost=lambda: self._lost(row.id, fence),
+            )
+        except BaseException:
+            await self._let_go(row.id)
+            raise
+
+    def _lost(self, workspace_id: str, fence: int) -> None:
+        """A change of it was refused, as others own it."""
+        self._shared.counts["cluster_fenced"] += 1
+        leaving = asyncio.create_task(self.abandon(workspace_id, "a change of it was refused", fence))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    async def _let_go(self, workspace_id: str) -> None:
+        """It is not open any more: somebody else may have it. If the store is away, the next beat sees to it."""
+        with contextlib.suppress(StoreFailed):
+            await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
+
+    # ── other nodes ──
+
+    async def adopt(self, workspace_id: str) -> None:
+        """Take up a workspace that nobody else cares for, if its directory is here. Raises OwnedElsewhere."""
+        row = await self._ownership.row(workspace_id)
+        if row is None or workspace_id in self._open:
+            return
+        async with self._lock(row.path):
+            self._check_serving()
+            if workspace_id not in self._open:
+                check_directory(row.path)
+                await self._reopen(row)
+
+    async def abandon(self, workspace_id: str, reason: str, fence: int) -> None:
+        """Somebody else has what was owned under this fence: let go of it at once, and write nothing any more (N4)."""
+        workspace = self._open.get(workspace_id)
+        if workspace is None or self._fences.get(workspace_id) != fence:
+            return
+        del self._open[workspace_id], self._fences[workspace_id]
+        log.warning("%s is given up: %s", workspace.path, reason)
+        self._shared.counts["cluster_abandoned"] += 1
+        workspace.cut_off()
+        async with self._lock(workspace.path):
+            await workspace.abandon()
+
+    async def hand_over(self, workspace_id: str, drain_s: float) -> bool:
+        """Give a workspace away in good order: turns under way end first, and what waits is left to the next owner.
+
+        Whether that was done: it may not be open any more, or not be written whole.
+        """
+        workspace = self._open.get(workspace_id)
+        if workspace is None:
+            return False
+        await workspace.come_to_rest(drain_s)
+        async with self._lock(workspace.path):
+            if self._open.get(workspace_id) is not workspace:
+                return False
+            del self._open[workspace_id]
+            is_written = await workspace.give_away()
+            if is_written:
+                await self._let_go(workspace_id)
+            else:  # others get it when this node is gone
+                del self._fences[workspace_id]
+            await workspace.end()
+            return is_written
 
     # ── claims ──
 
     def attach(self, workspace: Workspace, client_id: str) -> None:
         """A client opened an event stream."""
-        self._check_not_retired(client_id)
+        self._clients.check_not_retired(client_id)
         if workspace.closing:
             raise Conflict("the workspace is closing", "workspace_closing")
         workspace.clients.attach(self.who(client_id))
@@ -206,9 +285,7 @@ class Workspaces:
 
     def retire(self, client_id: str) -> None:
         """The client says goodbye for good."""
-        self._retired[client_id] = None
-        if len(self._retired) > RETIRED_KEPT:
-            del self._retired[next(iter(self._retired))]
+        self._clients.retire(client_id)
         for workspace in self._open.values():
             workspace.clients.drop(client_id)
         self._touch(*self._open)
@@ -262,6 +339,7 @@ class Workspaces:
                 del self._open[workspace.id]
                 self._released.add(workspace.id)
                 await _close(workspace)
+                await self._let_go(workspace.id)
                 self._idle_since = self._loop.time()
 
     # ── closing ──
@@ -294,10 +372,6 @@ class Workspaces:
     def _lock(self, path: str) -> asyncio.Lock:
         return self._locks.setdefault(path, asyncio.Lock())
 
-    def _check_not_retired(self, client_id: str) -> None:
-        if client_id in self._retired:
-            raise Conflict("this client has said goodbye; use a new client_id", "client_retired")
-
     def _check_serving(self) -> None:
         if self.closing:
             raise Unavailable("the server is shutting down")
@@ -316,22 +390,3 @@ async def _close(workspace: Workspace) -> None:
         await workspace.close(DRAIN_S)
     except Exception:  # the others, and the journal behind all of them, must be closed too
         log.exception("%s was not closed in order", workspace.path)
-
-
-def _resolve(path: str) -> str:
-    if not path or "\0" in path:
-        raise BadRequest("path is missing")
-    directory = Path(path)
-    if not directory.is_absolute():
-        raise BadRequest(f"path must be absolute, not {path!r}: the server may run in another directory than you")
-    _check_directory(path)
-    return str(directory.resolve())
-
-
-def _check_directory(path: str) -> None:
-    try:
-        is_directory = Path(path).is_dir()
-    except OSError as error:
-        raise BadRequest(f"{path!r} cannot be opened: {error.strerror}") from None
-    if not is_directory:
-        raise BadRequest(f"{path!r} is not a directory")

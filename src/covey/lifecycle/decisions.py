@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from covey.protocol.runs import Mode
+
 Places = tuple[tuple[str, int], ...]
 """Run ids and their places in the queue."""
 
@@ -171,3 +173,13 @@ class End:
 
 Decision = Queue | Reorder | Park | Unpark | Start | StopTurn | Fold | RecordCancelled | End
 Decisions = tuple[Decision, ...]
+
+
+def waits_as(asked: Mode | None, *, is_named: bool, has_options: bool) -> Mode:
+    """How a prompt waits for an active run (R7): as it asked to, else by whether its caller gave it an id.
+
+    One with options of its own never joins the turn of another: they could not hold there.
+    """
+    if has_options and asked != "interrupt":
+        return "own_turn"
+    return asked or ("own_turn" if is_named else "fold")

@@ -58,7 +58,6 @@ from covey.lifecycle.decisions import (
     Unpark,
 )
 from covey.lifecycle.run_tree import EMPTY, RunTree, Trait
-from covey.protocol.runs import Mode
 
 
 class Ruling(NamedTuple):
@@ -85,6 +84,8 @@ class Lane:
     closing: bool = False
     held: bool = False
     """Something other than a run changes the conversation. Runs and this exclude each other."""
+    resting: bool = False
+    """The workspace is about to be handed over: what waits is started by its next owner."""
 
     @classmethod
     def of(cls, runs: Iterable[OpenRun], mark: int = 0) -> Lane:
@@ -156,10 +157,10 @@ class Lane:
         if run.cancelled:
             recorded = lane._record_cancelled() if self.active is None else Ruling(lane, ())
             return CancelRuling(*recorded, ())
-        if self.active is None:
+        if self.active is None and lane._may_begin(run):
             return CancelRuling(*lane._next(), ())
         lane, queued = lane._queue(run_id)
-        if not run.interrupts:
+        if not run.interrupts or self.active is None:
             return CancelRuling(lane, queued, ())
         lane, stopped, covered = lane.cancel_run(self.active.run_id)
         return CancelRuling(lane, queued + stopped, covered)
@@ -274,6 +275,15 @@ class Lane:
         assert self.held, "release of a lane that nobody holds"
         return replace(self, held=False)
 
+    # ── handing over ──
+
+    def rest(self) -> Lane:
+        """Begin no more turns but those that one under way waits for (N10). Prompts are accepted as ever."""
+        return replace(self, resting=True)
+
+    def _may_begin(self, run: OpenRun) -> bool:
+        return run.delegate or not self.resting
+
     # ── restarting ──
 
     def recover(self) -> CancelRuling:
@@ -368,7 +378,7 @@ class Lane:
         """Start the first run that has entered and is not parked, if any (R10)."""
         assert self.active is None
         run = self.open.first(Trait.NEXT)
-        if run is None:
+        if run is None or not self._may_begin(run):
             return Ruling(self, ())
         return Ruling(self._with(replace(run, phase=Phase.ACTIVE)), (Start(run.run_id),))
 
@@ -382,13 +392,3 @@ class Lane:
 
     def _without(self, *run_ids: str) -> Lane:
         return replace(self, open=self.open.drop(*run_ids))
-
-
-def waits_as(asked: Mode | None, *, is_named: bool, has_options: bool) -> Mode:
-    """How a prompt waits for an active run (R7): as it asked to, else by whether its caller gave it an id.
-
-    One with options of its own never joins the turn of another: they could not hold there.
-    """
-    if has_options and asked != "interrupt":
-        return "own_turn"
-    return asked or ("own_turn" if is_named else "fold")

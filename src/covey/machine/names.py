@@ -16,13 +16,25 @@ def server_lock(data_dir: Path) -> Path:
     return data_dir / "server.lock"
 
 
-def workspace_tag(workspace_id: str) -> str:
-    """What marks the jobs of a workspace. The tag of a run goes on after the id, without a slash: it is another tag."""
-    return f"covey-{workspace_id}"
+def node_tag(node: str) -> str:
+    """What marks the jobs of all workspaces of a node: other nodes may run on the same machine."""
+    return f"covey@{node}"
+
+
+def workspace_tag(workspace_id: str, node: str = "") -> str:
+    """What marks the jobs of a workspace, on one server or on a node of a cluster.
+
+    The tag of a run goes on after the id, without a slash: it is another tag.
+    """
+    own = f"covey-{workspace_id}"
+    return tag_within(node_tag(node), own) if node else own
 
 
 def run_tag(workspace_id: str, run_id: str) -> str:
-    """What marks the processes of a run, also after a crash of the server."""
+    """What marks the processes of a run, also after a crash of the server.
+
+    It names no node: whoever takes the run over ends them, and nobody runs it again.
+    """
     return f"{workspace_tag(workspace_id)}-{run_id}"
 
 

@@ -7,17 +7,19 @@
     ├── Unauthorized 401      unauthorized, code_refused, signed_out
     ├── Forbidden 403         forbidden_host, forbidden_origin, may_not_approve
     ├── Forbidden 403         outside_workspace, denied_by_rule, secret_file, not_by_clients, not_trusted
-    ├── Forbidden 403         may_not_administer
+    ├── Forbidden 403         may_not_administer, wrong_cluster_secret
     ├── NotFound 404          not_found, session_not_found, run_not_found, message_not_found
     ├── NotFound 404          workspace_not_found, workspace_released, file_not_found, job_not_found
-    ├── NotFound 404          command_not_found, extension_not_found, page_not_found
+    ├── NotFound 404          command_not_found, extension_not_found, page_not_found, node_not_found
     ├── MethodNotAllowed 405  method_not_allowed
     ├── Conflict 409          conflict, workspace_closing, client_retired, run_id_reused, too_late, not_attached, busy
-    ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict, extension_failed
+    ├── Conflict 409          session_busy, nothing_to_undo, undo_conflict, extension_failed, no_cluster
     ├── TooLarge 413          body_too_large
     ├── WrongType 415         unsupported_media_type
+    ├── Misdirected 421       not_the_owner
     ├── QueueFull 429         queue_full
-    └── Unavailable 503       shutting_down, store_unavailable, search_unavailable
+    ├── Unavailable 503       shutting_down, store_unavailable, search_unavailable, workspace_moved
+    └── Unavailable 503       owner_unreachable, outcome_unknown, node_unreachable, not_ready, secrets_differ
 
 The code is stable; the message is for people and says what to do.
 Errors that no server answers with, such as those of `client/errors.py`, are CoveyErrors too.
@@ -92,6 +94,13 @@ class WrongType(ApiError):
     code = "unsupported_media_type"
 
 
+class Misdirected(ApiError):
+    """Only between nodes of a cluster: the workspace is not at this one. No client gets to see it."""
+
+    status = 421
+    code = "not_the_owner"
+
+
 class QueueFull(ApiError):
     status = 429
     code = "queue_full"
@@ -113,6 +122,7 @@ BY_STATUS: dict[int, type[ApiError]] = {
         Conflict,
         TooLarge,
         WrongType,
+        Misdirected,
         QueueFull,
         Unavailable,
     )

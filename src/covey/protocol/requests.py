@@ -34,8 +34,34 @@ class Version(Wire, frozen=True):
     """Which files the page in the browser consists of: a page that was loaded with others may want to be reloaded."""
 
 
+class Ready(Wire, frozen=True, omit_defaults=False):
+    """Only if it is: else the answer is an error that says why not."""
+
+    ready: bool
+
+
 class Control(Wire, frozen=True):
     command: str
+    node: str = ""
+    """Of a cluster: which one, by its name; '' is the node that is asked."""
+
+
+class NodeView(Wire, frozen=True, omit_defaults=False):
+    """One node of a cluster, as the store knows it."""
+
+    name: str
+    address: str
+    state: Literal["ready", "draining", "gone"]
+    workspaces: int
+    """How many it owns."""
+    lease_s: float
+    """How long it may be silent from now on before others take its workspaces; 0 if it is gone."""
+    version: int
+    """Of the store's tables, as it knows them."""
+    id: str
+    """New with each start."""
+    is_asked: bool = False
+    """It is the node that gives this answer."""
 
 
 class CreateWorkspace(Wire, frozen=True):

@@ -19,8 +19,11 @@ from covey.protocol.who import EVERYTHING, NOTHING_APPROVED, PAGE, May
 from covey.server.pages import Pages
 from covey.server.peers import is_from_our_tools
 
-OPEN = frozenset({("GET", "/v1/health"), ("POST", "/v1/web/sessions"), ("GET", "/"), ("HEAD", "/")})
-"""What may be asked without a token: whether the server is there, the page, which holds no data, and to be let in."""
+OPEN = frozenset(
+    {("GET", "/v1/health"), ("GET", "/v1/ready"), ("POST", "/v1/web/sessions"), ("GET", "/"), ("HEAD", "/")}
+)
+"""What may be asked without a token: whether the server is there and ready, the page, which holds no data, and to be
+let in."""
 OPEN_BELOW = "/web/"
 """The files of the page."""
 REDEEM = ("POST", "/v1/web/sessions")
@@ -59,7 +62,7 @@ class Access:
             raise Forbidden("requests from other web pages are refused", "forbidden_origin")
         if asked in OPEN or is_page_file(*asked):
             return
-        token = _bearer(headers.get(b"authorization", b""))
+        token = bearer(headers.get(b"authorization", b""))
         if self.token and hmac.compare_digest(token, self.token.encode()):
             return
         page = self.pages.check(token.decode("latin-1")) if self.pages and token else None
@@ -79,6 +82,8 @@ class Access:
 
     def _granted(self, scope: Scope, may: May) -> tuple[May, ...]:
         """The socket and the token are the user's own. Who is there is only looked up if it counts."""
+        if scope.get("covey.is_tool"):  # another node has looked
+            return NOTHING_APPROVED
         if not self.is_socket or may in NOTHING_APPROVED or not is_from_our_tools(scope.get("covey.peer", 0)):
             return EVERYTHING
         return NOTHING_APPROVED
@@ -101,7 +106,8 @@ def is_page_file(method: str, path: str) -> bool:
     return method in ("GET", "HEAD") and path.startswith(OPEN_BELOW)
 
 
-def _bearer(header: bytes) -> bytes:
+def bearer(header: bytes) -> bytes:
+    """The token in an `Authorization` header; empty if there is none."""
     scheme, _, token = header.partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
 

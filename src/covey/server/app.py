@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -14,10 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from covey.engine.workspaces import Workspaces
 from covey.protocol.errors import ApiError, MethodNotAllowed, NotFound, TooLarge
-from covey.server import metrics
 from covey.server.access import Access
 from covey.server.endpoint import ClientGone, Endpoint, respond, respond_error
-from covey.server.event_stream import ActivityApp, EventStreamApp, Stream
+from covey.server.event_stream import ActivityApp, AnyStream, EventStreamApp
 from covey.server.pages import Pages
 from covey.server.routes import (
     custom,
@@ -40,6 +39,9 @@ from covey.server.routes import (
     web,
     workspaces,
 )
+
+if TYPE_CHECKING:
+    from covey.server.front_door import FrontDoor
 
 log = logging.getLogger(__name__)
 
@@ -82,11 +84,14 @@ class App:
         self, workspaces: Workspaces, access: Access, counts: dict[str, int], stop: Callable[[], None]
     ) -> None:
         self.workspaces = workspaces
-        self.streams: set[Stream] = set()
+        self.cluster: FrontDoor | None = None
+        self.cluster_metrics: Callable[[], Iterable[str]] | None = None
+        """Of a node: requests come in there, and go on to whoever owns their workspace."""
+        self.streams: set[AnyStream] = set()
         self.stop = stop
         self.access = access
         self.pages = access.pages or Pages(None)
-        self._counts = counts
+        self.counts = counts
         self._router = Router(
             [
                 Route("/v1/workspaces/{id}/events", EventStreamApp(), methods=["GET"]),
@@ -107,8 +112,11 @@ class App:
         scope["covey"] = scope["app"] = self
         access = scope.setdefault("covey.access", self.access)
         try:
-            access.check(scope)
-            await self._router(scope, receive, send)
+            if self.cluster is not None:
+                await self.cluster.serve(scope, receive, send)
+            else:
+                access.check(scope)
+                await self._router(scope, receive, send)
         except MethodNotAllowed as error:
             await respond_error(send, error, [self._allow(scope)])
         except TooLarge as error:
@@ -123,6 +131,10 @@ class App:
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
             await respond_error(send, ApiError("an error of ours; the server's log has the details"))
+
+    async def route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer here, what was checked before. Raises ApiError."""
+        await self._router(scope, receive, send)
 
     def _allow(self, scope: Scope) -> tuple[bytes, bytes]:
         """What a 405 has to name: the methods of this path. HEAD is left out."""
@@ -141,7 +153,10 @@ class App:
     async def _metrics(self, request: Any) -> Any:
         from starlette.responses import Response
 
-        text = metrics.render(self.workspaces, self._counts, len(self.streams))
+        from covey.server import metrics
+
+        more = self.cluster_metrics() if self.cluster_metrics else ()
+        text = metrics.render(self.workspaces, self.counts, len(self.streams), more)
         return Response(text, media_type="text/plain; version=0.0.4")
 
 

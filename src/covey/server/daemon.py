@@ -8,8 +8,12 @@ import logging
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
@@ -27,7 +31,12 @@ from covey.server.serving import Serving
 from covey.server.token import find_token
 from covey.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from covey.server.tracing import Tracing
+
 log = logging.getLogger(__name__)
+
+TRACING_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 COLLECT_AFTER = (10_000, 20, 20)
 """Objects, and rounds of younger ones, between two looks of the collector: most of what a server keeps, it keeps for
@@ -41,6 +50,8 @@ class ServeOptions:
     config_file: Path | None
     token_file: Path | None
     idle_exit_s: float
+    cluster: Mapping[str, str] = field(default_factory=dict)
+    """What the command line says of `[cluster]`, by the names of its settings."""
 
 
 def serve(options: ServeOptions, open_store: OpenStore = SqliteStore) -> None:
@@ -86,13 +97,24 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     pages = Pages(options.data_dir, master=token)
     pages.allowed_hosts = loaded.config.server.allowed_hosts
     sockets = (Path(options.address.path),) if options.address.is_unix else ()
+    cluster = structs.replace(loaded.config.cluster, **options.cluster)
     service = await Service.start(
-        ServiceOptions(options.data_dir, options.config_file, environ, sockets, options.idle_exit_s),
+        ServiceOptions(
+            options.data_dir,
+            options.config_file,
+            environ,
+            sockets,
+            options.idle_exit_s,
+            cluster if cluster.store or options.cluster else None,
+        ),
         Access(token, hosts(loaded.config.server.allowed_hosts), pages),
         stopping.set,
         open_store,
     )
-    serving = Serving(service.app, listener)
+    tracing = _tracing(environ, cluster.node)
+    if tracing:
+        service.app.workspaces.everywhere.on_event = tracing.note
+    serving = Serving(tracing.around(service.app) if tracing else service.app, listener)
     page_listener = PageListener(service.app, pages, loaded.config.server.web_port)
     await _open_to_pages(pages, page_listener, bound_address(options.address, listener.socket))
     _say_listening(bound_address(options.address, listener.socket))
@@ -102,7 +124,18 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     await serving.close()
     await page_listener.close()
     await service.close()
+    if tracing:
+        await tracing.aclose()
     await preparing
+
+
+def _tracing(environ: Mapping[str, str], node: str) -> Tracing | None:
+    """Spans for OpenTelemetry, if its variables ask for them. They cost nothing otherwise, not even an import."""
+    if not any(environ.get(name) for name in TRACING_VARIABLES):
+        return None
+    from covey.server.tracing import Tracing
+
+    return Tracing.wanted(environ, node)
 
 
 async def _open_to_pages(pages: Pages, page_listener: PageListener, own: Address) -> None:

@@ -37,6 +37,22 @@ class DirectWriter:
             DirectWriter._framed = (data, chunk)
         self._cycle.transport.write(chunk)
 
+    def write_raw(self, data: bytes) -> None:
+        """Bytes that are chunks of HTTP already: those of a stream that another node has framed."""
+        self._cycle.transport.write(data)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._cycle.disconnected or self._cycle.transport.is_closing()
+
+    async def drain(self) -> None:
+        """Until the client has taken what it was given, or is gone."""
+        await self._cycle.flow.drain()
+
+    def close(self) -> None:
+        """Hang up once the client has taken what it was given. Nothing is said any more, not that this is the end."""
+        self._cycle.transport.close()
+
     def drop(self) -> None:
         """Close without waiting for the client to take what is buffered, for which ASGI has no word."""
         self._cycle.transport.abort()

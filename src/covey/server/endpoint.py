@@ -20,7 +20,8 @@ from covey.protocol.who import May, Who
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
-    from covey.server.event_stream import Stream
+    from covey.server.event_stream import AnyStream
+    from covey.server.front_door import FrontDoor
     from covey.server.pages import Pages
 
 log = logging.getLogger(__name__)
@@ -51,9 +52,13 @@ class Call:
     stop: Callable[[], None]
     """Ask the server to shut down."""
     pages: Pages
-    streams: set[Stream]
+    streams: set[AnyStream]
     page: str = ""
     """The page that asks, if it is one."""
+    cluster: FrontDoor | None = None
+    """None: this server is no node."""
+    run_id: str = ""
+    """What another node has chosen for a prompt without an id."""
 
     async def workspace(self) -> Workspace:
         return await self.workspaces.get(self.path["id"])
@@ -126,6 +131,8 @@ class Endpoint:
         access.require(scope, self.needs or ("read" if self.method == "GET" else "prompt"))
         page = scope.get("covey.page", "")
         call = Call(state.workspaces, scope["path_params"], query, state.stop, state.pages, state.streams, page)
+        if state.cluster is not None:
+            call.cluster, call.run_id = state.cluster, scope.get("covey.run_id", "")
         # One that nobody needs is read all the same: it must be of the right type, and who sends it is hung up on else.
         sent = await read_body(scope, receive) if self._decoder or _announces_body(scope) else b""
         body = self._decode(sent) if self._decoder else None
@@ -196,8 +203,16 @@ def _given(value: Any) -> Any:
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
     """The whole body, if it is JSON and not too large."""
-    headers = dict(scope["headers"])
-    length = headers.get(b"content-length", b"")
+    data = await read_bytes(scope, receive)
+    content_type = dict(scope["headers"]).get(b"content-type", b"").split(b";")[0].strip().lower()
+    if data and content_type != b"application/json":
+        raise WrongType("the body must be sent as application/json")
+    return data
+
+
+async def read_bytes(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, whatever it is, if it is not too large."""
+    length = dict(scope["headers"]).get(b"content-length", b"")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"a body may have at most {MAX_BODY_BYTES} bytes")
     chunks: list[bytes] = []
@@ -212,11 +227,7 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
             raise TooLarge(f"a body may have at most {MAX_BODY_BYTES} bytes")
         chunks.append(chunk)
         if not message.get("more_body", False):
-            break
-    content_type = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-    if size and content_type != b"application/json":
-        raise WrongType("the body must be sent as application/json")
-    return b"".join(chunks)
+            return b"".join(chunks)
 
 
 async def respond(

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import uuid
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
@@ -20,7 +20,7 @@ from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.direct_writer import DirectWriter, direct_writer_of
 
 if TYPE_CHECKING:
-    from covey.engine.commands.activity import ActivityReader
+    from covey.engine.commands.activity import ActivityReader, MergedActivity
     from covey.engine.commands.stream import Reader
     from covey.engine.workspace import Workspace
 
@@ -41,7 +41,7 @@ class ActivityApp:
         if scope["method"] != "GET":
             raise MethodNotAllowed("the stream can only be read with GET")
         stream = Stream(state.workspaces.everywhere.activity(), send, scope.get("covey.page", ""))
-        await _serve_one(state.streams, stream, "", receive)
+        await serve_stream(state.streams, stream, "", receive)
 
 
 class EventStreamApp:
@@ -64,12 +64,13 @@ class EventStreamApp:
         try:
             reader = workspace.stream.open(session_id, deltas=deltas, client_id=client_id)
             stream = Stream(reader, send, scope.get("covey.page", ""))
-            await _serve_one(state.streams, stream, last_id, receive)
+            await serve_stream(state.streams, stream, last_id, receive)
         finally:
             state.workspaces.detach(workspace, client_id)
 
 
-async def _serve_one(streams: set[Stream], stream: Stream, last_id: str, receive: Receive) -> None:
+async def serve_stream(streams: set[AnyStream], stream: Stream, last_id: str, receive: Receive) -> None:
+    """Answer with a stream, until it ends or the client leaves."""
     streams.add(stream)
     try:
         await _serve(stream, last_id, receive)
@@ -98,8 +99,21 @@ async def _watch(receive: Receive, stream: Stream) -> None:
     stream.abort()
 
 
+class AnyStream(Protocol):
+    """What the server knows of a stream of any kind."""
+
+    page: str
+    """The page that reads it, if it is one: it ends when that is put out."""
+
+    def abort(self) -> None:
+        """End it wherever it is."""
+
+    def beat(self, now: float) -> None:
+        """Called every now and then."""
+
+
 class Stream:
-    def __init__(self, reader: Reader | ActivityReader, send: Send, page: str = "") -> None:
+    def __init__(self, reader: Reader | ActivityReader | MergedActivity, send: Send, page: str = "") -> None:
         self.page = page
         """The page that reads it, if it is one: it ends when that is put out."""
         self._reader = reader

@@ -13,8 +13,13 @@ _STARTED = time.monotonic()
 _DESCRIPTORS = "/proc/self/fd"
 
 
-def render(workspaces: Workspaces, counts: dict[str, int], streams: int) -> bytes:
-    return "".join(_lines(workspaces, counts, streams)).encode()
+REASONS = ("cluster_takeovers_", "runs_interrupted_")
+"""Counts of one thing by its reason, which is the rest of their name."""
+
+
+def render(workspaces: Workspaces, counts: dict[str, int], streams: int, more: Iterable[str] = ()) -> bytes:
+    """`more`: lines about what only some servers have."""
+    return "".join((*_lines(workspaces, counts, streams), *more)).encode()
 
 
 def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iterable[str]:
@@ -34,8 +39,21 @@ def _lines(workspaces: Workspaces, counts: dict[str, int], streams: int) -> Iter
     yield "# TYPE covey_events_total counter\n"
     for workspace in open_workspaces:
         yield f'covey_events_total{{workspace="{workspace.id}"}} {workspace.stream.last_seq()}\n'
+    yield from _counters(counts)
+
+
+def _counters(counts: dict[str, int]) -> Iterable[str]:
+    told = ""
     for name, value in sorted(counts.items()):
-        yield from _metric(f"{name}_total", "counter", value)
+        family = next((reason for reason in REASONS if name.startswith(reason)), "")
+        if not family:
+            yield from _metric(f"{name}_total", "counter", value)
+            continue
+        whole = f"covey_{family.rstrip('_')}_total"
+        if whole != told:
+            yield f"# TYPE {whole} counter\n"
+            told = whole
+        yield f'{whole}{{reason="{name.removeprefix(family)}"}} {value}\n'
 
 
 def _metric(name: str, kind: str, value: float) -> Iterable[str]:

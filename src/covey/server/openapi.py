@@ -45,7 +45,7 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
     "GET /v1/workspaces/{id}/sessions/{sid}/changes": {
         "run_id": _TEXT, "after": _TEXT, "limit": _up_to(CHANGES_MAX), "diffs": _TEXT
     },
-    "GET /v1/runs": {"state": _STATE, "limit": _up_to(RUNS_MAX)},
+    "GET /v1/runs": {"state": _STATE, "limit": _up_to(RUNS_MAX), "open": _TEXT},
     "GET /v1/stats": {"days": _up_to(DAYS_MAX)},
     "GET /v1/search": {"q": _TEXT, "limit": _up_to(HITS_MAX)},
     "GET /v1/workspaces/{id}/search": {"q": _TEXT, "limit": _up_to(HITS_MAX), "before": _TEXT},
@@ -73,6 +73,7 @@ ABOUT: dict[str, str] = {
     "deltas": "`1`: growth of a message comes as `message_delta`, not as whole messages",
     "format": "what the answer is written in",
     "last_event_id": "the id of the last event that was received; the header `Last-Event-ID` says the same",
+    "open": "`1`: only of workspaces that are open",
     "limit": "how many at most; 0 or nothing: as many as one answer may hold",
     "path": "from the workspace's directory",
     "q": "what to look for: words that were said, or letters of a path in their order",

@@ -76,9 +76,9 @@ class PageSessions:
         pages = sorted(self._living(), key=lambda page: page.used_at, reverse=True)
         return [_shown(page, is_open=is_open(page.id)) for page in pages]
 
-    def add(self, name: str) -> tuple[PageSession, str]:
+    def add(self, name: str, prefix: str = "") -> tuple[PageSession, str]:
         """A new page and its token, which is not kept."""
-        token, now = secrets.token_urlsafe(TOKEN_BYTES), int(self._now())
+        token, now = prefix + secrets.token_urlsafe(TOKEN_BYTES), int(self._now())
         page = _Page(secrets.token_hex(4), bounded_name(name) or "a page", _hash(token), now, now, self._bound_to)
         kept = sorted(self._living(), key=lambda each: each.used_at)[-(MOST - 1) :]
         self._keep([*kept, page])
@@ -86,7 +86,10 @@ class PageSessions:
 
     def find(self, token: str) -> str | None:
         """The id of the page with this token; `REVOKED`; None: there is none."""
-        given = _hash(token)
+        return self.find_hash(_hash(token))
+
+    def find_hash(self, given: str) -> str | None:
+        """The same by the SHA-256 of a token, which is all that a node tells another one."""
         page = next((page for page in self._file.pages if secrets.compare_digest(page.hash, given)), None)
         if page is None or (not page.is_revoked and not self._is_alive(page)):
             return None

@@ -43,6 +43,8 @@ class StoreFailed(Unavailable):
 class Fenced(StoreFailed):
     """Somebody else owns the workspace by now: what was decided here is not written, and never will be."""
 
+    code = "workspace_moved"
+
     def __init__(self, message: str) -> None:
         super().__init__(message, passing=False)
 
@@ -230,6 +232,7 @@ class Change(msgspec.Struct, frozen=True):
     encoded: tuple[bytes, ...] = ()
     durable: bool = True
     """Somebody was promised that this survives a power cut."""
+    fence: int = 0  # the number under which its workspace was owned then; 0: one server, nobody to fence off
 
 
 class LogBounds(NamedTuple):
@@ -251,6 +254,8 @@ class SessionRow(NamedTuple):
 
 class Store(Protocol):
     """Called from the journal's threads only. Writes come from one thread; reads may come from several."""
+
+    is_away: bool  # a commit waits to learn what became of it: who comes with something new need not wait as well
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         """Write the changes in order, as one group: all or, with StoreFailed, none.
@@ -291,7 +296,7 @@ class Store(Protocol):
         ...
 
     def newest_id(self, workspace_id: str) -> str:
-        """The highest id among all messages and undos, and this workspace's sessions, also recently deleted ones.
+        """The highest id of the workspace's messages, undos, and sessions, also recently deleted ones.
 
         An undo is younger than the messages that it took away.
         """

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from covey.protocol.events import Event, MessageDelta, encode_event
-from covey.store.base import Change, Store, StoreFailed, Write
+from covey.store.base import Change, Fenced, Store, StoreFailed, Write
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +83,11 @@ class Journal:
         self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
         self._thread.start()
 
-    def for_workspace(self, workspace_id: str, publisher: Publisher, keep_events: int) -> WorkspaceJournal:
+    def for_workspace(
+        self, workspace_id: str, publisher: Publisher, keep_events: int, *, fence: int = 0
+    ) -> WorkspaceJournal:
         """A workspace's own face of the journal; it keeps about the last `keep_events` events."""
-        return WorkspaceJournal(self, workspace_id, publisher, keep_events)
+        return WorkspaceJournal(self, workspace_id, publisher, keep_events, fence)
 
     async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a reading method of the store on a reading thread."""
@@ -93,10 +95,14 @@ class Journal:
 
     async def write(self, change: Change) -> None:
         """Write a change that no workspace publishes."""
-        await WorkspaceJournal(self, change.workspace_id, _Silent(), 0).write(change.writes, patient=False)
+        silent = WorkspaceJournal(self, change.workspace_id, _Silent(), 0, change.fence)
+        await silent.write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
-        self._inbox.put(pending)
+        if self._store.is_away and not pending.patient:
+            self._land([(pending, StoreFailed("the store cannot be reached", passing=True))])
+        else:
+            self._inbox.put(pending)
 
     def trim_events(self, workspace_id: str, keep: int) -> None:
         """Have the writing thread forget old events between two groups."""
@@ -213,11 +219,21 @@ def _as_failure(error: Exception) -> StoreFailed:
 
 
 class WorkspaceJournal:
-    """One workspace's way to write and to publish: first in, first out."""
+    """One workspace's way to write and to publish: first in, first out.
 
-    def __init__(self, journal: Journal, workspace_id: str, publisher: Publisher, keep_events: int) -> None:
+    `fence`: the number under which the workspace is owned, which goes with every change. It is of this object and not
+    of the store: a workspace that was lost and won again has another journal, and the old one is refused.
+    """
+
+    def __init__(
+        self, journal: Journal, workspace_id: str, publisher: Publisher, keep_events: int, fence: int = 0
+    ) -> None:
         self._journal = journal
         self._workspace_id = workspace_id
+        self._fence = fence
+        self._is_cut_off = False
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called once a change was refused because others own the workspace."""
         self._publisher = publisher
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[_Pending | MessageDelta] = deque()
@@ -239,14 +255,23 @@ class WorkspaceJournal:
         `then` is called at that very moment, with the failure if there is one: before anything that was said later.
         """
         encoded = tuple(encode_event(event) for event in events)
-        change = Change(self._workspace_id, tuple(writes), tuple(events), encoded, durable)
+        change = Change(self._workspace_id, tuple(writes), tuple(events), encoded, durable, self._fence)
         pending = _Pending(change, patient, self._loop.create_future(), then, self)
         self._outbox.append(pending)
-        self._journal.submit(pending)
+        if self._is_cut_off:
+            self._loop.call_soon(self.landed, pending, Fenced("another node owns the workspace"))
+        else:
+            self._journal.submit(pending)
         return pending.done
+
+    def cut_off(self) -> None:
+        """Others own the workspace: whatever is said from now on is refused, and nothing is published any more."""
+        self._is_cut_off = True
 
     def grow(self, delta: MessageDelta) -> None:
         """Publish growth of a message, after everything that was written before it."""
+        if self._is_cut_off:
+            return
         if self._outbox:
             self._outbox.append(delta)
         else:
@@ -281,7 +306,9 @@ class WorkspaceJournal:
             self._journal.trim_events(self._workspace_id, self._keep_events)
 
     def _fail(self, pending: _Pending, error: Exception) -> None:
-        if pending.patient:
+        if isinstance(error, Fenced):
+            self.on_lost()
+        elif pending.patient:
             log.error("a change was refused for good: %s", error)
         if not pending.done.done():
             pending.done.set_exception(error)

@@ -79,6 +79,8 @@ _PASSING = (
 class SqliteStore(ReadsConversations):
     """One database file for all workspaces of a server."""
 
+    is_away = False
+
     def __init__(self, path: Path) -> None:
         version = tuple(int(number) for number in apsw.sqlite_lib_version().split("."))
         if version < WAL_RESET_FIXED:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from covey.machine.names import tag_within, workspace_tag
+from covey.machine.names import node_tag, tag_within, workspace_tag
 from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolFailed
 from covey.tools.live_output import LiveOutput
@@ -220,6 +220,11 @@ class Jobs:
         ended = [job for job in self._jobs.values() if not job.is_running]
         for job in ended[: max(0, len(ended) - ENDED_KEPT)]:
             del self._jobs[job.id]
+
+
+def kill_jobs_of_node(node: str) -> int:
+    """The same for all that a former life of this node has left behind on this machine."""
+    return kill_tagged(node_tag(node))
 
 
 def kill_left_jobs(workspace_ids: Collection[str]) -> int:

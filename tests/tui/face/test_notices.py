@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from covey.protocol.events import QuestionItem
 from covey.tui.face.facts import RunEnded, Said
-from tests.tui.face.desk import Desk, a_prompt, a_run, an_end
+from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, an_end
 
 
 def test_who_dropped_a_prompt_from_the_queue_is_said_in_every_window() -> None:
@@ -46,3 +47,13 @@ def test_what_a_model_does_is_told_apart_by_what_comes() -> None:
     assert "thinks" in desk.screen[0]
     desk.event(structs.replace(a_prompt("m2", "r1", "So it"), role="assistant"))
     assert "writes" in desk.screen[0]
+
+
+def test_a_run_that_asks_waits_for_people_and_nothing_turns() -> None:
+    desk = Desk()
+    desk.event(a_run(waiting_on="tool:question"))
+    desk.event(a_batch(QuestionItem(id="i", type="yes_no", question="shall I?")))
+    desk.look()
+    assert "? waits for you" in desk.screen[0]
+    before = desk.now
+    assert (desk.face.wakes_at(before + 5) or before + 99) >= before + 6, "only its clock goes on"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from covey.client.view.inputs import MessagesLoaded, OlderWanted, SessionOpened
-from covey.tui.face.effects import FindFurtherUp, LoadBackTo
-from covey.tui.face.facts import BackLoaded, FoundFurtherUp
+from covey.protocol.search import SearchHit
+from covey.tui.face.effects import FindFurtherUp, GoToSession, LoadBackTo
+from covey.tui.face.facts import BackLoaded, FoundFurtherUp, TextFound
 from tests.tui.face.desk import Desk, a_prompt
 
 
@@ -74,3 +75,23 @@ def test_a_letter_or_a_session_that_is_loaded_asks_the_server_nothing() -> None:
     loaded.keys("ctrl+f")
     loaded.write("needle")
     assert loaded.did(FindFurtherUp) == []
+
+
+def test_who_chooses_a_hit_of_all_sessions_comes_to_the_place() -> None:
+    desk = Desk(session="")
+    hit = SearchHit(
+        session_id="s1", title="a title", snippet="… the needle …", marks=((6, 12),), at=900, message_id="m1"
+    )
+    desk.feed(TextFound("the needle", (hit,)))
+    assert desk.keys("enter") == [GoToSession("s1")]
+    desk.view.apply(SessionOpened("s1"))
+    desk.look()
+    assert desk.state.search is None
+    load = next(each for each in desk.view.loads if type(each).__name__ == "LoadMessages")
+    messages = (a_prompt("m1", "r1", "here is the needle"), a_prompt("m2", "r2", "more"))
+    desk.view.apply(MessagesLoaded(load.load, messages, False))
+    desk.look()
+    assert "search: the needle" in desk.text
+    assert "1 of 1 " in desk.text
+    desk.keys("escape")
+    assert desk.state.search is None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from covey.engine.asks.approvals import ApprovalDesk
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.asks.questions import QuestionDesk
+from covey.engine.keeping import Keeping
 from covey.permissions.reach import reach_of
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
@@ -17,8 +18,11 @@ from covey.protocol.who import NOBODY, Who
 class Asks:
     """The desks, as those see them who answer."""
 
-    def __init__(self, permissions: PermissionDesk, questions: QuestionDesk, approvals: ApprovalDesk) -> None:
+    def __init__(
+        self, permissions: PermissionDesk, questions: QuestionDesk, approvals: ApprovalDesk, keeping: Keeping
+    ) -> None:
         self._permissions = permissions
+        self._keeping = keeping
         self._questions = questions
         self._approvals = approvals
 
@@ -43,6 +47,7 @@ class Asks:
         return self._permissions.skip
 
     async def set_skip(self, skip: bool) -> None:
+        await self._keeping.set_yolo(skip)
         await self._permissions.set_skip(skip)
 
     def questions(self) -> list[QuestionBatchRequest]:

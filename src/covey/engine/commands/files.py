@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.engine.agent import Agent
-from covey.machine.names import workspace_tag
 from covey.permissions.rules import path_hit
 from covey.permissions.safe_paths import is_secret
 from covey.protocol.errors import BadRequest, Forbidden, NotFound
@@ -26,9 +25,8 @@ CONTENT_BYTES = 1024 * 1024
 class WorkspaceFiles:
     """What may be viewed without asking, and nothing else: the rules are those of the tool `view`."""
 
-    def __init__(self, workspace_id: str, agent: Agent) -> None:
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._tag = workspace_tag(workspace_id)
         self._index: FileIndex | None = None
 
     async def find(self, query: str, limit: int) -> FoundFiles:
@@ -37,7 +35,7 @@ class WorkspaceFiles:
 
         if self._index is None:
             root = self._agent.root
-            self._index = FileIndex(root, LocalProcesses(root), self._tag, self._denied)
+            self._index = FileIndex(root, LocalProcesses(root), self._agent.tag, self._denied)
         found = await self._index.search(query, limit or LIMIT)
         files = tuple(FoundFile(path=match.path, places=match.places) for match in found.matches)
         return FoundFiles(files=files, is_partial=not found.is_complete)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
+from covey.lifecycle.decisions import waits_as
 from covey.lifecycle.output_schema import UnusableSchema, check_schema
-from covey.lifecycle.runs import waits_as
 from covey.permissions.rule_names import why_never
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
@@ -65,11 +65,20 @@ def _unless_default(options: RunOptions) -> RunOptions | None:
 
 
 def accepted(
-    request: PostPrompt, options: RunOptions, more: tuple[Attachment, ...], seq: int, world: World, who: Who
+    request: PostPrompt,
+    options: RunOptions,
+    more: tuple[Attachment, ...],
+    seq: int,
+    world: World,
+    who: Who,
+    chosen_id: str = "",
 ) -> RunRow:
-    """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not."""
+    """The row of a prompt. `more` is attached, but is no part of what was posted: files change, a post does not.
+
+    `chosen_id`: the id if the caller gave none; it makes the prompt no other than one without (R7).
+    """
     run = Run(
-        run_id=request.run_id or world.new_id(),
+        run_id=request.run_id or chosen_id or world.new_id(),
         session_id=request.session_id,
         seq=seq,
         state="accepted",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
+from covey.engine.admission import Admission
 from covey.engine.agent import Agent
 from covey.engine.command_changes import CommandChanges
 from covey.engine.lanes.lanes import Lanes
@@ -37,8 +38,7 @@ class WorkspaceParts:
     """A session with the facts of the moment."""
     changes: CommandChanges
     """Of those that commands make to files."""
-    check_open: Callable[[], None]
-    """Raises Conflict once the workspace is closing."""
+    admission: Admission
 
     @property
     def store(self) -> Store:

@@ -47,3 +47,8 @@ class RunWaiters:
         waiter = self._waiters.pop(run_id, None)
         if waiter and not waiter.done():
             waiter.set_result(None)
+
+    def wake_all(self) -> None:
+        """Nobody will hear of an end here any more: they look, and are told so."""
+        for run_id in list(self._waiters):
+            self._wake(run_id)

@@ -51,11 +51,14 @@ class Runs:
 
     # ── posting ──
 
-    async def post(self, request: PostPrompt, who: Who = NOBODY) -> PromptReceipt:
-        """Accept a prompt (R1), or refuse it before anything is recorded."""
+    async def post(self, request: PostPrompt, who: Who = NOBODY, chosen_id: str = "") -> PromptReceipt:
+        """Accept a prompt (R1), or refuse it before anything is recorded.
+
+        `chosen_id`: the id if the caller gave none, so that another node can post it twice and it is one run.
+        """
         self._arriving += 1
         try:
-            receipt = await self._post(request, who)
+            receipt = await self._post(request, who, chosen_id)
         except BaseException:  # refused: perhaps nothing keeps the workspace any more
             self._on_deadline()
             raise
@@ -69,8 +72,8 @@ class Runs:
         """A prompt is on its way in: the workspace must not be released under it."""
         return self._arriving > 0
 
-    async def _post(self, request: PostPrompt, who: Who) -> PromptReceipt:
-        self._parts.check_open()
+    async def _post(self, request: PostPrompt, who: Who, chosen_id: str) -> PromptReceipt:
+        self._parts.admission.check_open()
         intake.check(request)
         await self._parts.session(request.session_id)
         try:
@@ -78,9 +81,9 @@ class Runs:
                 self._parts.agent.choice(request.model)  # refuses one that nobody knows
             intake.check_rules(request.allow)
             mentioned = await intake.mentioned(request.prompt, self._parts.agent.root)
-            return await self._accept(request, request.options, mentioned, who)
+            return await self._accept(request, request.options, mentioned, who, chosen_id)
         except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
-            if posted := await self._posted_before(request, request.options):
+            if posted := await self._posted_before(request, request.options, chosen_id):
                 return posted
             raise
 
@@ -89,16 +92,18 @@ class Runs:
 
         `writes_for`: the run in whose name it may change something; '': it only looks. `agent`: a custom one, by name.
         """
-        self._parts.check_open()
+        self._parts.admission.check_open()
         options = msgspec.structs.replace(request.options, delegate=True, writes_for=writes_for, agent=agent)
         return await self._accept(request, options)
 
-    async def summarize(self, session_id: str, focus: str = "", who: Who = NOBODY) -> PromptReceipt:
+    async def summarize(
+        self, session_id: str, focus: str = "", who: Who = NOBODY, chosen_id: str = ""
+    ) -> PromptReceipt:
         """Accept a run that replaces the session's conversation by a summary of it; `focus`: what must not be lost."""
-        self._parts.check_open()
+        self._parts.admission.check_open()
         await self._parts.session(session_id)
         request = PostPrompt(session_id=session_id, prompt=f"{summary.PROMPT} {focus}".strip(), mode="own_turn")
-        return await self._accept(request, RunOptions(summarize=True), who=who)
+        return await self._accept(request, RunOptions(summarize=True), who=who, chosen_id=chosen_id)
 
     async def _accept(
         self,
@@ -106,16 +111,17 @@ class Runs:
         options: RunOptions,
         mentioned: tuple[Attachment, ...] = (),
         who: Who = NOBODY,
+        chosen_id: str = "",
     ) -> PromptReceipt:
         parts = self._parts
         if self._model_missing() or parts.agent.key_refused:
             await self._reload()  # perhaps somebody has followed the advice below, or has a new key
             if self._model_missing():
                 raise BadRequest(parts.agent.no_model, "no_model")
-        parts.check_open()  # meanwhile it may have begun to close, or the session be gone
+        parts.admission.check_open()  # meanwhile it may have begun to close, or the session be gone
         parts.book.get(request.session_id)
         dispatcher = parts.lanes.open(request.session_id)
-        row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world, who)
+        row = intake.accepted(request, options, mentioned, parts.lanes.next_seq(), self._world, who, chosen_id)
         if self._early.covers(row.run.run_id, self._world.now()):
             run = msgspec.structs.replace(row.run, cancelled_by="run_cancel")
             row = msgspec.structs.replace(row, run=run)
@@ -124,7 +130,9 @@ class Runs:
             mode = intake.mode_of(request, options)
             return await dispatcher.post(row, mode=mode, limit=limit)
         except RunExists:
-            posted = await self._posted_before(request, options)
+            if not request.run_id and not chosen_id:  # another node, whose clock is ahead, gave out the same one
+                return await self._accept(request, options, mentioned, who)
+            posted = await self._posted_before(request, options, chosen_id)
             assert posted is not None
             return posted
 
@@ -134,9 +142,9 @@ class Runs:
         except ConfigError:
             return False  # one is named, and cannot be built: the run fails with what is wrong, and everybody sees it
 
-    async def _posted_before(self, request: PostPrompt, options: RunOptions) -> PromptReceipt | None:
+    async def _posted_before(self, request: PostPrompt, options: RunOptions, chosen_id: str) -> PromptReceipt | None:
         """The answer for a run id whose run is in the store, if the content is the same (R14); None: there is none."""
-        known = await self._parts.read(self._parts.store.run, request.run_id)
+        known = await self._parts.read(self._parts.store.run, request.run_id or chosen_id)
         if known is None:
             return None
         check_same_content(known, intake.digest(request, options), intake.mode_of(request, options))
@@ -227,6 +235,7 @@ class Runs:
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
+        self._parts.admission.check_here()
         dispatcher = self._parts.lanes.of_run(run_id)
         now = dispatcher.run(run_id) if dispatcher else None
         if dispatcher and now and not dispatcher.is_new(run_id):
@@ -251,6 +260,10 @@ class Runs:
         self._waiters.forget(run_id)
 
     # ── for the workspace ──
+
+    def moved(self) -> None:
+        """Others own the workspace: whoever waits for an end has to ask there."""
+        self._waiters.wake_all()
 
     def on_event(self, event: Event) -> None:
         """An event was published."""

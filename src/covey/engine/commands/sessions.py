@@ -71,12 +71,12 @@ class Sessions:
         return session.title if session else ""
 
     async def create(self, title: str) -> Session:
-        self._parts.check_open()
+        self._parts.admission.check_open()
         return await self._record(self._parts.book.create(title))
 
     async def create_child(self, parent_session_id: str, title: str) -> Session:
         """A session in which an agent works for another one, with the same model."""
-        self._parts.check_open()
+        self._parts.admission.check_open()
         parent = self._parts.book.get(parent_session_id)
         return await self._record(self._parts.book.create(title, parent.id, parent.model))
 

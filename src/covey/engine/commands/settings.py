@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from covey.config.defaults import find, resolve
-from covey.config.schema import Config, ModelChoice, NotifySettings
+from covey.config.schema import AllowRule, Config, ModelChoice, NotifySettings
 from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.extensions.extensions import Extensions
+from covey.engine.keeping import Keeping
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.model_cards import model_info
 from covey.engine.recorder import Batch, Recorder, confirmed
@@ -41,6 +42,7 @@ class WorkspaceSettings:
         lanes: Lanes,
         recorder: Recorder,
         extensions: Extensions,
+        keeping: Keeping,
     ) -> None:
         self._workspace_id = workspace_id
         self._recorder = recorder
@@ -50,6 +52,7 @@ class WorkspaceSettings:
         self._permissions = permissions
         self._lanes = lanes
         self._extensions = extensions
+        self._keeping = keeping
 
     def config(self) -> ConfigView:
         """The configuration, without secrets, and how the user likes clients to look."""
@@ -76,7 +79,7 @@ class WorkspaceSettings:
         if self._agent.key_refused:
             self._shared.keys.forget()
         self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
-        self._permissions.rules = rules_of(self._agent.config, self._path, self._shared)
+        self._permissions.rules = rules_of(self._agent.config, self._path, self._shared, self._keeping.allow)
         await self._extensions.reload()
         if not self._lanes.is_busy:
             await self._agent.close_retired()
@@ -124,15 +127,18 @@ class WorkspaceSettings:
         rules = (prefix_rules if by_prefix else session_rule)(intent, self._permissions.rules)
         if not rules:
             raise BadRequest("no rule can say exactly this; it is allowed for this session", "no_rule")
-        await asyncio.to_thread(
-            add_permission_rule, self._shared.environ, Path(self._path), "allow", rules, reach=reach
-        )
+        if self._keeping.is_used:
+            await self._keeping.add(rules, reach)
+        else:
+            await asyncio.to_thread(
+                add_permission_rule, self._shared.environ, Path(self._path), "allow", rules, reach=reach
+            )
         await self.reload()
 
 
-def rules_of(config: Config, path: str, shared: Shared) -> Rules:
-    """The rules by which tool calls are judged in a directory."""
-    permissions = config.permissions
+def rules_of(config: Config, path: str, shared: Shared, kept: tuple[str | AllowRule, ...] = ()) -> Rules:
+    """The rules by which tool calls are judged in a directory. `kept`: what is allowed beside what files say."""
+    permissions = msgspec.structs.replace(config.permissions, allow=config.permissions.allow + kept)
     return Rules(
         permissions.allowed,
         permissions.deny,

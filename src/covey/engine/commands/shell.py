@@ -14,7 +14,7 @@ from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.watching import is_harmless
-from covey.machine.names import tag_within, workspace_tag
+from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
 from covey.protocol.errors import BadRequest, Conflict
 from covey.protocol.messages import Message, ShellCommand, ShellCommandPart
@@ -44,7 +44,7 @@ class Shell:
 
     async def run(self, session_id: str, request: RunShell) -> ShellResult:
         """Run it to its end, and record it. If whoever waits is cancelled it is ended, and recorded all the same."""
-        self._parts.check_open()
+        self._parts.admission.check_open()
         await self._parts.session(session_id)
         if not request.command.strip():
             raise BadRequest("the command is empty", "empty_command")
@@ -108,7 +108,7 @@ class Shell:
             request.command,
             cwd=agent.root,
             env={**agent.env, **NOT_INTERACTIVE, **width},
-            tag=tag_within(workspace_tag(self._parts.id), "shell"),  # like a job: found again after a crash
+            tag=tag_within(self._parts.agent.tag, "shell"),  # like a job: found again after a crash
             timeout_s=TIMEOUT_S,
             output=output,
         )

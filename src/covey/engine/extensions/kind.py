@@ -47,7 +47,7 @@ class ExtensionParts:
 
     def tag(self, kind: str, name: str) -> str:
         """What marks the processes of an extension: within the workspace's tag, so that the next start finds them."""
-        return tag_within(workspace_tag(self.workspace_id), f"{kind}-{name}")
+        return tag_within(workspace_tag(self.workspace_id, self.shared.ownership.node), f"{kind}-{name}")
 
     def environment(self, named: Mapping[str, str]) -> dict[str, str]:
         """Of a process: a short list of variables, and what its entry names, with variables looked up."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from msgspec import structs
 
+from covey.engine.lanes.cancel_source import CancelSource
 from covey.engine.lanes.lane_writer import LaneWriter, UnwrittenEnd
 from covey.engine.lanes.open_runs import Entry, OpenRuns, announce_waiting, open_run
-from covey.engine.lanes.refusals import being_undone, check_same_content, too_late
+from covey.engine.lanes.refusals import being_undone, check_same_content, in_words, too_late
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns import last_words
 from covey.engine.turns.messages import user_message
@@ -44,22 +45,12 @@ from covey.lifecycle.decisions import (
     Unpark,
 )
 from covey.lifecycle.runs import CancelRuling, Lane
-from covey.protocol.errors import Conflict, QueueFull
+from covey.protocol.errors import Conflict
 from covey.protocol.events import created
 from covey.protocol.messages import Message
 from covey.protocol.runs import CancelledBy, CancelReceipt, Covered, Mode, PromptReceipt, Run, RunComplete
 from covey.protocol.who import NOBODY, Who
 from covey.store.base import InsertRun, RunRow, SetMark
-
-QUEUE_RETRY_S = 5.0
-"""How long a client is asked to wait when the queue is full: about one short turn."""
-
-
-class CancelSource(NamedTuple):
-    """How a cancel came about, and which client asked for it, if one did."""
-
-    by: CancelledBy
-    client: str | None = None
 
 
 class Dispatcher:
@@ -122,13 +113,8 @@ class Dispatcher:
             return await self._same(known, row.digest, mode)
         try:
             self.lane = self.lane.accept(open_run(row), limit)
-        except LaneFull:
-            message = f"{limit} prompts wait in this session already; try again when one has run"
-            raise QueueFull(message, retry_after=QUEUE_RETRY_S) from None
-        except LaneHeld:
-            raise being_undone() from None
-        except LaneClosing:
-            raise Conflict("the workspace is closing", "workspace_closing") from None
+        except (LaneFull, LaneHeld, LaneClosing) as refusal:
+            raise in_words(refusal, limit) from None
         batch = Batch([InsertRun(row)], [created(run)])
         recorded = self._parts.recorder.write(batch, patient=False, then=lambda error: self._recorded(run, error))
         self._open.add(row, recorded)
@@ -213,13 +199,8 @@ class Dispatcher:
         """Keep runs out while something else changes the conversation, until `release`."""
         try:
             self.lane = self.lane.hold()
-        except LaneBusy:
-            message = "the session is busy: wait for its run to end, or cancel it, then undo"
-            raise Conflict(message, "session_busy") from None
-        except LaneHeld:
-            raise being_undone() from None
-        except LaneClosing:
-            raise Conflict("the workspace is closing", "workspace_closing") from None
+        except (LaneBusy, LaneHeld, LaneClosing) as refusal:
+            raise in_words(refusal) from None
 
     def release(self) -> None:
         self.lane = self.lane.release()
@@ -239,6 +220,24 @@ class Dispatcher:
         """Wait until no turn is under way, and nothing that was accepted still waits to be recorded."""
         while waits := {*self._drivers, *self._writer.mending, *self._open.unrecorded()}:
             await asyncio.wait(waits)
+
+    # ── other nodes ──
+
+    def rest(self) -> None:
+        """Begin no more turns but those that one under way waits for."""
+        self.lane = self.lane.rest()
+
+    def stop(self) -> None:
+        """Cancel the run under way, and nothing that waits: there is no more time."""
+        if active := self.lane.active:
+            self._apply_cancel(self.lane.cancel_run(active.run_id), CancelSource("shutdown"))
+
+    def abandon(self) -> set[asyncio.Task[None]]:
+        """End the turn under way without last words; gives what to wait for."""
+        for driver in self._drivers:
+            driver.cancel()
+        self._writer.close()
+        return set(self._drivers)
 
     # ── carrying out ──
 

@@ -27,6 +27,7 @@ from covey.store.base import (
     AppendText,
     DropMessages,
     DropSession,
+    Fenced,
     InsertRun,
     PutEarlyCancel,
     PutFileVersion,
@@ -104,9 +105,11 @@ class LaneWriter:
         self._parts.recorder.write(ruling.batch, then=lambda refusal: self._landed(ruling, refusal))
 
     def _landed(self, ruling: _Ruling, refusal: Exception | None) -> None:
+        if ruling.done.done():  # who waited was told to end: others own the workspace
+            return
         if refusal is None:
             ruling.done.set_result(None)
-        elif ruling.ends:
+        elif ruling.ends and not isinstance(refusal, Fenced):  # whose ends are the new owner's
             self._refused.append((ruling, refusal))
             self._mending = self._mending or asyncio.create_task(self._mend())
         else:
@@ -119,7 +122,7 @@ class LaneWriter:
             ruling, refusal = self._refused.popleft()
             if await self._end_anew(ruling.ends, refusal):
                 self._hand_in(_Ruling(_rest(ruling), (), ruling.begun, ruling.done))
-            else:
+            elif not ruling.done.done():
                 ruling.done.set_exception(refusal)
                 ruling.done.exception()
         self._mending = None
@@ -135,6 +138,8 @@ class LaneWriter:
             try:
                 await self._parts.recorder.write(await _made_anew(refused, why, self._parts))
                 return True
+            except Fenced:
+                return False
             except Exception as error:  # whatever it is: the next attempt may find it mended
                 log.error("the end of run %s is refused: %s", refused[0].run.run_id, error)
             if self._closing.is_set():

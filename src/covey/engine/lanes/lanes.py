@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from covey.engine.lanes.dispatcher import Dispatcher
@@ -21,6 +22,7 @@ class Lanes:
         self._busy: dict[str, Dispatcher] = {}
         self._marks: dict[str, int] = {}
         """The cancel marks of known sessions that are idle: all that is left of their lanes."""
+        self._resting = False
 
     def recover(self, newest_seq: int, newest_mark: int) -> None:
         """Go on after what the store knows. A cancel may have noted a newer seq, whose prompt was refused."""
@@ -54,7 +56,10 @@ class Lanes:
 
     def _new(self, session_id: str) -> Dispatcher:
         mark = self._marks.get(session_id, 0)
-        return Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), mark, lambda: self._newest_seq)
+        made = Dispatcher(session_id, self._parts, lambda: self._quiet(session_id), mark, lambda: self._newest_seq)
+        if self._resting:
+            made.rest()
+        return made
 
     def _quiet(self, session_id: str) -> None:
         dispatcher = self._busy.get(session_id)
@@ -95,3 +100,25 @@ class Lanes:
         for dispatcher in closing:
             dispatcher.close(by)
         return [dispatcher.drained() for dispatcher in closing]
+
+    # ── other nodes ──
+
+    async def come_to_rest(self, drain_s: float) -> None:
+        """Begin no more turns, and wait until none is under way (N10); after `drain_s` they are cancelled."""
+        self._resting = True
+        for dispatcher in self._busy.values():
+            dispatcher.rest()
+        try:
+            await asyncio.wait_for(self._at_rest(), drain_s)
+        except TimeoutError:
+            for dispatcher in list(self._busy.values()):
+                dispatcher.stop()
+            await self._at_rest()
+
+    async def _at_rest(self) -> None:
+        while busy := [dispatcher for dispatcher in self._busy.values() if dispatcher.lane.active]:
+            await asyncio.gather(*(dispatcher.drained() for dispatcher in busy))
+
+    def abandon(self) -> set[asyncio.Task[None]]:
+        """End all turns without last words; gives what to wait for."""
+        return {driver for dispatcher in self._busy.values() for driver in dispatcher.abandon()}

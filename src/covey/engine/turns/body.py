@@ -216,6 +216,8 @@ class TurnBody:
         results: list[Message] = []
         for group in self._parts.tool_calls.groups(answer.tool_calls):
             self._go_on()
+            if results and self._parts.awaits_results and self._written:
+                await self._written
             done = await self._run_together(group)
             results += done
             for call, message in zip(group, done, strict=True):
@@ -247,7 +249,7 @@ class TurnBody:
         batch.add_message(message)
         owner = owning_turn(self._run, self._parts.sessions)
         record_changes(batch, done.changes, cause_of(message, owner), self._parts.world)
-        self._parts.recorder.write(batch)
+        self._written = self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
         return message
 

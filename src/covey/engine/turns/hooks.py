@@ -18,7 +18,7 @@ from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.lifecycle.hook_matching import MODES, names_of, rewritten_input, told_input, told_name
 from covey.lifecycle.hooks import HookAnswer, HookDecision, StopGuard
-from covey.machine.names import run_tag, tag_within, workspace_tag
+from covey.machine.names import run_tag, tag_within
 from covey.protocol.events import AgentEvent, Event, PermissionRequest, QuestionBatchRequest, created
 from covey.protocol.hook_events import HookEvent
 from covey.protocol.messages import Message, Session, SessionMode
@@ -63,10 +63,11 @@ class TurnHooks:
     """The hooks of all turns of a workspace."""
 
     def __init__(
-        self, source: HookSource, workspace_id: str, root: Path, sessions: SessionBook, recorder: Recorder
+        self, source: HookSource, workspace_id: str, tag: str, root: Path, sessions: SessionBook, recorder: Recorder
     ) -> None:
         self._source = source
         self._workspace_id = workspace_id
+        self._tag = tag
         self._root = root
         self._sessions = sessions
         self._recorder = recorder
@@ -237,8 +238,8 @@ class TurnHooks:
         return self._aside("SessionEnd", reason, session_id, {"reason": reason})
 
     async def _aside(self, event: HookEvent, name: str, session_id: str, about: Mapping[str, Any]) -> None:
-        tag = tag_within(workspace_tag(self._workspace_id), "hook")
-        await self._source.run(event, (name,), {**self._common(event, session_id), **about}, tag)
+        told = {**self._common(event, session_id), **about}
+        await self._source.run(event, (name,), told, tag_within(self._tag, "hook"))
 
 
 def _decoded(text: str) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class TurnParts:
     read_run: Callable[[str, str], Awaitable[list[Message]]]
     """The messages of one run in a session."""
     data_dir: Path
+    awaits_results: bool = False
+    """Others share the store: no call is begun before the results of those before it are written, so that a node which
+    has lost the workspace goes no further."""
 
     def trace_of(self, run: Run) -> ModelTrace | None:
         """Where a run keeps what it sends to its model, if it was posted so."""

@@ -82,7 +82,12 @@ class Turn:
     async def _race(self) -> Outcome:
         """The body against the cancel. A body that does not stop in time is abandoned: its words count no more."""
         body = asyncio.create_task(self._body.run(), name=f"turn {self.run_id}")
-        await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait({body, self._stop}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:  # others own the workspace: it ends without last words
+            body.cancel()
+            await asyncio.wait({body}, timeout=self._parts.limits.cancel_grace_s)
+            raise
         # An agent has half the time, so that whoever waits for it can end after it and still in time.
         grace_s = self._parts.limits.cancel_grace_s / (1 + self.options.delegate)
         if not body.done():

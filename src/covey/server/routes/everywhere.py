@@ -18,7 +18,8 @@ SPENDING_MAX = 10_000
 
 async def list_all_runs(call: Call, _body: None) -> list[WorkspaceRun]:
     limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
-    return await call.workspaces.everywhere.runs(known_state(call.query.get("state", "")), limit)
+    is_open = bool(call.count("open", at_most=1))
+    return await call.workspaces.everywhere.runs(known_state(call.query.get("state", "")), limit, is_open=is_open)
 
 
 async def search_everywhere(call: Call, _body: None) -> SearchResult:
@@ -32,7 +33,11 @@ async def stats(call: Call, _body: None) -> list[Spending]:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/runs", list_all_runs, "Runs of all workspaces, the newest first.", answer=list[WorkspaceRun]),
+    Endpoint(
+        "GET", "/v1/runs", list_all_runs,
+        "Runs of all workspaces, the newest first; with `open=1` only of those that are open.",
+        answer=list[WorkspaceRun],
+    ),
     Endpoint(
         "GET", "/v1/search", search_everywhere,
         "As a workspace's own search, over all of them, open or not; it has no pages.",

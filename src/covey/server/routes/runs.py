@@ -28,7 +28,7 @@ async def post_prompt(call: Call, body: PostPrompt) -> PromptReceipt:
     workspace = await call.workspace()
     if body.run_id and not RUN_ID.fullmatch(body.run_id):
         raise BadRequest("run_id begins with a letter or digit; it may have those and . _ : - and at most 128 of them")
-    return await workspace.runs.post(body, call.who)
+    return await workspace.runs.post(body, call.who, call.run_id)
 
 
 async def session_state(call: Call, _body: None) -> AgentSession:
@@ -44,7 +44,7 @@ async def cancel_session(call: Call, _body: None) -> CancelReceipt:
 
 async def summarize(call: Call, body: SummarizeSession | None) -> PromptReceipt:
     workspace = await call.workspace()
-    return await workspace.runs.summarize(call.path["sid"], body.focus if body else "", call.who)
+    return await workspace.runs.summarize(call.path["sid"], body.focus if body else "", call.who, call.run_id)
 
 
 async def count_queued(call: Call, _body: None) -> int:

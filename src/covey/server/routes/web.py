@@ -22,11 +22,13 @@ async def list_pages(call: Call, _body: None) -> list[PageSession]:
 
 async def revoke_page(call: Call, _body: None) -> None:
     page_id = call.path["page_id"]
-    if not call.pages.sessions.revoke(page_id):
-        raise NotFound(f"there is no page {page_id!r}; `covey web --sessions` lists them", "page_not_found")
-    for stream in list(call.streams):
+    is_known = call.pages.sessions.revoke(page_id)
+    call.pages.forget(page_id)
+    for stream in list(call.streams):  # of a cluster: also one that another node has let in
         if stream.page == page_id:
             stream.abort()
+    if not is_known:
+        raise NotFound(f"there is no page {page_id!r}; `covey web --sessions` lists them", "page_not_found")
 
 
 async def sign_out(call: Call, _body: None) -> None:

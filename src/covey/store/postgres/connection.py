@@ -21,6 +21,9 @@ Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
 """Something that is asked of a connection."""
 
 CONNECT_S = 5.0
+NOTICE = 2
+"""Rounds of the loop before anything is asked: it only runs meanwhile, so a connection that broke is noticed now. What
+is sent on one would be in doubt, and what is not sent is not."""
 STATEMENT_S = 30.0
 """For one statement. Nothing here takes long, but the store may be busy."""
 SETTINGS = {"application_name": "covey", "transaction_timeout": "30s", "client_min_messages": "warning"}
@@ -40,8 +43,24 @@ _PASSING = (
     TimeoutError,
 )
 """What may be over soon: the store is gone, restarts, is a standby, is full, or has given up a transaction."""
-_IN_DOUBT = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+_IN_DOUBT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TransactionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+    OSError,
+    TimeoutError,
+)
 """The connection broke while a statement was under way: nobody knows whether it was carried out."""
+
+
+def _is_in_doubt(error: BaseException) -> bool:
+    """A value that the driver cannot send was never sent, also if that error is of the same kind."""
+    return isinstance(error, _IN_DOUBT) and not isinstance(error, ValueError)
 
 
 class ConnectionBroken(StoreFailed):
@@ -58,21 +77,24 @@ def failures(what: str) -> Iterator[None]:
         yield
     except StoreFailed:
         raise
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         text = f"{what}: {str(error) or type(error).__name__}"
         if getattr(error, "sqlstate", "") == FENCED:
             raise Fenced(text) from error
-        if isinstance(error, _IN_DOUBT):
+        if _is_in_doubt(error):
             raise ConnectionBroken(text) from error
-        raise StoreFailed(text, passing=isinstance(error, _PASSING)) from error
+        raise StoreFailed(text, passing=isinstance(error, _PASSING) and not isinstance(error, ValueError)) from error
 
 
 class Connection:
     """One connection, used by one thread. It is made when it is needed, and again after it broke."""
 
-    def __init__(self, url: str, on_connect: Ask[None] | None = None) -> None:
+    def __init__(self, url: str, on_connect: Ask[None] | None = None, name: str = "covey") -> None:
         self._url = url
         self._on_connect = on_connect
+        self.name = name
+        self.made = 0
+        """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
         self._connection: PgConnection | None = None
 
@@ -84,17 +106,25 @@ class Connection:
         return self._loop.run_until_complete(self._call(ask))
 
     async def _call(self, ask: Ask[T]) -> T:
-        connection = await self._connected()
+        for _ in range(NOTICE):
+            await asyncio.sleep(0)
+        try:
+            connection = await self._connected()
+        except _IN_DOUBT as error:  # nothing was asked yet
+            raise StoreFailed(f"cannot connect: {str(error) or type(error).__name__}", passing=True) from error
         try:
             return await ask(connection)
-        except _IN_DOUBT:
-            self._drop()
+        except _IN_DOUBT as error:
+            if _is_in_doubt(error):
+                self._drop()
             raise
 
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=SETTINGS)
+            settings = {**SETTINGS, "application_name": self.name}
+            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
+            self.made += 1
             try:
                 if self._on_connect:
                     await self._on_connect(made)
@@ -110,6 +140,12 @@ class Connection:
             self._connection = None
 
     def close(self) -> None:
+        """From any thread, but not while another one uses it."""
+        closer = threading.Thread(target=self._close)  # this one may have a loop of its own that runs
+        closer.start()
+        closer.join()
+
+    def _close(self) -> None:
         if self._loop.is_closed():
             return
         if self._connection and not self._connection.is_closed():
@@ -120,24 +156,39 @@ class Connection:
 
 
 class Readers:
-    """A connection for each thread that reads."""
+    """A connection for each thread that reads. Whoever looks at the database finds them by their name."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str = "covey") -> None:
         self._url = url
+        self.name = name
         self._local = threading.local()
         self._made: list[Connection] = []
 
     def fetch(self, query: str, *values: Any) -> Sequence[Any]:
         """The rows. A connection that broke while nobody used it is made again: nothing was asked yet."""
-        connection: Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = Connection(self._url)
-            self._made.append(connection)
+        connection = self._mine()
         with failures("cannot read"):
             try:
                 return connection.fetch(query, *values)
-            except _IN_DOUBT:
+            except _IN_DOUBT as error:
+                if not _is_in_doubt(error):
+                    raise
                 return connection.fetch(query, *values)
+
+    def made(self) -> int:
+        """How often the connection of this thread was made."""
+        return self._mine().made
+
+    def _mine(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection and connection.name != self.name:  # it was renamed: each thread lets go of its own
+            self._made.remove(connection)
+            connection.close()
+            connection = None
+        if connection is None:
+            connection = self._local.connection = Connection(self._url, name=self.name)
+            self._made.append(connection)
+        return connection
 
     def close(self) -> None:
         for connection in self._made:

@@ -114,7 +114,7 @@ BEGIN
                 ON CONFLICT (workspace_id, id) DO UPDATE SET done = excluded.done, value = excluded.value;
         END IF;
     WHEN 'workspace' THEN
-        INSERT INTO workspaces VALUES (a, b, n, m);
+        INSERT INTO workspaces (id, path, epoch, created_at) VALUES (a, b, n, m);
     END CASE;
     RETURN true;
 END $$;
@@ -164,4 +164,35 @@ BEGIN
             WHERE workspace_id = logs_of[place];
     END LOOP;
     RETURN left_out;
+END $$;
+
+-- Become the owner of a workspace that nobody owns, or whose owner is gone. Gives the fence, and what became of the owner
+-- before; no row: somebody has it, or a newer Covey had.
+-- A lease that has only run out counts once somebody has seen the store for a whole lease: after an outage of the
+-- store every lease has run out, and nobody is to be robbed. A node that was declared dead is known to be gone.
+CREATE OR REPLACE FUNCTION covey_claim(me text, w text, my_version integer, lease interval)
+RETURNS TABLE (new_fence bigint, was text) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO logs (workspace_id) VALUES (w) ON CONFLICT DO NOTHING;
+    SELECT CASE WHEN l.fence = 0 THEN 'new' WHEN l.owner IS NULL THEN 'released' WHEN l.owner = me THEN 'own'
+            WHEN n.lease_until > '-infinity' THEN 'lease' ELSE 'killed' END
+        INTO was FROM logs l LEFT JOIN nodes n ON n.id = l.owner WHERE l.workspace_id = w FOR UPDATE OF l;
+    UPDATE logs SET owner = me, fence = fence + 1, writer = 0, min_version = my_version
+        WHERE workspace_id = w AND min_version <= my_version AND (
+            was IN ('new', 'released', 'own', 'killed')
+            OR (NOT EXISTS (SELECT 1 FROM nodes WHERE id = owner AND lease_until > now())
+                AND EXISTS (SELECT 1 FROM nodes WHERE lease_until > now() AND steady_since < now() - lease)))
+        RETURNING fence INTO new_fence;
+    IF new_fence IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
+END $$;
+
+-- The row of a directory, made if there is none: also if two nodes ask at once.
+CREATE OR REPLACE FUNCTION covey_workspace_at(new_id text, new_path text, new_epoch bigint, now_s bigint)
+RETURNS TABLE (found_id text, found_path text, found_epoch bigint, found_created_at bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO workspaces (id, path, epoch, created_at) VALUES (new_id, new_path, new_epoch, now_s)
+        ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT id, path, epoch, created_at FROM workspaces WHERE path = new_path;
 END $$;

@@ -82,7 +82,23 @@ STEPS: tuple[str, ...] = (
         workspace_id text COLLATE "C", session_id text COLLATE "C", PRIMARY KEY (workspace_id, session_id)
     );
     """,
+    """
+    -- One row for each start of a node. A lease of minus infinity: the node is known to be gone.
+    CREATE TABLE nodes (
+        id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" NOT NULL, home text COLLATE "C" NOT NULL,
+        address text NOT NULL, reach text[] NOT NULL, version integer NOT NULL, covey text NOT NULL,
+        lease_until timestamptz NOT NULL, steady_since timestamptz NOT NULL, draining boolean NOT NULL DEFAULT false
+    );
+    CREATE INDEX nodes_by_name ON nodes (name);
+    CREATE INDEX logs_by_owner ON logs (owner);
+    ALTER TABLE workspaces ADD COLUMN place text COLLATE "C" NOT NULL DEFAULT 'any';
+    -- What people have decided about it, for its next owner.
+    ALTER TABLE workspaces ADD COLUMN kept bytea NOT NULL DEFAULT '{}';
+    """,
 )
+
+FORMAT = 1
+"""Of the values in the rows: raised whenever an older Covey would lose a field by writing a row back (N11)."""
 
 
 def functions() -> str:

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from covey.store.base import Change, InsertRun, RunExists, StoreFailed
+from covey.store.base import Change, Fenced, InsertRun, RunExists, StoreFailed
+from covey.store.postgres import connection as connections
 from covey.store.postgres.connection import Connection, ConnectionBroken, PgConnection, Readers, failures
+from covey.store.postgres.migrations import migrate
 from covey.store.postgres.reads import ReadsPostgres
-from covey.store.postgres.schema import STEPS, functions
 from covey.store.postgres.writes import DROP_BATCH, Group
 
 log = logging.getLogger(__name__)
 
 COMMIT = "SELECT covey_commit(" + ", ".join(f"${number}" for number in range(1, 23)) + ")"
-CLAIM = (
-    "INSERT INTO logs (workspace_id, owner, fence, writer) VALUES ($1, $2, 1, $3)"
-    " ON CONFLICT (workspace_id) DO UPDATE SET owner = excluded.owner, fence = logs.fence + 1, writer = excluded.writer"
-    " RETURNING fence, last_event"
-)
+HEADS = "SELECT workspace_id, last_event FROM logs WHERE owner = $1 AND workspace_id = ANY ($2)"
 LOOK_UP = (
-    "UPDATE logs SET writer = $1 WHERE owner = $2 AND writer < $1"
-    " RETURNING workspace_id, last_event, last_commit, last_left_out"
+    "UPDATE logs SET writer = $1 WHERE owner = $2 AND writer < $1 RETURNING workspace_id, last_commit, last_left_out"
 )
 """Waits for a commit that is still under way, refuses whatever else arrives late, and tells what was written last."""
-MIGRATING = 7_264_913
-"""The number of the lock under which the tables are made: ours alone."""
 TRIM = (
     "WITH dropped AS (DELETE FROM events WHERE workspace_id = $1 AND seq IN (SELECT seq FROM events"
     " WHERE workspace_id = $1 AND seq <= $2 ORDER BY seq LIMIT $3) RETURNING 1) SELECT count(*) AS gone FROM dropped"
@@ -39,23 +35,48 @@ RETRY_S = 0.2
 """Between two attempts to find out what became of a commit."""
 
 
-class PostgresStore(ReadsPostgres):
-    """One database for all workspaces of a server, or of several: whoever claimed a workspace last writes about it."""
+@dataclass
+class Figures:
+    """What was written so far, counted by the thread that writes."""
 
-    def __init__(self, url: str, owner: str = "") -> None:
-        self._owner = owner or uuid.uuid4().hex
+    commits: int = 0
+    changes: int = 0
+    seconds: float = 0.0
+    in_doubt: int = 0
+    """Commits whose connection broke: they were looked up."""
+    made: int = 0
+    """Those of them that had been made."""
+    fenced: int = 0
+
+    def wrote(self, changes: int, seconds: float) -> None:
+        self.commits += 1
+        self.changes += changes
+        self.seconds += seconds
+
+
+class PostgresStore(ReadsPostgres):
+    """One database for all workspaces of several servers. It claims none: see `nodes.NodeTable`.
+
+    A change is written if its workspace is owned by `owner`, and under the fence that the change carries.
+    """
+
+    def __init__(self, url: str, owner: str) -> None:
+        self.owner = owner
+        """The id of the node that writes. A node that was declared dead comes back with a new one."""
         self._writer_number = 0
-        self._fences: dict[str, int] = {}
-        self._last_event: dict[str, int] = {}
+        self._last_event: dict[str, tuple[int, int]] = {}
+        """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
+        self.is_away = False
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
         """By workspace, what the last look-up found: the commit that was written last, and what it left out."""
+        self.figures = Figures()
         self._writer = Connection(url, self._introduced)
         self._readers = Readers(url)
         with failures("cannot open the store"):
-            self._writer.call(_migrate)
+            self._writer.call(migrate)
 
     async def _introduced(self, connection: PgConnection) -> None:
         """A new connection for writing: what an older one has still under way is waited for, and then refused."""
@@ -63,78 +84,100 @@ class PostgresStore(ReadsPostgres):
         if await connection.fetchval("SELECT to_regclass('writers')") is None:
             return  # the tables are about to be made
         self._writer_number = await connection.fetchval("SELECT nextval('writers')")
-        for row in await connection.fetch(LOOK_UP, self._writer_number, self._owner):
-            self._last_event[row["workspace_id"]] = row["last_event"]
+        self._last_event.clear()  # of a commit in doubt nobody knows whether it counts
+        for row in await connection.fetch(LOOK_UP, self._writer_number, self.owner):
             self._landed[row["workspace_id"]] = (row["last_commit"], row["last_left_out"])
 
     # ── writing ──
 
-    def claim(self, workspace_id: str) -> int:
-        """Become the owner of a workspace, whoever was: from now on nobody else's changes are written."""
-        with failures("cannot claim the workspace"):
-            if not self._writer_number:
-                self._writer.fetch("SELECT 1")
-            (row,) = self._writer.fetch(CLAIM, workspace_id, self._owner, self._writer_number)
-        self._fences[workspace_id], self._last_event[workspace_id] = row["fence"], row["last_event"]
-        return int(row["fence"])
-
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         group = Group(changes)
-        for workspace_id in group.workspaces:
-            if workspace_id not in self._fences:
-                self.claim(workspace_id)
-        heads = {workspace_id: self._last_event[workspace_id] for workspace_id in group.workspaces}
-        left_out = self._committed(group, uuid.uuid4().hex)
-        return self._numbers(changes, left_out, heads)
+        began = time.monotonic()
+        try:
+            heads = self._heads(group)
+            left_out = self._committed(group, heads, uuid.uuid4().hex)
+        except Fenced:
+            self.figures.fenced += 1
+            raise
+        self.figures.wrote(len(changes), time.monotonic() - began)
+        return self._numbers(group, left_out, heads)
 
-    def _committed(self, group: Group, commit_id: str) -> list[bool]:
+    def _heads(self, group: Group) -> dict[str, int]:
+        """By workspace, the last event that is in its log. What was claimed since the last time is read."""
+        fences = group.fences
+        if unknown := [w for w, fence in fences.items() if self._last_event.get(w, (-1, 0))[0] != fence]:
+            with failures("cannot write"):
+                found = self._writer.fetch(HEADS, self.owner, unknown)
+            self._last_event |= {row["workspace_id"]: (fences[row["workspace_id"]], row["last_event"]) for row in found}
+            if lost := set(unknown) - self._last_event.keys():
+                raise Fenced(f"the workspace {lost.pop()} has another owner by now")
+        return {workspace_id: self._last_event[workspace_id][1] for workspace_id in fences}
+
+    def _committed(self, group: Group, heads: dict[str, int], commit_id: str) -> list[bool]:
         """Whether each change was left out. A commit in doubt is looked up before anybody is told anything."""
         columns = group.columns()
         durable = any(change.durable for change in group.changes)
         try:
             with failures("cannot write"):
-                return self._writer.call(lambda connection: self._write(connection, group, commit_id, durable, columns))
+                return self._writer.call(
+                    lambda connection: self._write(connection, group, heads, commit_id, durable, columns)
+                )
         except ConnectionBroken as error:
             return self._found_out(group, commit_id, error)
 
     async def _write(
-        self, connection: PgConnection, group: Group, commit_id: str, durable: bool, columns: list[list[Any]]
+        self,
+        connection: PgConnection,
+        group: Group,
+        heads: dict[str, int],
+        commit_id: str,
+        durable: bool,
+        columns: list[list[Any]],
     ) -> list[bool]:
-        fences = [self._fences[workspace_id] for workspace_id in group.workspaces]
-        lasts = [self._last_event[workspace_id] for workspace_id in group.workspaces]
+        fences = [group.fences[workspace_id] for workspace_id in group.workspaces]
+        lasts = [heads[workspace_id] for workspace_id in group.workspaces]
         left_out: list[bool] = await connection.fetchval(
-            COMMIT, self._owner, self._writer_number, commit_id, durable, group.workspaces, fences, lasts, *columns
-        )
+            COMMIT, self.owner, self._writer_number, commit_id, durable, group.workspaces, fences, lasts, *columns,
+            timeout=connections.STATEMENT_S,
+        )  # fmt: skip
         return left_out
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
+        self.is_away = True
+        self.figures.in_doubt += 1
+        try:
+            return self._asked_until_known(group, commit_id, broken)
+        finally:
+            self.is_away = False
+
+    def _asked_until_known(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         while not self._closing.wait(RETRY_S):
             try:
                 with failures("cannot connect"):
                     self._writer.fetch("SELECT 1")
             except StoreFailed:
                 continue
-            found = [self._landed.get(workspace_id) for workspace_id in group.workspaces]
-            if all(each and each[0] == commit_id for each in found):
-                assert found[0] is not None
-                return found[0][1]
+            found = [self._landed.get(workspace_id, ("", [])) for workspace_id in group.workspaces]
+            # One is enough: a group is written as a whole, and others of it may have been lost since.
+            for last_commit, left_out in found:
+                if last_commit == commit_id:
+                    self.figures.made += 1
+                    return left_out
             raise broken
         raise broken
 
-    def _numbers(
-        self, changes: Sequence[Change], left_out: Sequence[bool], heads: dict[str, int]
-    ) -> list[int | RunExists]:
+    def _numbers(self, group: Group, left_out: Sequence[bool], heads: dict[str, int]) -> list[int | RunExists]:
         """The number of the first event of each change, counted as `covey_commit` did from the last ones before it."""
         results: list[int | RunExists] = []
-        for change, was_left_out in zip(changes, left_out, strict=True):
+        for change, was_left_out in zip(group.changes, left_out, strict=True):
             if was_left_out:
                 assert isinstance(change.writes[0], InsertRun)
                 results.append(RunExists(change.writes[0].row.run.run_id))
                 continue
             results.append(heads[change.workspace_id] + 1)
             heads[change.workspace_id] += len(change.events)
-        self._last_event.update(heads)
+        self._last_event |= {w: (fence, heads[w]) for w, fence in group.fences.items()}
         return results
 
     # ── what nobody waits for ──
@@ -179,17 +222,3 @@ class PostgresStore(ReadsPostgres):
 
     def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
         return self._readers.fetch(query, *values)
-
-
-async def _migrate(connection: PgConnection) -> None:
-    """Make what is missing of the tables: one server at a time."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
-        await connection.execute("CREATE TABLE IF NOT EXISTS schema_steps (step integer PRIMARY KEY)")
-        done = await connection.fetchval("SELECT coalesce(max(step), 0) FROM schema_steps")
-        if done > len(STEPS):
-            raise StoreFailed("the store was made by a newer Covey: upgrade this one", passing=False)
-        for number, step in enumerate(STEPS[done:], done + 1):
-            await connection.execute(step)
-            await connection.execute("INSERT INTO schema_steps VALUES ($1)", number)
-        await connection.execute(functions())

@@ -20,6 +20,7 @@ from covey.store.base import (
     Change,
     DropMessages,
     DropSession,
+    Fenced,
     InsertRun,
     PutEarlyCancel,
     PutFileVersion,
@@ -67,9 +68,15 @@ class Group:
 
     changes: Sequence[Change]
     workspaces: list[str] = field(init=False)
+    fences: dict[str, int] = field(init=False)
+    """By workspace, the fence of its changes. Raises Fenced if they differ: then some are of a former owner."""
 
     def __post_init__(self) -> None:
         self.workspaces = sorted({change.workspace_id for change in self.changes})
+        self.fences = {change.workspace_id: change.fence for change in self.changes}
+        for change in self.changes:
+            if change.fence != self.fences[change.workspace_id]:
+                raise Fenced(f"the workspace {change.workspace_id} was lost in between")
 
     def columns(self) -> list[list[Any]]:
         """The arrays: of which workspace each change is, the writes, the events."""

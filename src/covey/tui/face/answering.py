@@ -111,7 +111,9 @@ def _closed(step: FaceStep) -> FaceStep:
     step = step.set(ask=AskPanel(), focus="composer" if state.focus == "ask" else state.focus)
     if closed is None or (state.ask.is_sent and closed.outcome != "closed"):
         return step
-    by = f" by {closed.by}" if closed.by else ""
+    if closed.outcome in ("allowed", "denied") and not closed.by:
+        return step  # its run was cancelled, or a rule decides now: that is said where it happened
+    by = f" by {looks.called(closed.by, state.me)}" if closed.by else ""
     words = {
         "allowed": f"allowed{by}",
         "denied": f"denied{by}",

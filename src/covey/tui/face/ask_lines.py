@@ -13,11 +13,11 @@ from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import QuestionResponse
 from covey.tui.face import answering, looks
 from covey.tui.face.approval_rows import approval_rows
-from covey.tui.face.boxes import boxed
+from covey.tui.face.boxes import boxed, rule, window
 from covey.tui.face.keys import KeyTable, shown
 from covey.tui.face.line_editor import line_with_caret
 from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, panel_columns, panel_width, permission_rows
-from covey.tui.face.sizes import body_columns
+from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import AskPanel, FaceState
 
 Caret = tuple[int, int] | None
@@ -44,7 +44,11 @@ def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[Styled
     right = " · ".join(filter(None, [f"1 of {len(more)}" if len(more) > 1 else "", _who_sees(view, client_id)]))
     has_keys = answering.takes_keys(state, view, state.now)
     style: Style = "accent" if state.focus == "ask" else "warning"
-    rows = boxed(lines, columns, title, right, _foot(state, ask, has_keys=has_keys), style)
+    foot = _foot(state, ask, has_keys=has_keys)
+    if is_low(state):
+        rows = [rule(columns, title, foot or right, style), *(line("  ", *each.spans) for each in lines)]
+    else:
+        rows = boxed(lines, columns, title, right, foot, style)
     return rows, (caret[0] + 1, caret[1] + 2) if caret else None
 
 
@@ -92,20 +96,21 @@ def _permission(
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
     lines, is_cut = permission_rows(state, request)
-    for text in (request.reason, "It probably needs the network." if request.network else "", request.sandbox):
+    why = (request.reason, "It probably needs the network." if request.network else "", request.sandbox)
+    for text in why if not is_low(state) else ():
         lines += wrap([Span(visible(text), "dim")], columns) if text else []
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
         return [*lines, row, _hint("⏎ denies and says why   esc back")], (len(lines), column)
     if panel.confirming:
-        return [*lines, *_rule(request, panel, columns)], None
+        return [*lines, *_added_rule(request, panel, columns)], None
     spans = _keys(keys, ("allow_once", "once"), ("allow_session", "session"))
     if request.rules:
         spans += _keys(keys, ("allow_always", "always …"))
     if request.prefix_rules:
         spans += _keys(keys, ("allow_prefix", "always, any words …"))
     spans += _keys(keys, ("deny", "deny"), ("deny_with_words", "deny with words"))
-    if request.confined:
+    if request.confined and not is_low(state):
         spans += _keys(keys, ("with_network", f"network {'on' if panel.network else 'off'}"))
         spans += _keys(keys, ("without_sandbox", f"sandbox {'off' if panel.unsandboxed else 'on'}"))
     spans += _keys(keys, ("whole", "see all of it" if is_cut else "whole"))
@@ -113,7 +118,11 @@ def _permission(
         spans += _keys(keys, ("diff_shape", "beside each other" if state.is_unified else "unified"))
     if ask.is_being_answered:
         return lines, None
-    return [*lines, StyledLine(), *_flowed(spans, columns)], None
+    return [*lines, *_gap(state), *_flowed(spans, columns)], None
+
+
+def _gap(state: FaceState) -> list[StyledLine]:
+    return [] if is_low(state) else [StyledLine()]
 
 
 def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns: int) -> list[StyledLine]:
@@ -122,10 +131,10 @@ def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns:
         return lines
     keys = state.preferences.keys
     spans = _keys(keys, ("approve", "use it, as it is"), ("refuse", "do not"), ("whole", "see all of it"))
-    return [*lines, StyledLine(), *_flowed(spans if is_cut else spans[:-2], columns)]
+    return [*lines, *_gap(state), *_flowed(spans if is_cut else spans[:-2], columns)]
 
 
-def _rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
+def _added_rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
     rules = request.rules if panel.confirming == "allow_always" else request.prefix_rules[-1:]
     further = " · with the network" * panel.network + " · outside of the sandbox" * panel.unsandboxed
     text = f"always would add  {visible(' '.join(rules))}{further}"
@@ -151,7 +160,7 @@ def _questions(
     item = batch.questions[number]
     given = answering.answer_of(panel, item)
     lines = _question_rows(item, number, len(batch.questions), columns)
-    lines += _choices(item, given, panel.choice, columns)
+    lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
         return [*lines, row, _hint("⏎ keep it   esc back")], (len(lines), column)
@@ -167,7 +176,7 @@ def _questions(
     spans += _keys(keys, ("question_words", "in words"), ("question_next", "send" if is_last else "next"))
     spans += _keys(keys, ("question_back", "back")) if number else []
     spans += _keys(keys, ("question_refuse", "answer none"))
-    return [*lines, StyledLine(), *_flowed(spans, columns)], None
+    return [*lines, *_gap(state), *_flowed(spans, columns)], None
 
 
 def choice_at(state: FaceState, view: View, row: int) -> int | None:
@@ -182,11 +191,18 @@ def choice_at(state: FaceState, view: View, row: int) -> int | None:
     at = 1 + len(_question_rows(item, number, len(batch.questions), inner))  # the frame is above it
     if item.type == "yes_no":
         return None
-    for choice, rows in enumerate(_choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)):
-        if at <= row < at + len(rows):
+    given = _choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)
+    for choice in _shown_choices(state, item):
+        if at <= row < at + len(given[choice]):
             return choice
-        at += len(rows)
+        at += len(given[choice])
     return None
+
+
+def _shown_choices(state: FaceState, item: QuestionItem) -> range:
+    """All of them or, on a low screen, those around the one that the keyboard is on."""
+    count = len(item.choices)
+    return window(count, state.ask.choice, max(state.height - 8, 2)) if is_low(state) else range(count)
 
 
 def _question_rows(item: QuestionItem, number: int, count: int, columns: int) -> list[StyledLine]:
@@ -195,11 +211,12 @@ def _question_rows(item: QuestionItem, number: int, count: int, columns: int) ->
     return [*rows, *(wrap([Span(visible(item.description), "dim")], columns) if item.description else [])]
 
 
-def _choices(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[StyledLine]:
+def _choices(state: FaceState, item: QuestionItem, given: QuestionResponse, columns: int) -> list[StyledLine]:
     if item.type == "yes_no":
         marks = {True: "●" if given.yes is True else "○", False: "●" if given.yes is False else "○"}
         return [line(f"{marks[True]} yes    {marks[False]} no")]
-    return [row for rows in _choice_rows(item, given, at, columns) for row in rows]
+    made = _choice_rows(item, given, state.ask.choice, columns)
+    return [row for number in _shown_choices(state, item) for row in made[number]]
 
 
 def _choice_rows(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[list[StyledLine]]:

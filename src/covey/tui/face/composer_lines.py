@@ -5,14 +5,14 @@ from __future__ import annotations
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line
-from covey.lines.widths import TAB, width
+from covey.lines.widths import TAB, cut, width
 from covey.lines.wrap import wrap
 from covey.tui.face import looks
 from covey.tui.face.boxes import rule
 from covey.tui.face.composer import Composer
 from covey.tui.face.composing import text_columns
 from covey.tui.face.editor import TextRow, caret_column, cells, is_token, row_of, wrapped
-from covey.tui.face.sizes import TINY_ROWS, composer_top
+from covey.tui.face.sizes import composer_top, is_low
 from covey.tui.face.state import FaceState
 
 LONGEST_NOTICE = 4
@@ -48,11 +48,11 @@ def notice_rows(state: FaceState, columns: int) -> list[StyledLine]:
         return []
     style: Style = "accent" if toast.kind == "note" else toast.kind
     text = one_line(toast.text)
-    if width(text) + 4 <= columns:
+    if is_low(state) or width(text) + 4 <= columns:
+        text = cut(text, columns - 4)
         return [line(Span("─ ", "border"), Span(text, style), Span(f" {'─' * (columns - width(text) - 3)}", "border"))]
-    most = LONGEST_NOTICE if state.height >= TINY_ROWS else 1
-    rows = wrap([Span(text, style)], columns - 2, (Span("  "),), (Span("  "),))[:most]
-    return [rule(columns), *rows, rule(columns)] if state.height >= TINY_ROWS else [*rows, rule(columns)]
+    rows = wrap([Span(text, style)], columns - 2, (Span("  "),), (Span("  "),))[:LONGEST_NOTICE]
+    return [rule(columns), *rows, rule(columns)]
 
 
 def _rule(state: FaceState, view: View, columns: int, *, is_focused: bool) -> StyledLine:

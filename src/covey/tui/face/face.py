@@ -211,7 +211,7 @@ class Face:
         times = [each.until for each in (state.toast, state.armed) if each]
         if found or self.view.link.state == "lost" or self.transcript.is_live:
             is_heard = self.view.link.state == "connected" and state.is_focused
-            turns = is_heard and found and found.run.waiting_on != "permission" and not found.retry
+            turns = is_heard and found and not looks.is_asking(self.view, found.run) and not found.retry
             period = SPIN_S if turns else CLOCK_S
             times.append(now - now % period + period)
         if state.ask.pending:

@@ -25,6 +25,7 @@ from covey.tui.face.sizes import (
     body_columns,
     foot_rows,
     head_rows,
+    is_low,
     left_columns,
     right_columns,
 )
@@ -117,13 +118,15 @@ def _body(
     if isinstance(state.overlay, Picker):
         return _with_picker(state, state.overlay, view, pane, columns, room, prompt)
     ask, ask_caret = ask_panel(state, view, client_id)
-    ask = ask[: max(room - 1, 0)]
+    fewest = 0 if ask and is_low(state) else 1  # rows of the conversation
     completion = state.composer.completion
     suggested = completion_rows(completion, columns) if completion and state.focus == "composer" else []
     pinned = pinned_rows(state, view, columns, has_right=has_right)
     search, search_caret = _search_row(state, columns)
-    below = (search + ask + pinned)[: max(room - 1, 0)] + suggested
-    below = below[-max(room - 1, 0) :] if room > 1 else []
+    others = len(pinned) if state.focus == "queue" else 0  # what has the keys is seen
+    ask = ask[: max(room - fewest - others, 0)]
+    below = (search + ask + pinned)[: max(room - fewest, 0)] + suggested
+    below = below[-max(room - fewest, 0) :] if room > 1 else []
     talk_height = room - len(below)
     talk = _conversation(state, view, pane, columns, talk_height)
     at: Caret | None = (room + caret[0], caret[1]) if caret[0] < len(prompt) else None

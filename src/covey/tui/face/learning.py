@@ -94,7 +94,7 @@ def learn(step: FaceStep, fact: Fact) -> FaceStep:
 def _looked(step: FaceStep) -> FaceStep:
     step = _follow_session(step)
     step = _announce_asks(step)
-    step = queueing.look(answering.look(step))
+    step = searching.arrive(queueing.look(answering.look(step)))
     overlay = step.state.overlay
     if isinstance(overlay, Picker) and overlay.kind == "sessions":
         step = step.set(overlay=lists.refreshed(overlay, step.view, step.state.now))

@@ -111,6 +111,8 @@ def present(view: View, client_id: str) -> list[Attendee]:
         Attendee(c.name or "somebody", c.kind or "", c.client_id == client_id, c.session_id == view.current)
         for c in view.clients.values()
     ]
+    if not any(each.is_you for each in found):  # the server has not heard of this window yet
+        found.append(Attendee("you", "tui", is_you=True, is_here=True))
     return sorted(found, key=lambda each: (not each.is_you, not each.is_here, each.name))
 
 
@@ -134,6 +136,13 @@ def mark(view: View, known: Session, found: SessionRecord) -> str:
 def called(name: str | None, me: str) -> str:
     """A name for people; one's own is `you`."""
     return "you" if name and name == me else one_line(name or "")
+
+
+def is_asking(view: View, run: Run) -> bool:
+    """It waits for a person; an open ask says so before the run does."""
+    if (run.waiting_on or "").partition(":")[0] in ("permission", "question"):
+        return True
+    return any(getattr(ask.request, "run_id", None) == run.run_id for ask in view.asks.open.values())
 
 
 def is_speaking(view: View, run: Run) -> bool:

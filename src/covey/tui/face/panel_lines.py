@@ -178,7 +178,7 @@ def right_side(state: FaceState, view: View, columns: int, height: int) -> list[
     if found := looks.active(view):
         words, style = doing(found, view, state.now)
         since = clock(state.now - (found.run.started_at or found.run.accepted_at))
-        sign = spinner(found, state.now, is_lost=view.link.state == "lost")
+        sign = spinner(found, view, state.now)
         head = line(Span(f"{sign} ", style), Span(words))
         rows += [spread(head, line(Span(since, "dim"), " "), columns), StyledLine()]
     rows += _facts(view, columns)

@@ -9,7 +9,7 @@ from covey.lines.plain_text import visible
 from covey.lines.widths import expanded, width
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest
-from covey.tui.face.sizes import body_columns
+from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import FaceState
 
 NARROW_PANEL, WIDE_PANEL = 100, 180
@@ -37,7 +37,7 @@ def panel_columns(state: FaceState, request: AskRequest | None = None) -> int:
 
 def permission_rows(state: FaceState, request: PermissionRequest) -> tuple[list[StyledLine], bool]:
     """As much as a third of the screen takes, and whether there is more."""
-    most = max(state.height // 3, FEWEST)
+    most = FEWEST if is_low(state) else max(state.height // 3, FEWEST)
     rows = _rows(request, panel_columns(state, request), is_unified=state.is_unified)
     if len(rows) <= most:
         return rows, False

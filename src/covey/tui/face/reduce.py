@@ -99,7 +99,11 @@ def _of_focus(step: FaceStep, where: Context, intent: str, key: Key) -> FaceStep
             ask = answering.shown(state, step.view)
             seen = step.set(ask=replace(state.ask, is_seen=True))
             return seen.set(overlay=whole_page(ask.request, state)) if ask else step
-        return answering.key(step, intent, key)
+        found = answering.key(step, intent, key)
+        if found is not None or intent or not key.text or state.ask.words is not None:
+            return found
+        # A letter that answers nothing begins a prompt: none is lost.
+        return composing.key(step.set(focus="composer"), "", key)
     if where == "queue":
         return queueing.key(step, intent)
     if where == "transcript":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from covey.tui.face.editor import Editor
 from covey.tui.face.effects import FindFurtherUp, LoadBackTo, Search
 from covey.tui.face.facts import BackLoaded, FoundFurtherUp
 from covey.tui.face.state import SearchBar
@@ -23,6 +24,15 @@ def typed(step: FaceStep, bar: SearchBar) -> FaceStep:
     if len(words.strip()) < SHORTEST or not step.view.conversation.has_older:
         return step
     return step.do(FindFurtherUp(step.view.current, words))
+
+
+def arrive(step: FaceStep) -> FaceStep:
+    """A session was chosen because of these words: it is there now, and they are looked for in it."""
+    words = step.state.looked_for
+    if not words or not step.view.current or not len(step.view.conversation.messages):
+        return step
+    step = step.set(looked_for="", focus="transcript")
+    return typed(step, SearchBar(query=Editor(words, len(words)), is_typing=False))
 
 
 def go(step: FaceStep, by: int) -> FaceStep:

@@ -8,6 +8,7 @@ from covey.tui.face.state import FaceState
 
 TINY_COLUMNS, TINY_ROWS = 40, 10
 """Below this there is room for the conversation, asks and the prompt alone."""
+LOW_ROWS = 16
 AIRY_ROWS = 28
 """From so many rows on, there is room for an empty one below the first."""
 LEFT_FROM, RIGHT_FROM = 160, 120
@@ -20,6 +21,11 @@ HIGHEST_SHARE = 3
 
 def is_tiny(state: FaceState) -> bool:
     return state.width < TINY_COLUMNS or state.height < TINY_ROWS
+
+
+def is_low(state: FaceState) -> bool:
+    """What is asked needs every row: nothing but it, and the keys that answer it, is shown."""
+    return state.height < LOW_ROWS
 
 
 def head_rows(state: FaceState) -> int:

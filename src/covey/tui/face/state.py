@@ -169,6 +169,8 @@ class FaceState:
     composers: Mapping[str, Composer] = field(default_factory=dict)
     overlay: Overlay | None = None
     search: SearchBar | None = None
+    looked_for: str = ""
+    """Words that are looked for as soon as the session that was chosen by them is there."""
     ask: AskPanel = AskPanel()
     seen_asks: tuple[str, ...] = ()
     """Asks that have been shown or announced."""

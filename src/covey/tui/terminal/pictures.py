@@ -60,12 +60,10 @@ def known_by(name: str, env: Mapping[str, str]) -> Pictures:
 
 
 def _chosen(env: Mapping[str, str]) -> Pictures:
-    match env.get(VARIABLE, ""):
-        case "kitty":
-            return "kitty in tmux" if env.get("TMUX") else "kitty"
-        case "iterm":
-            return "iterm"
-    return ""
+    wanted = env.get(VARIABLE, "")
+    if wanted == "kitty":
+        return "kitty in tmux" if env.get("TMUX") else "kitty"
+    return "iterm" if wanted == "iterm" else ""
 
 
 async def asked_of_tmux(env: Mapping[str, str]) -> Pictures:

@@ -255,7 +255,7 @@ def _call_head(item: CallItem, look: Look, *, is_open: bool) -> list[StyledLine]
     shown = look.shown
     if item.result:
         rows = result_lines(item.call, item.result, item.seconds, shown)
-        if is_open and item.result.content:
+        if is_open and item.result.content and item.call.name != "todos":
             rows = rows[:1]
     else:
         rows = [_running(item, look)]

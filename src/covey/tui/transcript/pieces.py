@@ -106,7 +106,7 @@ def sections(item: Item, *, is_open: bool) -> list[Section]:
         case SummaryItem():
             return [Section("markdown", item.text)] if is_open else []
         case CallItem():
-            return _call_sections(item) if is_open else []
+            return _call_sections(item) if is_open and item.call.name != "todos" else []
         case ShellItem():
             return [Section("text", item.command.output)] if is_open else []
         case NoteItem():

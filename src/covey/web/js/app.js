@@ -81,6 +81,7 @@ export class App {
       if (type === 'tool_output') { this.transcript.card(payload.payload.tool_call_id); return; }
       if (type === 'message_delta') return;
       if (type === 'file') { this.review.changed(payload.payload); return; }
+      if (payload.payload?.tool_call_id) this.transcript.card(payload.payload.tool_call_id); // an ask came, or was answered
       this.notifier.take(type, payload.payload);
     }
     later('frame', () => this.draw());

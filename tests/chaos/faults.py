@@ -1,0 +1,189 @@
+"""What befalls a cluster: each fault strikes a node or the store, lasts a while, and is over."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from tests.chaos.cluster import Cluster, Member
+from tests.chaos.links import Cut, Link
+
+GIVE_UP_S = 60.0
+"""After this long a run that did not end counts as late; whether it is lost is judged at the end."""
+
+
+@dataclass
+class Fault:
+    """One that has happened."""
+
+    kind: str
+    node: str
+    seconds: float
+    began: float = 0.0
+    over: float = 0.0
+    is_single: bool = True
+    orphaned: int = 0
+    """Active runs of the node when it was struck."""
+    noticed: float | None = None
+    """Seconds until all its workspaces had another owner; None: they did not need one."""
+    ended: float | None = None
+    """Seconds until all those runs had ended."""
+    stuck: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.node} for {self.seconds:.1f} s"
+
+
+INTERRUPTS = ("kill", "freeze", "cut off from the store")
+"""Faults after which active runs may end as interrupted: nobody knows what their node does."""
+
+
+class Blows:
+    """Strikes, and measures how long the others take to notice and to end what was active."""
+
+    def __init__(self, cluster: Cluster, chance: random.Random, lease_s: float) -> None:
+        self._cluster = cluster
+        self._chance = chance
+        self._lease_s = lease_s
+        self.faults: list[Fault] = []
+        self._store_is_struck = False
+
+    def _kinds(self) -> dict[str, tuple[int, Callable[[Member], Awaitable[Fault]]]]:
+        """How often each happens, compared with the others."""
+        return {
+            "kill": (5, self._kill),
+            "freeze": (4, self._freeze),
+            "cut off from the store": (4, self._cut_store),
+            "cut off from its peers": (2, self._cut_peers),
+            "cut off from its clients": (2, self._cut_clients),
+            "the store restarts": (3, self._restart_store),
+            "hand-over": (3, self._hand_over),
+        }
+
+    async def one(self, kinds: tuple[str, ...] = ()) -> list[Fault]:
+        return [await self._strike(self._pick_kind(kinds), is_single=True)]
+
+    async def two(self, kinds: tuple[str, ...] = ()) -> list[Fault]:
+        """Two that overlap, on two nodes, or on a node and the store."""
+        first = asyncio.create_task(self._strike(self._pick_kind(kinds), is_single=False))
+        await asyncio.sleep(self._chance.uniform(0.0, 3.0))
+        second = await self._strike(self._pick_kind(kinds), is_single=False)
+        return [await first, second]
+
+    def _pick_kind(self, kinds: tuple[str, ...]) -> str:
+        known = {name: weight for name, (weight, _) in self._kinds().items() if not kinds or name in kinds}
+        if self._store_is_struck:
+            known.pop("the store restarts", None)
+        return self._chance.choices(list(known), list(known.values()))[0]
+
+    async def _strike(self, kind: str, *, is_single: bool) -> Fault:
+        member = self._victim()
+        strike = self._kinds()[kind][1]
+        member.is_struck = True
+        began = time.monotonic()
+        watching = asyncio.create_task(self._measure(member, began))
+        try:
+            fault = await strike(member)
+        finally:
+            member.is_struck = False
+        fault.began, fault.over, fault.is_single = began, time.monotonic(), is_single
+        watched = await self._measured(watching, kind)
+        fault.orphaned, fault.noticed, fault.ended, fault.stuck = watched
+        self.faults.append(fault)
+        return fault
+
+    def _victim(self) -> Member:
+        """One that is not struck yet; rather one with active runs."""
+        free = [member for member in self._cluster.members if not member.is_struck] or self._cluster.members
+        sight = self._cluster.sight
+        busy = {sight.owners[workspace][0] for workspace in sight.active if workspace in sight.owners}
+        loaded = [member for member in free if member.node.name in busy]
+        return self._chance.choice(loaded or free)
+
+    # ── kinds ──
+
+    async def _kill(self, member: Member) -> Fault:
+        """kill -9; started again at once, or when others have taken over."""
+        away = self._chance.choice((0.0, self._chance.uniform(2.0, 8.0)))
+        await self._cluster.run(member.node.kill)
+        await asyncio.sleep(away)
+        await self._cluster.run(member.node.start)
+        return Fault("kill", member.node.name, away)
+
+    async def _freeze(self, member: Member) -> Fault:
+        seconds = self._chance.choice((self._lease_s * 0.4, self._lease_s * self._chance.uniform(1.2, 2.0)))
+        member.node.freeze()
+        await asyncio.sleep(seconds)
+        member.node.thaw()
+        return Fault("freeze", member.node.name, seconds)
+
+    async def _cut(self, member: Member, link: Link, how: tuple[Cut, ...], kind: str) -> Fault:
+        seconds = self._chance.choice((0.3, self._lease_s * 0.3, self._lease_s * self._chance.uniform(1.2, 1.8)))
+        link.cut(self._chance.choice(how))
+        await asyncio.sleep(seconds)
+        link.mend()
+        return Fault(kind, member.node.name, seconds)
+
+    async def _cut_store(self, member: Member) -> Fault:
+        ways: tuple[Cut, ...] = ("reset", "silence", "swallow")
+        return await self._cut(member, member.to_store, ways, "cut off from the store")
+
+    async def _cut_peers(self, member: Member) -> Fault:
+        return await self._cut(member, member.from_peers, ("reset", "silence"), "cut off from its peers")
+
+    async def _cut_clients(self, member: Member) -> Fault:
+        return await self._cut(member, member.from_clients, ("reset", "silence"), "cut off from its clients")
+
+    async def _restart_store(self, member: Member) -> Fault:
+        """In order or by a crash; for a moment, or for longer than a lease."""
+        if self._store_is_struck:  # two at once would be one
+            await asyncio.sleep(1.0)
+            return Fault("the store restarts", "", 1.0)
+        self._store_is_struck = True
+        try:
+            seconds = self._chance.choice((0.0, 2.0, self._lease_s * 1.3))
+            mode = self._chance.choice(("fast", "immediate"))
+            await self._cluster.run(self._cluster.postgres.stop, mode)
+            await asyncio.sleep(seconds)
+            await self._cluster.run(self._cluster.postgres.start)
+        finally:
+            self._store_is_struck = False
+        return Fault("the store restarts", "", seconds)
+
+    async def _hand_over(self, member: Member) -> Fault:
+        """SIGTERM, and started again: an upgrade."""
+        began = time.monotonic()
+        await self._cluster.run(member.node.stop)
+        await self._cluster.run(member.node.start)
+        return Fault("hand-over", member.node.name, time.monotonic() - began)
+
+    # ── times ──
+
+    async def _measure(self, member: Member, began: float) -> tuple[int, float | None, float | None, list[str]]:
+        """Watch the workspaces that the node owns now, until others own them and what was active has ended."""
+        sight = self._cluster.sight
+        mine = {w: fence for w, (name, fence) in sight.owners.items() if name == member.node.name}
+        active = {run for workspace in mine for run in sight.active.get(workspace, ())}
+        noticed: float | None = None
+        while time.monotonic() - began < GIVE_UP_S:
+            await asyncio.sleep(0.05)
+            now = self._cluster.sight
+            if now.at <= began:
+                continue
+            if noticed is None and all(now.owners.get(w, ("", 0))[1] > fence for w, fence in mine.items()):
+                noticed = now.at - began
+            left = active & {run for runs in now.active.values() for run in runs}
+            if not left:
+                return len(active), noticed, now.at - began, []
+        left = active & {run for runs in self._cluster.sight.active.values() for run in runs}
+        return len(active), noticed, None, sorted(left)
+
+    async def _measured(
+        self, watching: asyncio.Task[tuple[int, float | None, float | None, list[str]]], kind: str
+    ) -> tuple[int, float | None, float | None, list[str]]:
+        """Only where the node was lost do the times say anything; nobody waits for the others."""
+        orphaned, noticed, ended, stuck = await watching
+        return orphaned, noticed, ended if noticed is not None else None, stuck
