@@ -139,7 +139,10 @@ class Progress:
             case CallEnded():
                 self._ended(item)
             case SummaryWritten(message):
-                self._screen.say("— The conversation became long, and goes on from a summary of it.")
+                from covey.lines.notes import summary_note
+
+                record = self._view.find_run(self._run_id)
+                self._screen.say(f"— {summary_note(record.run if record else None)}")
                 if self._is_verbose:
                     self._screen.show(self._quoted(message.text))
             case RetryAnnounced(retry):

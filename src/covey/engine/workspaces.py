@@ -192,6 +192,8 @@ class Workspaces:
 
         fence = self._fences[row.id] = await self._ownership.claim(row.id)
         try:
+            if self._ownership.is_shared:  # a claim after a failover of the store begins a new epoch
+                row = await self._ownership.row(row.id) or row
             return await open_workspace(
                 row,
                 self._shared,

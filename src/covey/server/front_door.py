@@ -23,7 +23,7 @@ from covey.server.access import Access
 from covey.server.all_nodes import AllNodes
 from covey.server.direct_writer import hold_little
 from covey.server.endpoint import respond, respond_error
-from covey.server.incoming import Incoming, target_of
+from covey.server.incoming import Incoming, path_in, target_of
 from covey.server.membership import PASSED_ON, RUN_ID, TOOLS, PassedOn, verify
 from covey.server.page_sessions import REVOKED
 from covey.server.passing_on import WRONG_SECRET, NotTheOwner, PassingOn
@@ -160,7 +160,7 @@ class FrontDoor:
     async def _open(self, request: Incoming) -> None:
         """Open the workspace of a directory: at its owner, if it has one."""
         body = await request.body()
-        path = _path_in(body)
+        path = path_in(body)
         waiting = OwnerWait(self._wait_s)
         while True:
             try:
@@ -271,7 +271,7 @@ class FrontDoor:
             if not self.whereabouts.is_here(workspace_id):
                 found = await self.whereabouts.find(workspace_id, claim=_may_claim(scope["method"], rest))
         elif path == "/v1/workspaces" and scope["method"] == "POST":
-            _, found = await self.whereabouts.find_path(_path_in(await request.body()))
+            _, found = await self.whereabouts.find_path(path_in(await request.body()))
         if not isinstance(found, Here):
             raise _not_ours()
 
@@ -319,18 +319,6 @@ def _is_repeatable(method: str, rest: str) -> bool:
     if method in ("GET", "HEAD", "PUT"):
         return True
     return method == "POST" and (rest in ("", "agent") or f"/{rest}".endswith(REPEATABLE))
-
-
-class _Opening(msgspec.Struct):
-    path: str = ""
-
-
-def _path_in(body: bytes) -> str:
-    """What directory is asked for; '' if the body cannot be read: the route says what is wrong with it."""
-    try:
-        return msgspec.json.decode(body, type=_Opening).path
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""
 
 
 def _not_ours() -> Misdirected:

@@ -1,15 +1,17 @@
-"""A request of a client at a node that may have to pass it on: what was read of it is kept, to be asked again."""
+"""A request as it came in at a node, for whoever may have to ask it more than once, here or elsewhere."""
 
 from __future__ import annotations
 
 import secrets
 from typing import Any
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from covey.server.access import Access
 from covey.server.endpoint import read_bytes
-from covey.server.membership import ALL, PAGE, TOOLS, Ask
+from covey.server.membership import ALL as ALL_RIGHTS
+from covey.server.membership import PAGE, TOOLS, Ask
 from covey.server.passing_on import Passage
 from covey.server.peers import is_from_our_tools
 
@@ -73,4 +75,16 @@ def rights_of(scope: Scope) -> str:
     if page := scope.get("covey.page"):
         return PAGE + str(page)
     access: Access = scope["covey.access"]
-    return TOOLS if access.is_socket and is_from_our_tools(scope.get("covey.peer", 0)) else ALL
+    return TOOLS if access.is_socket and is_from_our_tools(scope.get("covey.peer", 0)) else ALL_RIGHTS
+
+
+class _Opening(msgspec.Struct):
+    path: str = ""
+
+
+def path_in(body: bytes) -> str:
+    """What directory is asked for; '' if the body cannot be read: the route says what is wrong with it."""
+    try:
+        return msgspec.json.decode(body, type=_Opening).path
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""

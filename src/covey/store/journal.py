@@ -74,7 +74,6 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        store.while_away = self._refuse_new
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._put_off: deque[_Item] = deque()
@@ -87,6 +86,7 @@ class Journal:
         self._start()
 
     def _start(self) -> None:
+        self._store.while_away = self._refuse_new
         self._readers = ThreadPoolExecutor(READERS, "covey-read")
         self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
         self._thread.start()
