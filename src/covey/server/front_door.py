@@ -22,12 +22,13 @@ from covey.protocol.errors import BadRequest, Conflict, Forbidden, Misdirected, 
 from covey.protocol.requests import NodeView
 from covey.server.access import Access
 from covey.server.all_nodes import AllNodes
+from covey.server.direct_writer import hold_little
 from covey.server.endpoint import read_bytes, respond, respond_error
 from covey.server.membership import ALL as ALL_RIGHTS
 from covey.server.membership import PAGE, PASSED_ON, RUN_ID, TOOLS, Ask, PassedOn, verify
 from covey.server.page_sessions import REVOKED
 from covey.server.passing_on import WRONG_SECRET, NotTheOwner, Passage, PassingOn
-from covey.server.peer_connections import PeerFailed
+from covey.server.peer_connections import SPLICED_BYTES, PeerFailed
 from covey.server.peers import is_from_our_tools
 
 if TYPE_CHECKING:
@@ -249,6 +250,8 @@ class FrontDoor:
         scope["covey.page"] = said.page
         scope["covey.is_tool"] = said.rights == TOOLS
         await self._check_ours(scope, said, request)
+        if scope["path"].endswith("/events"):
+            hold_little(send, SPLICED_BYTES)
         if scope["path"].startswith(NODE):
             await self._between_nodes(scope, send)
             return
