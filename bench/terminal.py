@@ -1,7 +1,8 @@
 """The terminal UI: how soon it is there, what it costs while nothing happens, and while a lot does.
 
-Beside it, in the same run, whichever of these is installed: `opencode`, `codex`, `gemini` (or named by BENCH_OPENCODE,
-BENCH_CODEX, BENCH_GEMINI), and the smallest Textual program (BENCH_TEXTUAL: a Python that has it).
+Beside it, in the same run, whichever of these is installed: `opencode`, `codex`, `gemini`, `posting`, `harlequin` (or
+named by BENCH_OPENCODE, BENCH_CODEX, BENCH_GEMINI, BENCH_POSTING, BENCH_HARLEQUIN), and the smallest Textual program
+(BENCH_TEXTUAL: a Python that has it). The last three are in Python: what is typed first is seen by turns with ours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.processes import COVEY, TOKEN, covey_server, fast_model, scratch
@@ -27,6 +28,7 @@ from covey.store.sqlite import SqliteStore
 
 EMPTY, SHORT, LONG = "0000001", "0000002", "0000003"
 """Sessions: without messages, of 100,000 tokens, and of a million."""
+IN_PYTHON = ("posting", "harlequin", "the smallest Textual program")
 MESSAGES, MANY_MESSAGES = 302, 3020
 END = "the last word of this session"
 ANSWER = (
@@ -56,20 +58,20 @@ def say():
     open(place, "w").write(f"{late[-1]} {late[int(len(late) * 0.99)]}")
 atexit.register(say)
 sys.argv = ["covey", *asked]
-from covey.cli.main import main
+from covey.cli.entry import main
 sys.exit(main())
 """
 """Covey, with the CPU that each turn of its loop takes: on a busy machine the time tells of others."""
 FIRST = """
 import os, sys, time
 place, asked = sys.argv[1], sys.argv[2:]
-def first_frame(width, height):
+def first_frame(*size):
     open(place, "w").write(str(time.process_time()))
     os._exit(0)
 import covey.tui.start
 covey.tui.start.first_frame = first_frame
 sys.argv = ["covey", *asked]
-from covey.cli.main import main
+from covey.cli.entry import main
 main()
 """
 """Covey until it draws, and the CPU that this took."""
@@ -97,7 +99,7 @@ def measure(options: Options) -> Iterator[Figure]:
             yield from _idle(face, options.size(20, 5))
             yield from _opening(face, times)
             yield from _streams(face, options)
-        yield from _peers(place, options)
+            yield from _peers(face, place, options)
 
 
 class _Face:
@@ -126,10 +128,12 @@ class _Face:
             program.popen.wait(60)
         return float(place.read_text())
 
-    def open(self, session_id: str, *, typed: bytes = b"", turns: Path | None = None) -> TerminalProgram:
+    def open(
+        self, session_id: str, *, typed: bytes = b"", turns: Path | None = None, echoes: bool = True
+    ) -> TerminalProgram:
         before = [sys.executable, "-c", TURNS, str(turns)] if turns else COVEY
         command = [*before, *self._where, "-s", session_id]
-        return TerminalProgram(command, cwd=self.workspace, env=self._env, typed=typed)
+        return TerminalProgram(command, cwd=self.workspace, env=self._env, typed=typed, echoes=echoes)
 
 
 def _import_asyncio() -> float:
@@ -184,7 +188,7 @@ def _idle(face: _Face, seconds: int) -> Iterator[Figure]:
         program.settle(2.0)
         cpu, bytes_before, wake_ups = program.cpu_s(), program.byte_count, program.wake_ups()
         program.read_for(seconds)
-        yield Figure("idle: share of a core", (program.cpu_s() - cpu) / seconds * 100, "%", 0.5)
+        yield Figure("idle: share of a core", (program.cpu_s() - cpu) / seconds * 100, "%", 0.2)
         yield Figure("idle: bytes written", program.byte_count - bytes_before, "B", note=f"in {seconds} s")
         yield Figure("idle: wake-ups", (program.wake_ups() - wake_ups) / seconds, "1/s")
 
@@ -244,8 +248,10 @@ def _streamed(face: _Face, caller: Caller, workspace: str, rate: int, seconds: i
     real = f"{rate * seconds / took:.0f} deltas/s came"
     yield Figure(f"{rate} deltas/s: share of a core", share * 100, "%", note=real)
     yield Figure(f"{rate} deltas/s: bytes for each delta", written, "B")
-    target = 50 if rate > 50 else None
-    yield Figure(f"{rate} deltas/s: longest turn of the loop, CPU", longest, "ms", target, note=f"p99 {p99:.1f} ms")
+    target = {500: 25.0, 5000: 50.0}.get(rate)
+    yield Figure(
+        f"{rate} deltas/s: turn of the loop, CPU, p99", p99, "ms", target, note=f"the longest of all {longest:.1f} ms"
+    )
 
 
 @contextlib.contextmanager
@@ -271,9 +277,11 @@ def _draining(program: TerminalProgram) -> Iterator[None]:
 # ── others ──
 
 
-def _peers(place: Path, options: Options) -> Iterator[Figure]:
+def _peers(face: _Face, place: Path, options: Options) -> Iterator[Figure]:
     textual = os.environ.get("BENCH_TEXTUAL", "")
     known: list[tuple[str, Sequence[str]]] = [
+        ("posting", [found("posting", "BENCH_POSTING")]),
+        ("harlequin", [found("harlequin", "BENCH_HARLEQUIN")]),
         ("opencode", [found("opencode", "BENCH_OPENCODE")]),
         ("codex", [found("codex", "BENCH_CODEX")]),
         ("gemini", [found("gemini", "BENCH_GEMINI")]),
@@ -281,11 +289,33 @@ def _peers(place: Path, options: Options) -> Iterator[Figure]:
     ]
     home = place / "home"
     home.mkdir()
-    env = os.environ | {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "CI": ""}
+    env = os.environ | {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "CI": "", "LC_ALL": "C.UTF-8"}
+    others = {name: command for name, command in known if command[0] and name in IN_PYTHON}
+    yield from _first_echoes(face, others, env, options.size(7, 3))
     for name, command in known:
         if command[0]:
             yield from _peer(name, command, env, place / "workspace", options)
     _end_left(home)
+
+
+def _first_echoes(
+    face: _Face, others: Mapping[str, Sequence[str]], env: dict[str, str], times: int
+) -> Iterator[Figure]:
+    """From the start to the first key that is seen, of ours and of others in Python, by turns."""
+    took: dict[str, list[float]] = {name: [] for name in ("Covey", *others)}
+    for _ in range(times):
+        with face.open(EMPTY, echoes=False) as program:
+            took["Covey"].append(program.first_echo_s())
+        for name, command in others.items():
+            try:
+                with TerminalProgram(command, cwd=face.workspace, env=env, echoes=False) as program:
+                    took[name].append(program.first_echo_s())
+            except RuntimeError as error:
+                print(f"  {name}: {error}"[:200])
+    best = {name: min(values) for name, values in took.items() if values}
+    yield Figure("start to the first key that is seen", best.pop("Covey") * 1e3, "ms", note=f"best of {times}")
+    for name, seconds in best.items():
+        yield Figure(f"the same, beside {name}", min(took["Covey"]) / seconds, "x", 0.5, note=f"{seconds * 1e3:.0f} ms")
 
 
 def _end_left(home: Path) -> None:

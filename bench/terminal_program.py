@@ -19,6 +19,8 @@ from typing import Self
 
 COLUMNS, LINES = 120, 40
 WAIT_S = 60.0
+KEYS, TYPED_EVERY_S = b"zq", 0.02
+"""Letters that no program shows by itself, and how often somebody types them."""
 _CONTROL = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.|[\x00-\x1f]")
 _OWN_SCREEN = b"\x1b[?1049h"
 """What comes before it is the echo of the system."""
@@ -34,9 +36,15 @@ ANSWERS = (
 
 
 class TerminalProgram:
-    def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], typed: bytes = b"") -> None:
-        """`typed`: keys that are there before it starts."""
+    def __init__(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], typed: bytes = b"", echoes: bool = True
+    ) -> None:
+        """`typed`: keys that are there before it starts. Without `echoes`, what is shown of keys is the program's."""
         self._ours, theirs = pty.openpty()
+        if not echoes:
+            attributes = termios.tcgetattr(theirs)
+            attributes[3] &= ~termios.ECHO
+            termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         if typed:
             os.write(self._ours, typed)
@@ -105,6 +113,16 @@ class TerminalProgram:
         deadline = time.perf_counter() + WAIT_S
         while self.read(quiet_s) and time.perf_counter() < deadline:
             pass
+
+    def first_echo_s(self) -> float:
+        """Seconds since the start until it shows what is typed; somebody types all the time."""
+        deadline = time.perf_counter() + WAIT_S
+        while KEYS not in _CONTROL.sub(b"", self.written):
+            if time.perf_counter() > deadline or (self.popen.poll() is not None and not self.read(0.1)):
+                raise RuntimeError(f"no key was shown: {self.written[-2000:]!r}")
+            self.type(KEYS)
+            self.read_for(TYPED_EVERY_S)
+        return time.perf_counter() - self.started
 
     def echo_s(self, key: bytes) -> float:
         """From a key to the first byte that it causes; the program must be quiet before."""

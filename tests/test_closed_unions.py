@@ -48,7 +48,7 @@ OPEN: dict[str, str] = {
     "client/answering.py event: event.payload": EVENTS,
     "client/prompt.py _follow: event.payload": EVENTS,
     "client/transcript.py apply: event.payload": EVENTS,
-    "engine/extensions/mcp_definitions.py _cleaned_tree: tree": JSON,
+    "engine/extensions/mcp_definitions.py cleaned_tree: tree": JSON,
     "tools/lsp/client_side.py answer_of: method": JSON,
     "tools/lsp/connection.py _settle: message.get('error')": JSON,
     "tools/lsp/connection.py _take: message": JSON,

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from covey.cli.main import main
+from covey.cli.entry import main
 
 sys.exit(main())

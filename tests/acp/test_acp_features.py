@@ -223,3 +223,14 @@ def test_a_history_that_is_longer_than_a_page_is_given_whole_in_its_order_and_on
     assert begun == [f"thing {number}" for number in range(105)]
     assert len(updates) > MESSAGES_PAGE and len(_kind(updates, "tool_call_update")) == 105
     assert updates[0]["content"]["text"] == "many steps"
+
+
+def test_a_server_that_has_left_meanwhile_is_started_again(own_home: Home, start: StartEditor) -> None:
+    """As one does that was started for somebody, and that nobody has needed for a minute."""
+    editor = start(own_home)
+    session = editor.new()
+    editor.reply(editor.prompt(session, "hello"))
+    assert len(editor.call("session/list", {})["sessions"]) == 1
+    editor.call("session/close", {"sessionId": session})
+    assert own_home.covey("stop").returncode == 0
+    assert [each["sessionId"] for each in editor.call("session/list", {})["sessions"]] == [session]

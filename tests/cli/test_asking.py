@@ -21,6 +21,7 @@ from covey.protocol.messages import Session
 from covey.protocol.paths import Address
 from covey.protocol.requests import PermissionAction
 from covey.protocol.runs import RunState
+from covey.tui.face.keys import DEFAULT
 from tests.client.values import some_run, some_session
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +101,19 @@ async def test_a_lost_no_is_given_again_and_reported_once() -> None:
     assert stream.getvalue().count("denied") == 1
     assert "\n  Allow it by hand" in stream.getvalue()
     assert "rm -rf \\x1b[2Kbuild" in stream.getvalue()
+
+
+@pytest.mark.usefixtures("nobody")
+async def test_how_to_allow_a_thing_is_said_once_however_often_a_model_tries_it() -> None:
+    stream, client = io.StringIO(), Answers()
+    asking = asking_for(client, stream, Unattended.DENY)
+    for request_id in ("p1", "p2"):
+        feed(asking, created(request(request_id)))
+    feed(asking, created(msgspec.structs.replace(request("p3"), rules=("bash:rm",))))
+    await settle()
+    assert [given for given, _ in client.given] == ["p1", "p2", "p3"]
+    assert stream.getvalue().count("denied, because nobody is here to be asked") == 3
+    assert stream.getvalue().count("Allow it by hand") == 2
 
 
 @pytest.mark.usefixtures("nobody")
@@ -211,7 +225,9 @@ CONFINED = msgspec.structs.replace(request(), confined=True, sandbox="It runs in
         ("y", PermissionAnswer("allow")),
         ("w", PermissionAnswer("allow", network=True)),
         ("yw", PermissionAnswer("allow", network=True)),
-        ("a w", PermissionAnswer("allow_session", network=True)),
+        ("s w", PermissionAnswer("allow_session", network=True)),
+        ("a", PermissionAnswer("allow")),
+        ("d", PermissionAnswer("deny")),
         ("RW", PermissionAnswer("allow_always", network=True)),
         ("u", PermissionAnswer("allow", unsandboxed=True)),
         ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
@@ -232,3 +248,13 @@ def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:
     ask = PermissionAsk(request())
     assert "network" not in ask.text
     assert ask.hear("w\n") is Heard.AGAIN
+
+
+def test_letters_mean_what_they_mean_in_the_terminal_ui() -> None:
+    there = {"deny": "deny", "allow_once": "allow", "allow_session": "allow_session"}
+    letters = {key: there[each.intent] for each in DEFAULT for key in each.keys if each.intent in there}
+    ask = PermissionAsk(msgspec.structs.replace(CONFINED, prefix_rules=("bash:x *",)))
+    for key in filter(str.isalpha, letters):
+        answer = ask.press(key)
+        assert isinstance(answer, PermissionAnswer) and answer.action == letters[key], key
+    assert {"a", "s", "d"} <= set(letters)

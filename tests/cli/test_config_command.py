@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,26 @@ def test_path_and_check(project: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "notify.webhook: expected a URL such as" in capsys.readouterr().err
 
 
+def test_a_rule_about_a_tool_that_there_is_not_is_told(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_file(tmp_path).write_text('[permissions]\ndeny = ["bsh:rm *", "mcp:git/*", "rename", "skill:deploy"]\n')
+    assert main(["config", "check"]) == exits.OK
+    said = capsys.readouterr().err
+    assert said.count("which there is not") == 1 and "'bsh', which there is not; did you mean bash?" in said
+
+
+def test_every_tool_of_ours_may_be_in_a_rule(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "CONFIGURATION.md").read_text()
+    named = re.search(r"The tools are (.*?); rules name them so", page, re.DOTALL)
+    assert named
+    tools = re.findall(r"`(\w+)`", named[1])
+    assert len(tools) > 15
+    own_file(tmp_path).write_text(f"[permissions]\nask = {json.dumps(tools)}\n")
+    assert main(["config", "check"]) == exits.OK
+    assert capsys.readouterr().err == ""
+
+
 def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path) -> None:
     before = own_file(tmp_path).read_text()
     assert main(["config", "set", "model", "local/$odd"]) == exits.OK
@@ -129,21 +150,21 @@ def test_a_model_of_a_provider_that_nobody_knows_is_doubted(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "said", "code"),
     [
-        ("modle", "x", "did you mean model?"),
-        ("providers.local.api_key", "x", "cannot be set"),
-        ("permissions.allow", "bash", "cannot be set"),
-        ("limits.cost_per_run", "much", "is a number"),
-        ("limits.steps_per_run", "-3", "steps_per_run"),
-        ("permissions.sandbox", "perhaps", "sandbox"),
+        ("modle", "x", "did you mean model?", exits.USAGE),
+        ("providers.local.api_key", "x", "cannot be set", exits.USAGE),
+        ("permissions.allow", "bash", "cannot be set", exits.USAGE),
+        ("limits.cost_per_run", "much", "is a number", exits.USAGE),
+        ("limits.steps_per_run", "-3", "steps_per_run", exits.FAILED),
+        ("permissions.sandbox", "perhaps", "sandbox", exits.FAILED),
     ],
 )
 def test_what_cannot_be_set_changes_nothing(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, said: str
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, said: str, code: int
 ) -> None:
     before = own_file(tmp_path).read_text()
-    assert main(["config", "set", "--", key, value]) == exits.FAILED
+    assert main(["config", "set", "--", key, value]) == code
     assert said in capsys.readouterr().err
     assert own_file(tmp_path).read_text() == before
 

@@ -368,12 +368,15 @@ def test_json_has_global_rules_always_and_shows_them_to_nobody(data_dir: Path, c
         ("[notify]\nwebhook = 'hooks.example'", "notify.webhook: expected a URL such as"),
     ],
 )
-def test_a_configuration_that_cannot_be_read_is_reported_and_no_finding(
+def test_a_configuration_that_cannot_be_read_is_wrong_although_the_store_is_healthy(
     text: str, said: str, data_dir: Path, config: Path, capsys: Said
 ) -> None:
     config.write_text(text)
-    assert run_doctor(data_dir) == exits.OK
-    assert said in capsys.readouterr().err
+    assert run_doctor(data_dir) == exits.FAILED
+    told = capsys.readouterr()
+    assert told.err.count(said) == 1 and "The key of" not in told.out
+    code, found = as_json(data_dir, capsys)
+    assert code == exits.FAILED and said in found["config"] and found["healthy"] and found["findings"] == []
 
 
 def test_a_store_that_nothing_can_be_saved_of_is_set_aside_and_a_new_one_begun(own_home: Home) -> None:

@@ -15,7 +15,7 @@ from covey import __version__
 from covey.cli import exits
 from covey.cli.main import build_parser, main
 from covey.cli.option_types import RUN_ID
-from covey.cli.parser import all_commands
+from covey.cli.parser import all_commands, did_you_mean
 from covey.cli.texts import SESSION_MODES
 from covey.protocol.messages import SessionMode
 from covey.server.routes import runs as routes
@@ -106,6 +106,24 @@ def test_an_unknown_option_shows_the_usage_of_its_command(capsys: pytest.Capture
         said = capsys.readouterr().err
         assert said.startswith(f"usage: covey {args[0]} ")
         assert "unrecognized arguments: --frob" in said
+
+
+def test_a_guess_at_an_option_is_about_its_name_and_not_its_dashes() -> None:
+    options = build_parser()._option_string_actions
+    assert did_you_mean("--sesion", options, at_most=1) == "did you mean --session?"
+    assert did_you_mean("--bogus", ["--verbose", "--json"]) == ""
+
+
+def test_exit_codes_stay_whole_where_they_are_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = next(command for command in all_commands(build_parser()) if command.words == ("mcp",)).parser.format_help()
+    assert "\n  2 wrong usage     3 no server\n" in said
+
+
+def test_what_may_be_left_out_is_not_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sessions", "summarize"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: ID\n")
 
 
 def test_run_ids_are_those_of_the_server() -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.cli.conftest import Home
+from tests.cli.conftest import Home, until
 from tests.support.mcp import HOSTILE
 
 
@@ -45,3 +45,32 @@ def test_x1_a_run_without_a_terminal_leaves_out_what_nobody_approved_and_says_so
     assert "Approved: MCP server p" in own_home.covey("trust", "--yes").stdout
     own_home.covey("mcp", "approve", "--yes")
     assert log.exists()
+
+
+def test_x12_status_shows_the_memory_and_the_time_of_each_extension(own_home: Home) -> None:
+    """A server of tools and a language server, after a run that used both."""
+    odd = Path(__file__).parent.parent / "lsp" / "odd_server.py"
+    own_home.covey("mcp", "add", "h", "--", sys.executable, str(HOSTILE), "normal")
+    words = f"command = {json.dumps(sys.executable)}\nargs = {json.dumps([str(odd), 'push', '/dev/null'])}\n"
+    with own_home.config.open("a") as file:
+        file.write(f'\n[lsp.odd]\n{words}suffixes = ["odd"]\n')
+    (own_home.project / "a.odd").write_text("old\n")
+    script = Path(own_home.env["HOME"]) / "script.json"
+    rename = {"file_path": "a.odd", "line": 1, "name": "old", "new_name": "new"}
+    steps = [[{"tool": "mcp__h__echo", "input": {"text": "hi"}}], [{"tool": "rename", "input": rename}]]
+    replies = [{"when": "use both", "steps": [*steps, [{"text": "Done."}]]}]
+    script.write_text(json.dumps({"replies": [*replies, *json.loads(script.read_text())["replies"]]}))
+    own_home.covey("trust")
+    assert own_home.covey("mcp", "approve", "h", "--yes").returncode == 0
+    holding = own_home.spawn("run", "hang on")  # so that the workspace stays open
+    try:
+        until(lambda: own_home.status()["workspaces"], "the workspace")
+        assert own_home.covey("run", "--yolo", "use both").returncode == 0
+        assert (own_home.project / "a.odd").read_text() == "new\n"
+        lines = own_home.covey("status").stdout.splitlines()
+    finally:
+        holding.kill()
+        holding.communicate()
+    shown = [line.strip() for line in lines if " MB, " in line and line.endswith(" s CPU")]
+    assert [line.split("  ")[0] for line in shown] == ["mcp h", "lsp odd"], lines
+    assert all("  ready" in line for line in shown)

@@ -37,7 +37,7 @@ from covey.protocol.messages import (
     ToolResult,
     ToolResultPart,
 )
-from covey.protocol.runs import Usage
+from covey.protocol.runs import RunOptions, Usage
 from tests.client.values import run_complete, some_run, text_message
 
 
@@ -125,7 +125,7 @@ def test_retries_with_their_delay_and_a_lost_connection_are_reported() -> None:
     report.progress.connection(True, "")
     report.progress.connection(False, "the server closed it")
     assert report.lines == [
-        "The model is busy; trying again in 4 s (attempt 2).",
+        "The model is busy (attempt 2); trying again in 4 s.",
         f"The connection was lost (the server closed it); reconnecting. {AFTER_A_KILL.format('r1')}",
     ]
 
@@ -141,8 +141,8 @@ def test_the_pause_before_another_attempt_and_warnings_are_reported(monkeypatch:
         report.event(created(AgentEvent(type="warning", session_id="s1", run_id="r1", reason="too small")))
     report.event(updated(some_run("r1")))
     assert report.lines == [
-        "busy; trying again (attempt 1).",
-        "busy; trying again in 4 s (attempt 1).",
+        "busy (attempt 1); trying again.",
+        "busy (attempt 1); trying again in 4 s.",
         *["covey: too small"] * 2,
     ]
 
@@ -176,6 +176,14 @@ def test_a_summary_is_one_note_and_thoughts_are_for_whoever_wants_them() -> None
         report.event(created(text_message("m2", parts=(thought, TextPart(data=Text(text="Yes"))))))
         assert len(report.lines) == shown
         assert ("  ┊ Hm." in report.lines) == is_verbose
+
+
+@pytest.mark.parametrize(("is_asked_for", "why"), [(True, ""), (False, "became long, and ")])
+def test_a_summary_that_was_asked_for_is_not_explained(is_asked_for: bool, why: str) -> None:
+    report = Report()
+    report.event(updated(msgspec.structs.replace(some_run(), options=RunOptions(summarize=is_asked_for))))
+    report.event(created(msgspec.structs.replace(text_message("m1", "x", finish="end_turn"), is_summary_message=True)))
+    assert report.lines == [f"— The conversation {why}goes on from a summary of it."]
 
 
 def test_thoughts_are_shown_before_the_words_that_they_led_to() -> None:

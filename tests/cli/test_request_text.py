@@ -68,14 +68,14 @@ WIDE = "make test # " + "x" * 2000 + " ; rm -rf HIDDEN ; " + "y" * 2000
 
 
 @pytest.mark.parametrize("command", [HIDING, WIDE])
-@pytest.mark.parametrize("answer", ["y", "yes", "a", "r", "always", "s", "show"])
+@pytest.mark.parametrize("answer", ["y", "yes", "a", "r", "s", "session", "v", "show"])
 def test_no_part_of_a_command_is_unseen_when_it_is_allowed(command: str, answer: str) -> None:
     ask = asked(command=command)
     assert "HIDDEN" not in ask.text
-    assert "[s]how all of it" in ask.question
+    assert "[v]iew all of it" in ask.question
     assert ask.hear(answer) is Heard.WHOLE
     assert "HIDDEN" in ask.text
-    assert "[s]how all of it" not in ask.question
+    assert "[v]iew all of it" not in ask.question
     assert ask.hear("y") == PermissionAnswer("allow")
 
 
@@ -88,14 +88,14 @@ def test_a_long_change_is_shown_in_full_where_somebody_wants_to_see_it() -> None
     ask = asked(content="\n".join(f"line {number}" for number in range(61)))
     assert "line 60" in ask.text
     assert "line 35" not in ask.text
-    assert ask.hear("s") is Heard.WHOLE
+    assert ask.hear("v") is Heard.WHOLE
     assert "line 35" in ask.text
 
 
 def test_what_is_shown_in_full_offers_no_more() -> None:
     ask = asked(command="make test")
-    assert "[s]how" not in ask.question
-    assert ask.hear("s") is Heard.AGAIN
+    assert "[v]iew" not in ask.question
+    assert ask.hear("v") is Heard.AGAIN
     assert ask.hear("y") == PermissionAnswer("allow")
 
 

@@ -61,7 +61,7 @@ def test_open_runs_are_listed_the_newest_first_with_what_they_wait_on(tidy_home:
     assert newest.endswith("word wor…")
     assert waits == f"    waits for the end of run {first}"
     assert oldest.startswith(f"{first}  active (model) ")
-    assert oldest.endswith(" s  hang on, [2J please")
+    assert oldest.endswith(" s ago  hang on, [2J please")
 
 
 def test_a_run_that_needs_an_answer_says_how_to_give_it(tidy_home: Home) -> None:

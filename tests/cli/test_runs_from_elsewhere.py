@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import tomllib
 
+import msgspec
 import pytest
 
 from covey.cli import exits
+from covey.cli.open_runs import waits_for
+from covey.protocol.runs import RunOptions
 from tests.cli.conftest import Home, until
 from tests.cli.test_runs_command import detach, detach_until_it_asks, listed
 from tests.cli.test_runs_command import tidy_home as tidy_home
+from tests.client.values import some_run
 
 
 def ended(home: Home, run_id: str) -> dict[str, object]:
@@ -61,7 +65,15 @@ def test_what_is_said_to_a_run_joins_it_or_waits_for_it_and_that_is_said(tidy_ho
     own = detach(tidy_home, "--max-steps", "3", "hang with options of its own")
     until(lambda: listed(tidy_home)[0].get("waiting_on") == "model", "the second model is asked")
     waits = tidy_home.covey("runs", "say", own, "faster").stdout
-    assert waits.strip().endswith(f"waits for the end of run {own}.")
+    assert waits.strip().endswith(
+        f"waits for the end of run {own}, which has options of its own, so that nothing joins it."
+    )
+
+
+def test_what_steers_a_run_that_nobody_watches_is_said_to_join_it() -> None:
+    run = msgspec.structs.replace(some_run("r1"), state="active", options=RunOptions(unattended=True))
+    steer = msgspec.structs.replace(run, run_id="r2", state="queued", mode="fold", place=1, options=None)
+    assert waits_for(steer, [run, steer]) == "joins run r1 before its next step"
 
 
 def test_an_interrupt_cancels_the_run_and_is_the_next(home: Home) -> None:

@@ -35,8 +35,10 @@ def test_what_never_fits_fails_with_its_reason(home: Home) -> None:
     plain = home.covey("run", "--schema", OTHER, "count")
     assert (plain.returncode, plain.stdout) == (exits.FAILED, "")
     refused = home.covey("run", "--schema", '{"pattern": "x"}', "count")
-    assert refused.returncode == exits.FAILED
-    assert "output_schema cannot be used: the keyword 'pattern'" in refused.stderr
+    assert refused.returncode == exits.USAGE
+    assert "--schema cannot be used: the keyword 'pattern'" in refused.stderr
+    as_json = home.covey("run", "--json", "--schema", '{"pattern": "x"}', "count")
+    assert json.loads(as_json.stdout)["exit_code"] == as_json.returncode == exits.USAGE
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "no such file", '{"a": NaN}'])

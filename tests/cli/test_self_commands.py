@@ -25,6 +25,13 @@ def test_the_manual_page_is_the_one_that_the_parser_makes() -> None:
     assert (ROOT / "docs" / "covey.1").read_text() == page(), "python -m covey.cli.manual > docs/covey.1"
 
 
+def test_the_manual_teaches_covey_without_a_command() -> None:
+    said = page().partition(".SH THE TERMINAL UI")[2].partition(".SH COMMANDS")[0]
+    assert "opens the terminal UI" in said
+    for option in ("session", "continue", "plain", "cwd", "host"):
+        assert rf"\fB\-\-{option}\fR" in said
+
+
 @pytest.mark.parametrize("words", [command.words for command in all_commands(build_parser())])
 def test_every_command_has_help_and_is_in_the_manual(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -154,7 +154,7 @@ def test_the_person_at_the_terminal_is_asked(
     terminal = terminals.run("use the tool")
     terminal.wait_for(QUESTION)
     assert "bash:\n    touch made\n" in terminal.shown
-    assert "\n  y  yes, once\n  n  no\n  a  yes, in this session: this very command\n" in terminal.shown
+    assert "\n  y  yes, once\n  n  no\n  s  yes, in this session: this very command\n" in terminal.shown
     assert not (home.project / "made").exists()
     terminal.type(typed)
     if is_made is None:  # several keys at once are no answer
@@ -173,7 +173,7 @@ def test_always_is_for_the_session(terminals: Terminals, home: Home) -> None:
     keeps_the_workspace.wait_for("one two")
     terminal = terminals.run("use the tool")
     terminal.wait_for(QUESTION)
-    terminal.type("a")
+    terminal.type("s")
     assert terminal.finish() == 0
     (home.project / "made").unlink()
     again = terminals.run("-C", "use the tool")

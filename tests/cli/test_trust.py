@@ -53,6 +53,14 @@ def test_what_can_be_trusted(own_home: Home) -> None:
     assert missing.returncode == exits.USAGE and "nowhere is not a directory" in missing.stderr
 
 
+def test_what_models_read_from_then_on_is_named(own_home: Home) -> None:
+    skill = own_home.project / ".agents" / "skills" / "changelog" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: changelog\ndescription: How it is written.\n---\nOne line.\n")
+    said = own_home.covey("trust").stdout.splitlines()
+    assert said[1] == "Its skill changelog is used from now on: .agents/skills/changelog/SKILL.md"
+
+
 def test_a_directory_that_is_gone_can_be_removed(own_home: Home) -> None:
     gone = own_home.project / "gone"
     gone.mkdir()

@@ -163,3 +163,12 @@ def test_a_link_that_leads_nowhere_is_reported_and_not_ignored(tmp_path: Path) -
     (tmp_path / "covey.toml").symlink_to("nowhere.toml")
     with pytest.raises(ConfigError, match=r"covey\.toml: is a link to nowhere\.toml, which is not there"):
         load(tmp_path, None, {"HOME": str(tmp_path)})
+
+
+def test_a_rule_about_a_tool_that_there_is_not_is_told_and_where_it_is(files: Files) -> None:
+    files.user.write_text('[permissions]\ndeny = ["bsh:rm *", "bash:rm *"]\nallow = [{ rule = "mcp:git/*" }]')
+    (warning,) = files.load().warnings
+    assert (
+        warning
+        == f"{files.user}: permissions.deny: 'bsh:rm *' is about a tool 'bsh', which there is not; did you mean bash?"
+    )

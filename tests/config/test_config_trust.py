@@ -223,13 +223,17 @@ def test_rules_for_one_directory_add_up_with_all_others(files: Files) -> None:
     table = f"[projects.'{files.project.parent.resolve()}'.permissions]\n"
     other = "[projects.'/elsewhere'.permissions]\nallow = ['never', '$NOT_SET']\ndeny = ['never']\n"
     files.user.write_text(
-        f"[permissions]\nallow = ['a']\n{other}{table}allow = ['b', 'a']\nask = ['c']\ndeny = ['d']\n"
+        f"[permissions]\nallow = ['view']\n{other}{table}allow = ['ls', 'view']\nask = ['bash']\ndeny = ['grep']\n"
     )
-    files.project.write_text("[permissions]\ndeny = ['e']")
-    files.extra.write_text(f"{table}deny = ['f']")
+    files.project.write_text("[permissions]\ndeny = ['glob']")
+    files.extra.write_text(f"{table}deny = ['fetch']")
     loaded = files.load()
     permissions = loaded.config.permissions
-    assert (permissions.allow, permissions.ask, permissions.deny) == (("a", "b"), ("c",), ("d", "e", "f"))
+    assert (permissions.allow, permissions.ask, permissions.deny) == (
+        ("view", "ls"),
+        ("bash",),
+        ("grep", "glob", "fetch"),
+    )
     assert loaded.warnings == (), "also what others have left unset is not reported here"
     assert load(files.base, None, files.environ).config.permissions.deny == ()
 

@@ -62,16 +62,22 @@ FILES: dict[str, Any] = {
         }
     },
     "opencode.json": {
+        "$schema": "https://opencode.ai/config.json",
+        "model": "a/b",
+        "agent": {"review": {"prompt": "Look."}},
+        "plugin": ["./evil.js"],
         "mcp": {
             "local": {"type": "local", "command": ["bun", "x"], "environment": {"K": "{env:KEY}"}, "enabled": False},
             "far": {"type": "remote", "url": "https://x.example/mcp"},
-        }
+        },
     },
     "crush.json": {
+        "lsp": {"go": {"command": "gopls"}},
+        "hooks": {"PreToolUse": []},
         "mcp": {
             "a": {"type": "stdio", "command": "x", "args": ["$HOME/y"], "disabled_tools": ["t"], "disabled": True},
             "b": {"type": "http", "url": "https://x.example", "headers": {"A": "$(cat key)"}},
-        }
+        },
     },
 }
 
@@ -94,9 +100,11 @@ def test_files_of_other_agents_are_taken_over_and_the_rest_is_listed(
     elif name == "opencode.json":
         assert config.mcp["local"].args == ("x",) and config.mcp["local"].env == {"K": "k"}
         assert not config.mcp["local"].enabled and config.mcp["far"].url
+        assert [line.partition(":")[0] for line in found.left_out] == ["agent", "model", "plugin"]
     else:
         assert set(config.mcp) == {"a"} and config.mcp["a"].disabled_tools == ("t",)
         assert config.mcp["a"].args == (f"{environ['HOME']}/y",) and "shell command" in found.left_out[0]
+        assert found.left_out[1:] == ["hooks: see [hooks]", "lsp: see [lsp]"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"other": 1}', "[" * 100_000])

@@ -22,6 +22,7 @@ from covey.context.prompt import (
     UNTRUSTED_WORDS,
     Surroundings,
     agent_prompt,
+    last_word_prompt,
     read_surroundings,
     summary_prompt,
     system_prompt,
@@ -232,3 +233,8 @@ def test_a_broken_list_of_trust_trusts_nobody(tmp_path: Path) -> None:
     (tmp_path / "covey").mkdir()
     (tmp_path / "covey" / "trusted.toml").write_text("directories = 3")
     assert not read_surroundings(tmp_path, ContextSettings(), {"XDG_CONFIG_HOME": str(tmp_path)}).trusted
+
+
+def test_what_is_said_at_a_bound_is_marked_as_a_note_of_covey() -> None:
+    said = last_word_prompt("stopped after 1 step")
+    assert said.startswith("[You cannot go on: stopped after 1 step.") and said.endswith("]")

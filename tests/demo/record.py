@@ -102,7 +102,7 @@ def record(home: Home, columns: int, theme: str) -> list[Row]:
     del env["NO_COLOR"]
     program = TerminalProgram(home.command("run", PROMPT), home.project, env, columns)
     program.wait_for("Allow it? ")
-    program.type("a")
+    program.type("s")
     program.wait_for("  │ collecting 4")
     middle = [list(row) for row in program.screen.rows]
     program.wait_for("Allow it? ", count=2)

@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from covey.lines.widths import width
 from tests.demo.record import PLACE
+from tests.demo.record_tui import PICTURES, SCREENS, SIZES
 from tests.demo.svg import GROUNDS, picture
 from tests.demo.terminal import ScreenModel
 
@@ -37,9 +39,27 @@ def test_two_windows_and_a_command_are_shown_through_a_cancel_and_a_kill() -> No
     shown = (PLACE / "together.txt").read_text()
     for words in ("cancelled by kim", "cancelled by you", "cancelled by somebody else", "exit code 4", "queue 1 ▸"):
         assert words in shown
+    assert "allowed by ann" in shown
+    assert "is here, and once." in "".join(ElementTree.parse(PLACE / "together.svg").getroot().itertext())
     *_, last = shown.split("kill -9")
     assert last.count("interrupted: The server stopped") == 2, "in both windows, once"
     assert last.count("is here, and once.") == 2
+
+
+@pytest.mark.parametrize(("columns", "lines"), SIZES.items())
+def test_each_screen_of_the_terminal_face_is_there_at_each_size(columns: int, lines: int) -> None:
+    _, *pages = f"\n{(PLACE / f'tui-{columns}.txt').read_text()}".split("\n## ")
+    shown = {page.partition("\n")[0]: page.splitlines() for page in pages}
+    assert list(shown) == SCREENS
+    edge = f"+{'-' * columns}+"
+    for name, rows in shown.items():
+        first, last = (number for number, row in enumerate(rows) if row == edge)
+        inside = rows[first + 1 : last]
+        assert len(inside) == lines, name
+        assert all(width(row) <= columns + 1 for row in inside), name
+        assert "keys" in inside[-1], name
+    for number, name in PICTURES:
+        assert (PLACE / f"tui-{number}-{name}.svg").exists()
 
 
 def test_blanks_keep_their_places_in_browsers_that_drop_or_join_them() -> None:

@@ -85,8 +85,11 @@ def test_a_client_and_a_server_of_different_versions_work_together(
         assert denied.stdout.endswith("made it\n")
         listed = covey(client, server, "sessions", "--json")
         assert "Renamed" in [session["title"] for session in json.loads(listed.stdout)], listed.stderr
+        watched = server.workspace()
+        watched.stream()  # status names what is open, and without a client it is released after a while
         status = covey(client, server, "status", "--json")
         assert str(server.project) in status.stdout, status.stderr
+        watched.close()
         stopped = covey(client, server, "stop")
         assert stopped.returncode == exits.OK, stopped.stderr
         assert server.wait() == 0

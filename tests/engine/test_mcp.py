@@ -235,17 +235,6 @@ async def test_m12_two_workspaces_have_a_process_each_and_the_death_of_one_is_no
             await two.engine.close()  # both are looked for by the same tag at the end
 
 
-async def test_m13_five_servers_that_never_answer_delay_the_request_by_nothing(tmp_path: Path) -> None:
-    """What happens before the model is called is counted: no server is spoken to, and none is waited for."""
-    silent = {f"s{number}": "silent" for number in range(5)}
-    async with mcp_running(tmp_path, silent) as found:
-        receipt = await found.engine.post("hello")
-        await found.engine.ended(receipt.run_id)
-        assert len(found.model.requests) == 1
-        assert {found.view(name).state for name in silent} == {"starting"}
-        assert [tool.name for tool in found.model.requests[0].tools if tool.name.startswith("mcp")] == []
-
-
 async def test_m14_servers_start_side_by_side_and_one_failure_leaves_the_others(tmp_path: Path) -> None:
     modes = {"a": "normal", "b": "dies", "c": "legacy", "d": "silent"}
     async with mcp_running(tmp_path, modes) as found:
@@ -265,18 +254,6 @@ async def test_m15_a_crash_is_an_error_with_the_last_words_and_others_do_not_not
         assert "started again 3 times" in results[4].content and found.starts("a") == 4
         assert "normal: fine" in results[5].content and found.starts("b") == 1
         assert found.tools == ["mcp__a__echo", "mcp__b__echo"], "what failed keeps its tools"
-
-
-@pytest.mark.parametrize("mode", ["long-line", "endless-line"])
-async def test_m16_a_line_without_an_end_ends_the_server_and_nobody_else_waits(tmp_path: Path, mode: str) -> None:
-    async with mcp_running(tmp_path, mode) as found:
-        await found.known()
-        if mode == "long-line":
-            await found.approve()
-            [result] = await found.run(("mcp__h__echo", {}))
-            assert "8 MiB" in result.content
-        await found.until(lambda: found.view().state == "failed")
-        assert "8 MiB" in (found.view().why or "")
 
 
 # ── results ──

@@ -68,6 +68,11 @@ async def test_a_coding_task_through_git_time_and_fetch_ends_in_a_commit(tmp_pat
             assert [result.is_error for result in results] == [False] * 7 + [True, True]
             assert "answer.py" in results[2].content and "The answer is 42" in results[5].content
             assert "timezone" in results[6].content
+            outline = [(message.role, [call.name for call in message.tool_calls]) for message in engine.messages()]
+            called = [result.name for result in results]
+            assert called[2:5] == ["mcp__git__git_status", "mcp__git__git_add", "mcp__git__git_commit"]
+            steps = [step for name in called for step in (("assistant", [name]), ("tool", []))]
+            assert outline == [("user", []), *steps, ("assistant", [])]
             await engine.close()
         assert not process_table.tagged(TAG)
     assert git(project, "log", "--format=%s").splitlines() == ["The answer is 42", "begin"]

@@ -216,6 +216,22 @@ def test_x8_a_servers_words_cannot_close_their_marks() -> None:
     assert text.count("</from-mcp>") == 1 and text.count("<from-mcp") == 1
 
 
+async def test_x8_what_a_server_says_is_bounded_cleaned_and_under_its_name(tmp_path: Path) -> None:
+    async with mcp_running(tmp_path, "wordy") as found:
+        await found.approve()
+        [result] = await found.run(("mcp__h__echo", {}))
+        [tool] = [tool for tool in found.model.requests[0].tools if tool.name == "mcp__h__echo"]
+        assert tool.description.startswith("[From the MCP server h] ddd") and tool.description.count("d") <= 2_000
+        assert tool.description.count("i") < 2_100, "instructions have the same bound, and stand there once"
+        assert result.is_error and "The MCP server h failed: " in result.content
+        assert result.content.count("m") < 2_100, "an error of it is as long at most"
+        await found.until(lambda: len(found.server().log()) >= 8_000)
+        assert len(found.server().log()) <= 8 * 1024
+        assert found.engine.store.events("w", 0, 10**9, "", 10**6), "there is a log to look at"
+        events = b"".join(event.encoded for event in found.engine.store.events("w", 0, 10**9, "", 10**6))
+        assert b"eeeeeeee" not in events, "what it logs is no event"
+
+
 # ── names, and too many tools ──
 
 

@@ -84,6 +84,16 @@ async def test_a_denied_call_tells_the_model_and_has_no_effect(tmp_path: Path) -
         assert notifications(engine) == [(request.id, False, True)]
 
 
+async def test_whoever_denies_with_words_is_not_contradicted(tmp_path: Path) -> None:
+    """Words mostly say what to do instead: that is another way, and the one that is wanted."""
+    async with running(tmp_path) as engine:
+        request = await asked(engine)
+        assert await engine.grant(request.id, "deny", reason="use sum() instead")
+        await engine.ended("a")
+        ((content, _),) = results(engine)
+        assert content == "The user denied this call. The user says: use sum() instead"
+
+
 async def test_a_cancel_closes_the_request_for_everybody(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         request = await asked(engine)

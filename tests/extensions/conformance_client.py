@@ -18,11 +18,13 @@ import httpx2
 from covey.credentials.mcp_login import mcp_login
 from covey.engine.extensions.elicitation import answer_of, fields_of, questions_of
 from covey.engine.extensions.mcp_definitions import usable_tools
+from covey.engine.extensions.mcp_skills import WrongSkill, usable_skills, verified
 from covey.tools.mcp.client import Listed, McpClient
 from covey.tools.mcp.connection import unknown_method
 from covey.tools.mcp.http import HttpMcpTransport
 from covey.tools.mcp.words import McpError
 
+SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
 
 
@@ -100,10 +102,25 @@ async def main(url: str) -> None:
                 await client.call(name, arguments, idle_s=20, total_s=25, on_progress=lambda params: None)
             except McpError as error:
                 print(f"{name}: {error}", file=sys.stderr)
+        await load_skills(client)
         await read_first(client, "resources", "uri", "resources/read")
         await read_first(client, "prompts", "name", "prompts/get")
     finally:
         await client.close()
+
+
+async def load_skills(client: McpClient) -> None:
+    """As a model that wants each skill, and all its files, would have it; in one scenario nobody wants any."""
+    found = (await client.list("skills", 20)).items if client.facts.has("skills") else []
+    skills, left_out = usable_skills(found)
+    print(f"skills: {sorted(skills)}, left out: {left_out}", file=sys.stderr)
+    for skill in skills.values() if "no-prefetch" not in SCENARIO else ():
+        try:
+            for path in ("", *skill.further):
+                file = skill.file(path)
+                verified(skill, file, await client.request("resources/read", {"uri": file.uri}, idle_s=20))
+        except WrongSkill as wrong:
+            print(wrong, file=sys.stderr)
 
 
 async def read_first(client: McpClient, what: Listed, key: str, method: str) -> None:

@@ -115,6 +115,23 @@ async def test_h3_its_entry_may_deny_or_ignore_and_one_that_cannot_start_or_hang
         assert not processes_of(RUN)
 
 
+@pytest.mark.parametrize("on_failure", ["ask", "ignore"])
+async def test_h3_exit_2_of_a_missing_script_forbids_and_says_that_it_is_broken_and_how_to_switch_it_off(
+    scripts: Scripts, on_failure: Any
+) -> None:
+    """Were it a failure like others, whoever removes the script of a hook, a model too, would have lifted it."""
+    hook = scripts.says("", on_failure=on_failure)
+    script = Path(hook.command.split()[1])
+    async with scripts.working({"PreToolUse": [group(hook, matcher="Write")]}) as engine:
+        engine.model.answer(*WRITES, *call("write", "c2", 1, file_path="c.txt", content="x"))
+        script.unlink()
+        first, second = await play(engine, yolo=True)
+        assert first.is_error and second.is_error and not (scripts.project / "b.txt").exists()
+        assert "A hook forbids it" in first.content and f"its script {script} is not there" in first.content
+        told = [event.reason or "" for event in engine.of_type(AgentEvent)]
+        assert sum("`enabled = false` in " in line and "No such file" in line for line in told) == 2, "each time"
+
+
 async def test_h4_what_hooks_rewrite_is_checked_judged_and_shown(scripts: Scripts) -> None:
     hooks = [
         group(scripts.answers(specific(updatedInput={"file_path": str(scripts.project / "c.txt"), "content": "made"}))),
@@ -186,6 +203,26 @@ async def test_h8_an_input_that_is_too_large_to_be_told_is_a_failure_and_no_wait
             engine.model.answer(*call("write", file_path="b.txt", content="x" * 5000))
             (result,) = await play(engine, yolo=True)
         assert result.is_error and "failed" in result.content and not scripts.told()
+
+
+async def test_x11_of_many_hooks_eight_run_at_once_and_the_others_after_them(scripts: Scripts) -> None:
+    """None leaves before eight have come: so eight do run at once, and by the order of their notes never more."""
+    notes = scripts.directory.parent / "notes"
+    code = (
+        f"import time; notes = {str(notes)!r}\n"
+        "def note(word):\n    with open(notes, 'a') as file: file.write(word)\n"
+        "note('+')\n"
+        "while open(notes).read().count('+') < 8: time.sleep(0.01)\n"
+        "note('-')"
+    )
+    hooks = [scripts.says(code, timeout=100) for _ in range(12)]
+    async with scripts.working({"PreToolUse": [group(*hooks)]}) as engine:
+        engine.model.answer(*call("view", file_path="a.txt"))
+        (result,) = await play(engine)
+        assert not result.is_error
+    signs = notes.read_text()
+    running = [signs[: end + 1].count("+") - signs[: end + 1].count("-") for end in range(len(signs))]
+    assert signs.count("+") == signs.count("-") == 12 and max(running) == 8
 
 
 async def test_a_hook_after_a_call_speaks_to_the_model_or_replaces_the_result(scripts: Scripts) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from covey.config.approvals import ExtensionEntry
+from covey.config.hooks import HookEntry
+from covey.engine.extensions.hook_process import named_words
 from covey.lifecycle.hook_matching import fits, names_of, rewritten_input, told_input, told_name, wrong_matcher
-from covey.lifecycle.hook_trouble import looks_broken
+from covey.lifecycle.hook_trouble import looks_broken, missing_script
 from covey.lifecycle.hooks import (
     STOP_BLOCKS,
     TEXT_LIMIT,
@@ -98,9 +102,27 @@ def test_h3_a_failure_is_told_each_time_and_its_entry_decides(
 )
 def test_h3_exit_2_of_a_missing_script_forbids_and_is_told_apart(stderr: str, broken: bool) -> None:
     assert looks_broken(stderr) is broken
-    answer = read_answer("PreToolUse", "check", HookEnd(2, "", stderr))
-    assert answer.decision is HookDecision.DENY
-    assert bool(answer.told) is broken and (not broken or "switch it off" in answer.told[0])
+    answer = read_answer("PreToolUse", "check", HookEnd(2, "", stderr), source="config.toml")
+    assert answer.decision is HookDecision.DENY and answer.reason.startswith(stderr or "the hook check forbids it")
+    assert bool(answer.told) is broken is ("Tell the user" in answer.reason)
+    assert not broken or ("`enabled = false` in config.toml" in answer.told[0] and stderr in answer.told[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "stderr", "missing"),
+    [
+        ("python3 ~/a.py --strict", "python3: can't open file '/home/me/a.py'", "/home/me/a.py"),
+        ('sh "$CLAUDE_PROJECT_DIR/b c.sh"', "sh: 0: cannot open /p/b c.sh: No such file", "/p/b c.sh"),
+        ("python3 there.py", "there.py: line 3: no", ""),
+        ("python3 gone.py", "it is Friday", ""),
+        ("grep 'unfinished", "grep: unfinished", ""),
+        ("jq .tool_input gone.json", "jq: error: Could not open file gone.json", "gone.json"),
+    ],
+)
+def test_h3_which_script_is_missing(command: str, stderr: str, missing: str) -> None:
+    env = {"HOME": "/home/me", "CLAUDE_PROJECT_DIR": "/p"}
+    hook = HookEntry("PreToolUse", ExtensionEntry("hook", "h", Path("f"), True, command=command), 30.0, "ask")
+    assert missing_script(named_words(hook, env), stderr, lambda path: path == "there.py") == missing
 
 
 def test_h7_of_what_a_hook_says_ten_thousand_characters_count() -> None:

@@ -131,6 +131,7 @@ async def test_covey_trust_asks_about_hooks_also_where_there_is_no_covey_toml(
     assert cli_trust._add(project.project, yes=False) == 0
     said = capsys.readouterr()
     assert "not approved, and not used: hook PreToolUse: sh" in said.err
+    assert "settings.json: permissions: of this file only hooks are read" in said.err
     assert cli_trust._add(project.project, yes=True) == 0
     assert "Approved: hook PreToolUse: sh" in capsys.readouterr().out
     async with project.working({}) as engine:
@@ -150,14 +151,16 @@ def test_of_another_programs_settings_what_is_understood_is_taken_and_the_rest_i
         "Stop": [{"hooks": [{"type": "command", "command": "one"}, {"type": "command", "command": "one"}]}],
         "WorktreeCreate": [],
     }
-    (project.project / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    (project.project / ".claude" / "settings.json").write_text(
+        json.dumps({"hooks": hooks, "permissions": {"allow": ["Bash"]}, "env": {"A": "b"}})
+    )
     (project.project / ".claude" / "settings.local.json").write_text("{no json")
     found = hooks_in_project(project.project)
     assert [hook.name for hook in found.hooks] == ["PreToolUse: one", "Stop: one", "Stop: one (2)"]
     assert len(found.left_out) == 7
-    assert all(
-        any(word in left for left in found.left_out) for word in ("WorktreeCreate", "'['", "type command", "`if`")
-    )
+    named = ("WorktreeCreate", "'['", "type command", "`if`")
+    assert all(any(word in left for left in found.left_out) for word in named)
+    assert [line.rpartition(": ")[2] for line in found.ignored] == ["env", "permissions"]
 
 
 def test_a_file_with_very_many_hooks_has_a_bound(project: Project) -> None:

@@ -104,10 +104,29 @@ def test_a_command_shows_its_end_and_how_it_ended() -> None:
     assert shown(call("bash", command="true"), nothing) == ["✓ $ true"]
 
 
+def test_lines_that_only_separate_do_not_stand_for_a_failure() -> None:
+    ruler = "-" * 70
+    said = f"{'=' * 70}\nFAIL: test_add\n{ruler}\nAssertionError: -1 != 3\n\n{ruler}\nRan 1 test\n\nFAILED (failures=1)"
+    lines = shown(call("bash", command="test"), result(f"{said}\n\nexit code 1", exit_code=1))
+    assert lines[1:] == ["  │ AssertionError: -1 != 3", "  │ Ran 1 test", "  │ FAILED (failures=1)"]
+    assert shown(call("bash", command="x"), result("----\n\nexit code 0", exit_code=0))[1:] == ["  │ ----"]
+    table = result("+--+\n----- a\n\nexit code 0", exit_code=0)
+    assert shown(call("bash", command="x"), table)[1:] == ["  │ +--+", "  │ ----- a"]
+
+
+def test_what_a_language_server_finds_wrong_with_a_change_is_below_it() -> None:
+    found = "".join(f"\n- line {n}: error: Undefined name" for n in range(1, 6))
+    came = result(f"Created a.py (2 lines).\n\nDiagnostics of a.py as it is now:{found}", diff="@@ -0,0 +1 @@\n+x\n")
+    lines = shown(call("write", file_path="a.py"), came)
+    assert lines[2:] == [*(f"  │ line {n}: error: Undefined name" for n in (1, 2, 3)), "  │ and 2 more"]
+    whole = shown(call("write", file_path="a.py"), came, how=Shown(80, verbose=True))
+    assert len(whole) == 7 and whole[-1] == "  │ line 5: error: Undefined name"
+
+
 def test_what_the_sandbox_refused_comes_with_what_could_be_allowed() -> None:
-    sandbox = {"denied": {"what": "The network is closed.", "offer": "answer w"}}
-    lines = shown(call("bash", command="curl x"), result("no\n\nexit 1", exit_code=1, sandbox=sandbox))
-    assert lines[-1] == "  sandbox: The network is closed. If you are asked again: answer w."
+    sandbox = {"denied": {"what": "The network is closed. The user can allow it.", "offer": "Allow network once"}}
+    lines = shown(call("bash", command="curl x"), result("no\n\nexit 1", exit_code=1, sandbox=sandbox), how=Shown(100))
+    assert lines[-1] == "  sandbox: The network is closed. If you are asked again, you can allow network once."
 
 
 @pytest.mark.parametrize(
@@ -152,6 +171,8 @@ def test_what_was_denied_did_not_fail_and_shows_what_the_person_said() -> None:
     assert shown(made, result(words, is_error=True, denied="person")) == ["✗ $ make  denied"]
     with_words = result(f"{words} The user says: use just", is_error=True, denied="person")
     assert shown(made, with_words) == ["✗ $ make  denied", "  │ use just"]
+    by_nobody = result("This call needs a permission, and a lot for the model.", is_error=True, denied="nobody")
+    assert shown(made, by_nobody) == ["✗ $ make  denied", "  │ nobody could be asked"]
     by_rule = result("The rule bash:make forbids it.", is_error=True, denied="rule")
     assert shown(made, by_rule) == ["✗ $ make  denied", "  │ The rule bash:make forbids it."]
 

@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from covey.config.schema import PermissionSettings, ToolSettings
+from covey.engine.extensions.lsp import LspHost
 from covey.lifecycle.reply import Stopped, ToolCallBegun, ToolInputDelta
 from covey.protocol.messages import ToolResult
 from tests.support.engine import Engine, config, running
@@ -50,6 +51,8 @@ async def test_a_mistake_is_said_with_the_edit_and_a_rename_is_one_undoable_chan
     settings = structs.replace(
         config(), permissions=PermissionSettings(allow=("edit",)), tools=ToolSettings(language_servers="auto")
     )
+    patient = {**(LspHost.__init__.__kwdefaults__ or {}), "after_edit_s": 30.0}  # how fast a machine is is not tested
+    monkeypatch.setattr(LspHost.__init__, "__kwdefaults__", patient)
     async with running(tmp_path, project=root, settings=settings) as engine:
         assert {"definition", "references", "symbols", "diagnostics", "rename"} <= set(
             engine.workspace._parts.agent.all_tools()
@@ -66,6 +69,9 @@ async def test_a_mistake_is_said_with_the_edit_and_a_rename_is_one_undoable_chan
         assert "Diagnostics" not in done[2].content
         assert (root / "sums.py").read_text() == SUMS.replace("add", "plus")
         assert (root / "use.py").read_text() == USE.replace("add", "plus")
+        outline = [(message.role, [call.name for call in message.tool_calls]) for message in engine.messages()]
+        steps = [step for name in ("view", "edit", "edit", "rename") for step in (("assistant", [name]), ("tool", []))]
+        assert outline == [("user", []), *steps, ("assistant", [])]
         from covey.protocol.requests import UndoTurns
 
         await engine.workspace.sessions.undo(engine.session_id, UndoTurns())

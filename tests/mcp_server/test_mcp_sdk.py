@@ -63,6 +63,19 @@ async def test_a_task_is_given_asked_about_and_done(home: Home, mode: str) -> No
 
 
 @pytest.mark.anyio
+async def test_a_server_that_has_left_meanwhile_is_started_again(own_home: Home) -> None:
+    """As one does that was started for somebody, and that nobody has needed for a minute."""
+    async with on_stdio(own_home, "auto") as client:
+        first = facts(await client.call_tool("prompt", {"prompt": "one"}))
+        assert own_home.covey("stop").returncode == 0
+        await asyncio.to_thread(until, lambda: "No server" in own_home.covey("stop").stdout, "the end of the server")
+        second = await client.call_tool("prompt", {"prompt": "two", "session_id": first["session_id"]})
+        assert facts(second)["text"] == "You said: two"
+        read = await client.call_tool("read_session", {"session_id": first["session_id"]})
+        assert "You said: one" in read.content[0].text  # type: ignore[union-attr]
+
+
+@pytest.mark.anyio
 async def test_questions_are_answered_and_wrong_calls_are_explained(home: Home) -> None:
     async with on_stdio(home, "auto") as client:
         asked = facts(await client.call_tool("prompt", {"prompt": "ask me"}))

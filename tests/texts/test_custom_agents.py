@@ -116,6 +116,33 @@ async def test_s12_one_that_only_looks_changes_nothing_whatever_its_caller_says(
         assert result.is_error and not (places.root / "b.md").exists()
 
 
+async def test_s12_what_its_file_wants_to_be_asked_about_is_asked_about_where_its_caller_is_not(places: Places) -> None:
+    """Its own model, tools and permissions, in a session of its own; what it writes is its caller's change."""
+    put(places.root / "a.txt", "one")
+    places.agent(
+        "careful",
+        "---\ndescription: d\nmodel: test/m\ntools: Read, Edit, Write\npermission:\n  write: ask\n---\nBe careful.",
+    )
+    async with working(places) as engine:
+        engine.model.answer(*call("agent", prompt="change it", agent="careful", writes=True))
+        engine.model.answer(*call("view", "c0", file_path="a.txt"))
+        engine.model.answer(*call("edit", "c1", file_path="a.txt", old_string="one", new_string="two"))
+        engine.model.answer(*call("write", "c2", file_path="b.txt", content="made"))
+        engine.model.answer("changed")
+        prompt = PostPrompt(session_id=engine.session_id, prompt="go", run_id="custom", accept_edits=True)
+        await within(engine.workspace.runs.post(prompt))
+        await engine.until(lambda: engine.of_type(PermissionRequest))
+        (request,) = engine.of_type(PermissionRequest)
+        assert (request.tool_name, request.session_id, request.run_id) == ("write", engine.session_id, "custom")
+        assert (places.root / "a.txt").read_text() == "two" and not (places.root / "b.txt").exists()
+        await engine.grant(request.id, "allow")
+        await engine.ended("custom")
+        assert not any(result.is_error for result in in_child(engine)) and (places.root / "b.txt").read_text() == "made"
+        child = engine.model.requests[1]
+        assert child.model == "m" and {"view", "edit", "write"} <= {tool.name for tool in child.tools}
+        assert "bash" not in {tool.name for tool in child.tools}
+
+
 async def test_s13_an_agent_uses_the_tools_of_servers_and_asks_in_the_name_of_who_sent_it(places: Places) -> None:
     places.agent("historian", "---\ndescription: d\ntools: mcp__git\n---\nx")
     async with working(places) as engine:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -184,3 +188,21 @@ def test_x7_an_extension_gets_a_short_list_of_variables_and_no_key() -> None:
     ours = {name for name in found if not name.startswith("GIT_CONFIG_")}
     assert ours == {"HOME", "PATH", "LANG", "LC_TIME", "GITHUB_TOKEN"} and TAG_VARIABLE not in found
     assert "m" in extension_environment(inherited, named, {"MY_KEY"}, passed=("MY_KEY",)).values()
+
+
+async def test_m10_where_one_look_takes_all_of_the_time_what_ignores_term_is_killed_all_the_same() -> None:
+    """On a machine that is very busy: the grace and the time to kill are over before anything was sent twice."""
+    child = opened(f"{STUBBORN}import time; print('up', flush=True); time.sleep(60)")
+    assert await line_of(child) == "up"
+    looks = itertools.count(1)
+    hours = itertools.count(0, 3600)
+
+    def find() -> set[process_table.Process]:
+        next(looks)
+        return process_table.tagged(TAG)
+
+    clock = SimpleNamespace(monotonic=lambda: float(next(hours)), sleep=time.sleep)
+    with mock.patch("covey.tools.owned_process.time", clock):
+        assert await asyncio.to_thread(owned_process.end_all, find) == 1
+    assert not process_table.tagged(TAG) and next(looks) <= owned_process.KILLS + 3
+    await child.end(0)

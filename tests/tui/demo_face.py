@@ -58,7 +58,7 @@ async def main() -> int:
                     notes.append(f"{action} {row} {column}")
                 case FocusChange(is_focused):
                     notes.append(f"focus {is_focused}")
-            if not terminal.has_input:
+            if not terminal.waiting:
                 draw()
     return 128 + terminal.ended_by if terminal.ended_by else 0
 

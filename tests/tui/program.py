@@ -34,9 +34,10 @@ class PtyProgram:
         lines: int = 24,
         answers: bool = True,
         term: str = "xterm-256color",
+        name: str = "model 1.0",
     ) -> None:
         """`answers`: the terminal answers questions."""
-        self.screen = TerminalModel(columns, lines, answers=answers)
+        self.screen = TerminalModel(columns, lines, answers=answers, name=name)
         self._ours, self._theirs = pty.openpty()
         os.set_blocking(self._ours, False)
         self._outgoing = b""

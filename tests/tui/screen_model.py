@@ -16,8 +16,9 @@ _SEQUENCE = re.compile(
     r"\x1b\[(?P<given>[0-?]*)(?P<between>[ -/]*)(?P<last>[@-~])"
     r"|\x1b\](?P<command>[^\x07\x1b]*)(?:\x07|\x1b\\)"
     r"|\x1bP(?P<passed>(?:[^\x1b]|\x1b\x1b)*)\x1b\\"
+    r"|\x1b_G(?P<graphics>[^\x1b]*)\x1b\\"
 )
-_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07]*|P.*)?\Z", re.DOTALL)
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07]*|P.*|_[^\x1b]*\x1b?)?\Z", re.DOTALL)
 Char = tuple[str, str, str]
 """What stands in a column ('': the second half of what is before it), its SGR code, and its link."""
 NOTHING: Char = (" ", "", "")
@@ -38,7 +39,9 @@ class Counts:
 
 
 class TerminalModel:
-    def __init__(self, columns: int, lines: int, *, widths: Widths = width, answers: bool = False) -> None:
+    def __init__(
+        self, columns: int, lines: int, *, widths: Widths = width, answers: bool = False, name: str = "model 1.0"
+    ) -> None:
         self.is_dragged = False
         """While its size changes, what was drawn for another size is cut off at the edges, as real terminals do."""
         self.columns, self.lines = columns, lines
@@ -53,6 +56,12 @@ class TerminalModel:
         self.passed_on: list[str] = []
         """To the terminal around tmux."""
         self.notices: list[str] = []
+        self.pictures: dict[str, str] = {}
+        """Content by id, as the kitty protocol has sent it."""
+        self.drawn: list[tuple[int, int, str]] = []
+        """By OSC 1337: row, column, and what was sent."""
+        self._name = name
+        self._picture = ""
         self.bells = 0
         self.replies = b""
         """What it answers, for whoever carries it to the program."""
@@ -170,6 +179,9 @@ class TerminalModel:
             assert found["passed"].startswith("tmux;")
             self.passed_on.append(found["passed"].removeprefix("tmux;").replace("\x1b\x1b", "\x1b"))
             return
+        if found["graphics"] is not None:
+            self._graphics(found["graphics"])
+            return
         if found["command"] is not None:
             self._command(found["command"])
             return
@@ -224,7 +236,7 @@ class TerminalModel:
             assert numbers[0] == 4
             self.other_keys = (*numbers, 0)[1]
         elif kind == ">" and last == "q":
-            self._reply(b"\x1bP>|model 1.0\x1b\\")
+            self._reply(b"\x1bP>|%s\x1b\\" % self._name.encode())
         else:
             raise AssertionError(f"a sequence that Covey does not use: {kind}{numbers}{last}")
 
@@ -248,9 +260,24 @@ class TerminalModel:
             self._reply(b"\x1b]11;rgb:0000/0000/0000\x1b\\")
         elif number == "52":
             self.copied.append(rest)
+        elif number == "1337":
+            self.drawn.append((self.row, self.column, rest))
         else:
             assert number in ("9", "99", "777"), f"a sequence that Covey does not use: {text}"
             self.notices.append(text)
+
+    def _graphics(self, text: str) -> None:
+        """What is sent in pieces comes in order, and only its first piece says for which picture."""
+        control, _, data = text.partition(";")
+        keys = dict(part.split("=") for part in control.split(","))
+        if keys.get("a") == "d":
+            assert keys["d"] == "I"
+            del self.pictures[keys["i"]]
+            return
+        if "i" in keys:
+            assert (keys["a"], keys["U"], keys["f"], keys["q"]) == ("T", "1", "100", "2")
+            self._picture = keys["i"]
+        self.pictures[self._picture] = self.pictures.get(self._picture, "") + data
 
     def _reply(self, answer: bytes) -> None:
         if self._answers:

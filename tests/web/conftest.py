@@ -24,7 +24,8 @@ if IS_WANTED:
 
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
+    *("--disable-component-update", "--disable-sync", "--disable-smooth-scrolling"),
+    "--host-resolver-rules=MAP covey.test 127.0.0.1",
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,16 @@ PATIENCE_MS = 30_000
 """How long a test waits for what must happen: far longer than it takes."""
 WATCH = """
 window.__violations = [];
+window.__toasts = [];
 document.addEventListener('securitypolicyviolation', (event) => {
   window.__violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
 });
+document.addEventListener('DOMContentLoaded', () => new MutationObserver((changes) => {
+  for (const { addedNodes } of changes) for (const node of addedNodes) window.__toasts.push(node.textContent);
+}).observe(document.getElementById('toasts') ?? document, {childList: true}));
 """
+"""What must not be missed, however long the test is not looked after: toasts pass by themselves."""
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -74,6 +81,17 @@ class Tab:
     def sees(self, text: str, *, within: str = "#log") -> None:
         expect(self.page.locator(within)).to_contain_text(text)
 
+    def was_told(self, text: str) -> None:
+        until(lambda: any(text in told for told in self.page.evaluate("window.__toasts")))
+
+    def drawn(self) -> None:
+        """Whatever the page knows is on the screen."""
+        self.page.evaluate(FRAMES)
+
+    def allow(self) -> None:
+        """What is asked, once. A card answers nothing before it has been there for a moment: the click waits for that."""
+        self.page.locator(".ask .primary").first.click()
+
     def waits_for(self, selector: str, count: int | None = None) -> Any:
         found = self.page.locator(selector)
         if count is None:
@@ -86,6 +104,10 @@ class Tab:
         """Whatever was asked for has ended, and the page knows."""
         expect(self.page.locator("#stop")).to_be_hidden()
         expect(self.page.locator("#queue")).to_be_empty()
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self.page.locator('body[data-screen="app"][data-link="connected"]').count())
 
     @property
     def session(self) -> str:
@@ -127,8 +149,8 @@ class Site:
         self._contexts.append(made)
         return made
 
-    def open(self, context: BrowserContext, fragment: str = "", url: str = "") -> Tab:
-        tab = Tab(context.new_page(), context, self)
+    def open(self, context: BrowserContext, fragment: str = "", url: str = "", *, may_fail: bool = False) -> Tab:
+        tab = Tab(context.new_page(), context, self, may_fail=may_fail)
         tab.watch()
         self.tabs.append(tab)
         tab.page.goto(f"{url or self.url}{fragment}")
@@ -142,6 +164,7 @@ class Site:
 
     def connected(self, tab: Tab) -> None:
         expect(tab.page.locator("body")).to_have_attribute("data-link", "connected")
+        expect(tab.page.locator("body")).to_have_attribute("data-loading", "")
 
     def session(self, title: str = "A session") -> str:
         return self.workspace.session(title)
@@ -151,13 +174,26 @@ class Site:
         expect(tab.page.locator("body")).to_have_attribute("data-session", session_id)
 
     def restart(self, *, killed: bool = False) -> None:
-        """The same server again, at the same port."""
+        """The same server again, at the same port, and all tabs that were connected are so again."""
+        attached = [tab for tab in self.tabs if not tab.page.is_closed() and tab.is_connected]
+        with ExitStack() as stack:
+            for tab in attached:  # with each connection a tab asks once which page the server has
+                stack.enter_context(tab.page.expect_request(lambda request: "/v1/version" in request.url))
+            self.stop(killed=killed)
+            self.start()
+        for tab in attached:
+            tab.drawn()
+            self.connected(tab)
+
+    def stop(self, *, killed: bool = False) -> None:
         for tab in self.tabs:
             tab.may_fail = True
         if killed:
             self.server.kill()
         else:
             self.server.stop()
+
+    def start(self) -> None:
         self.server.host = f"tcp://127.0.0.1:{self.server.port}"
         self.server.start()
 
@@ -173,6 +209,12 @@ class Site:
                 clean()
 
 
+def forget_events(site: Site) -> None:
+    """The events are gone, the messages are not: whoever comes back finds a gap."""
+    with closing(sqlite3.connect(site.server.data_dir / "covey.db")) as store, store:
+        store.execute("UPDATE workspaces SET epoch = epoch + 1")
+
+
 @contextmanager
 def serving_pages(directory: Path, model: FakeModel, browser: Browser, config: str = "") -> Iterator[Site]:
     with running(directory, provider_config(model.url) + config) as server:
@@ -181,4 +223,4 @@ def serving_pages(directory: Path, model: FakeModel, browser: Browser, config: s
         site.close()
 
 
-__all__ = ["Site", "Tab", "expect", "serving_pages", "until"]
+__all__ = ["Site", "Tab", "expect", "forget_events", "serving_pages", "until"]

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Route, sync_playwright
 
 from tests.support.fake_model import Call, FakeModel, Reply
 from tests.web.conftest import ARGUMENTS, chromium
-from tests.web.pages import Site, Tab, expect, serving_pages
+from tests.web.pages import Site, Tab, expect, forget_events, serving_pages
 
 ANSWER = """The writer waits for `fsync` once **per event**. Grouping them is enough:
 
@@ -127,12 +127,18 @@ def failing(tab: Tab, site: Site, save: Any) -> None:
     tab.sees("refused")
     tab.idle()
     save("error")
-    tab.may_fail = True
-    site.server.stop()
+    site.stop()
     expect(tab.page.locator("#banner")).to_contain_text("No connection")
     save("away")
-    site.server.host = f"tcp://127.0.0.1:{site.server.port}"
-    site.server.start()
+    forget_events(site)
+    held: list[Route] = []
+    tab.page.route("**/messages?*", lambda route: held.append(route))
+    site.start()
+    expect(tab.page.locator("#banner")).to_contain_text("Some events are gone")
+    save("gap")
+    for route in held:
+        route.continue_()
+    tab.page.unroute("**/messages?*")
     site.connected(tab)
     tab.page.click("#home") if not tab.page.locator("#drawer").is_visible() else tab.page.evaluate(
         "location.hash = '#/home'"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tomllib
 from html.entities import name2codepoint
 from pathlib import Path
 
-from covey.server.page_files import DIRECTORY, page_files
+from covey.server.page_files import DIRECTORY, STYLES, page_files
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ["COVEY_WEB_TOOLS"])
@@ -50,6 +51,34 @@ def test_modules_are_sent_as_the_same_programs(tmp_path: Path) -> None:
         made[kind] = [(tmp_path / "out" / kind / name).read_bytes() for name in names]
     assert made["sent"] == made["written"]
     assert all(b"@param" not in page_files().files[name].data for name in names)
+
+
+def test_styles_are_sent_as_the_same_style_sheet(tmp_path: Path) -> None:
+    """By the same compiler; and it is smaller than what was written, not only without its comments."""
+    written = "\n".join((DIRECTORY / name).read_text("utf-8") for name in STYLES)
+    sent = page_files().files["style.css"].data.decode()
+    made = []
+    for name, text in (("written", written), ("sent", sent)):
+        (tmp_path / f"{name}.css").write_text(text, "utf-8")
+        command = [str(TOOLS / "node_modules/.bin/esbuild"), f"{name}.css", "--minify"]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+        assert not done.stderr, done.stderr
+        made.append(re.sub(r"(?<=[:,]) ", "", done.stdout))  # it leaves the values of variables as they are written
+    assert made[0] == made[1]
+    assert len(sent) < 0.97 * len(written) and "/*" not in sent
+
+
+def test_every_sign_that_is_used_is_drawn() -> None:
+    drawn = set(re.findall(r'data-icon="(\w*)"\]', (DIRECTORY / "icons.css").read_text("utf-8")))
+    texts = {
+        path.name: path.read_text("utf-8") for path in (*(DIRECTORY / "js").glob("*.js"), DIRECTORY / "index.html")
+    }
+    used = {
+        name
+        for text in texts.values()
+        for name in re.findall(r"""(?:data-icon=|glyph\(|iconButton\()["'](\w*)["']""", text)
+    }
+    assert len(used) >= 12 and used <= drawn, used - drawn
 
 
 def test_modules_fit_in_a_head() -> None:

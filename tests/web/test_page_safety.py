@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-from tests.web.pages import Site, Tab, expect
+from tests.web.pages import Site, Tab, expect, until
 
 HOSTILE = """<script>window.__ran = 1</script> <img src=x onerror="window.__ran = 2"> <svg onload="window.__ran = 3">
 <style>body { background: url(http://evil.test/css) }</style> <iframe src="http://evil.test/frame"></iframe>
@@ -31,7 +32,7 @@ HOSTILE = """<script>window.__ran = 1</script> <img src=x onerror="window.__ran 
 ANSI = "\x1b[31mred\x1b[0m \x1b]8;;http://evil.test/osc\x07link\x1b]8;;\x07 \x1b]52;c;c2VjcmV0\x07 \x1b[2J\x1b[Hgone \u202ereversed"
 
 
-def test_a_hostile_transcript_runs_nothing_and_calls_nobody(site: Site, tab: Tab) -> None:
+def test_a_hostile_transcript_runs_nothing_and_calls_nobody(site: Site, tab: Tab, midway: Callable[[], bool]) -> None:
     name = "<img src=x onerror=window.__ran=8>"
     (site.server.project / "evil.txt").write_text(ANSI)
     calls = [
@@ -40,16 +41,16 @@ def test_a_hostile_transcript_runs_nothing_and_calls_nobody(site: Site, tab: Tab
         {"name": "view", "input": {"file_path": "evil.txt"}},
     ]
     tab.tell({"text": HOSTILE, "tools": calls}, {"text": HOSTILE}, about=HOSTILE)
-    tab.sees("bare")
-    if tab.page.locator(".ask").count():
-        tab.page.locator(".ask .primary").first.click()
+    expect(tab.page.locator("article.assistant")).to_have_count(2)
     tab.idle()
     site.workspace.request("PUT", f"/sessions/{tab.session}", {"title": name})
     expect(tab.page.locator("#title")).to_contain_text("onerror")
     for details in tab.page.locator("details.card").all():
         details.evaluate("(node) => { node.open = true; }")
+    midway()
     tab.page.reload()
-    tab.sees("bare")
+    expect(tab.page.locator("article.assistant")).to_have_count(2)
+    tab.drawn()
     assert tab.page.evaluate("window.__ran") is None
     assert not [url for url in tab.requests if "evil" in url]
     assert tab.page.locator("#log script, #log iframe, #log style, #log svg, #log base, #log meta").count() == 0
@@ -94,11 +95,7 @@ def test_a_policy_violation_does_not_go_unnoticed(site: Site) -> None:
     tab = site.let_in()
     tab.page.evaluate("(() => { const image = new Image(); image.src = 'http://evil.test/x.png'; })()")
     violations = "(window.__violations ?? []).length"
-    for _ in range(200):
-        if tab.page.evaluate(violations):
-            break
-        tab.page.evaluate("new Promise((done) => requestAnimationFrame(done))")
-    assert tab.page.evaluate(violations) == 1
+    until(lambda: tab.page.evaluate(violations) == 1)
     refused = tab.page.evaluate(
         """(() => { const tries = [() => { document.body.innerHTML = '<b>x</b>'; }, () => { document.body.insertAdjacentHTML('beforeend', 'x'); },
              () => { new DOMParser().parseFromString('x', 'text/html'); }, () => { document.createElement('script').src = '/x.js'; }];

@@ -61,8 +61,9 @@ def test_w07_one_tap_is_one_run_also_when_the_server_dies_before_it_answers(
         lost.append("once")
         route.fetch()
         until(lambda: model.requests)
-        site.restart(killed=True)
+        site.stop(killed=True)
         route.abort()
+        site.start()  # last: nothing of the test goes on before this has ended
 
     tab.page.route("**/agent?*", lose_the_first)
     tab.page.fill("#prompt", "Once, please.")
@@ -102,8 +103,9 @@ def test_w20_a_draft_survives_switching_reload_and_a_card_and_what_was_sent_does
     expect(tab.page.locator("#chips .chip")).to_have_count(0)
 
 
-def test_w21_an_enter_that_ends_a_composition_does_not_send(site: Site, tab: Tab) -> None:
+def test_w21_an_enter_that_ends_a_composition_does_not_send(site: Site, tab: Tab, midway: Callable[[], bool]) -> None:
     tab.page.fill("#prompt", "かんじ")
+    midway()
     for change in ("{isComposing: true}", "{keyCode: 229}"):
         tab.page.evaluate(
             f"document.getElementById('prompt').dispatchEvent(new KeyboardEvent('keydown', "
@@ -112,10 +114,13 @@ def test_w21_an_enter_that_ends_a_composition_does_not_send(site: Site, tab: Tab
     expect(tab.page.locator("#prompt")).to_have_value("かんじ")
     assert site.workspace.get("/runs") == []
     tab.page.press("#prompt", "Enter")
-    tab.sees("かんじ")
+    tab.sees("Hello from the fake model.")
+    assert [run["prompt"] for run in site.workspace.get("/runs")] == ["かんじ"]
 
 
-def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(site: Site, model: FakeModel) -> None:
+def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(
+    site: Site, model: FakeModel, midway: Callable[[], bool]
+) -> None:
     phone = site.let_in(width=390, height=800, is_phone=True)
     phone.page.tap("#prompt")
     phone.page.keyboard.type("one")
@@ -129,6 +134,12 @@ def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(sit
     expect(phone.page.locator("#send")).to_be_enabled()
     phone.page.tap("#send")
     phone.waits_for(".queue-list li", 1)
+    if midway():  # both have ended, and say so; the buttons are for what comes next
+        phone.idle()
+        assert {run["state"] for run in site.workspace.get("/runs")} == {"cancelled"}
+        phone.page.fill("#prompt", "and then this")
+        phone.page.tap("#send")
+        until(lambda: len(model.requests) == 2)
     model.release("go")
     phone.sees("and then this")
     phone.idle()
@@ -136,17 +147,36 @@ def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(sit
 
 def test_w24_what_cannot_be_attached_says_why(site: Site, tab: Tab, midway: Callable[[], bool]) -> None:
     tab.page.set_input_files("#file", {"name": "a (b) [c].zip", "mimeType": "application/zip", "buffer": b"PK"})
-    tab.sees("a (b) [c].zip was not attached", within="#toasts")
+    tab.was_told("a (b) [c].zip was not attached")
     tab.page.set_input_files("#file", {"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
-    tab.sees("empty.txt is empty", within="#toasts")
+    tab.was_told("empty.txt is empty")
     tab.page.set_input_files("#file", {"name": "mein [Plan] 1.md", "mimeType": "", "buffer": "é".encode()})
-    if midway():
-        site.connected(tab)
+    expect(tab.page.locator("#chips .chip")).to_have_count(1)
+    midway()
     tab.prompt("Read it.")
     tab.sees("Hello from the fake model.")
     tab.idle()
     sent = site.workspace.messages(tab.session)[0]["parts"]
     assert [part["data"]["Path"] for part in sent if part["type"] == "binary"] == ["mein [Plan] 1.md"]
+
+
+TAKES = """([how, name, type]) => { const data = new DataTransfer();
+  data.items.add(new File(['some words'], name, {type}));
+  const event = how === 'paste' ? new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true})
+    : new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true});
+  return document.getElementById('prompt').dispatchEvent(event); }"""
+
+
+def test_what_is_pasted_or_dropped_is_attached(site: Site, tab: Tab) -> None:
+    for how, name, kind in (("paste", "shot.png", "image/png"), ("drop", "a b.py", "text/x-python")):
+        assert tab.page.evaluate(TAKES, [how, name, kind]) is False  # the browser is not to open it instead
+        expect(tab.page.locator("#chips")).to_contain_text(name)
+    tab.page.get_by_role("button", name="Remove shot.png").click()
+    tab.page.fill("#prompt", "Read it.")
+    tab.page.click("#send")
+    tab.sees("Hello from the fake model.")
+    sent = site.workspace.messages(tab.session)[0]["parts"]
+    assert [part["data"]["Path"] for part in sent if part["type"] == "binary"] == ["a b.py"]
 
 
 def test_w25_five_asks_are_on_every_client_that_attaches_after_reload_and_restart(site: Site, tab: Tab) -> None:
@@ -163,30 +193,56 @@ def test_w25_five_asks_are_on_every_client_that_attaches_after_reload_and_restar
     other.waits_for(".ask", 0)
 
 
-def test_w26_an_answer_takes_effect_once_and_the_card_leaves_everywhere(site: Site, tab: Tab) -> None:
+def test_w26_an_answer_takes_effect_once_and_the_card_leaves_everywhere(
+    site: Site, tab: Tab, midway: Callable[[], bool]
+) -> None:
     tab.tell(TOUCH, {"text": "Made it."})
-    tab.waits_for(".ask")
+    tab.waits_for(".ask", 1)
     other = site.let_in()
     site.show(other, tab.session)
     other.waits_for(".ask", 1)
-    other.page.click(".ask .primary")
+    if midway():  # the run has ended: the card leaves everywhere, and nothing was done
+        for each in (tab, other):
+            each.waits_for(".ask", 0)
+        assert not (site.server.project / "made").exists()
+        tab.tell(TOUCH, {"text": "Made it."}, about="Again.")
+        tab.waits_for(".ask", 1)
+    other.allow()
     tab.waits_for(".ask", 0)
     other.waits_for(".ask", 0)
-    tab.sees("Allowed by", within="#toasts")
+    tab.was_told("Allowed by")
     tab.sees("Made it.")
     until(lambda: (site.server.project / "made").exists())
 
 
 def test_w26_an_answer_that_is_lost_says_so_and_can_be_given_again(site: Site, tab: Tab) -> None:
     tab.tell(TOUCH, {"text": "Made it."})
-    tab.waits_for(".ask")
+    tab.waits_for(".ask", 1)
     tab.may_fail = True
     tab.page.route("**/permissions/grant*", lambda route: route.abort())
-    tab.page.click(".ask .primary")
+    tab.allow()
     tab.sees("Not answered", within=".ask")
     tab.page.unroute("**/permissions/grant*")
-    tab.page.click(".ask .primary")
+    tab.allow()
     tab.sees("Made it.")
+
+
+def test_w26_an_answer_that_the_end_of_the_server_swallowed_did_nothing_and_says_so(site: Site, tab: Tab) -> None:
+    tab.tell(TOUCH, {"text": "Made it."})
+    tab.waits_for(".ask", 1)
+
+    def die(route: Route) -> None:
+        site.stop(killed=True)
+        route.abort()
+
+    tab.page.route("**/permissions/grant*", die)
+    tab.allow()
+    tab.sees("Not answered", within=".ask")
+    tab.page.unroute("**/permissions/grant*")
+    site.start()
+    tab.waits_for(".ask", 0)
+    tab.sees("interrupted")
+    assert not (site.server.project / "made").exists()
 
 
 def test_w26_the_card_leaves_when_the_run_is_stopped(site: Site, tab: Tab) -> None:
@@ -200,7 +256,10 @@ def test_w26_the_card_leaves_when_the_run_is_stopped(site: Site, tab: Tab) -> No
 HIDDEN = "echo safe \u202e; rm -rf \u200b~ \u0007"
 
 
-def test_w27_a_card_shows_the_whole_command_and_its_buttons_stay_in_view(site: Site, sized: Tab) -> None:
+def test_w27_a_card_shows_the_whole_command_and_its_buttons_stay_in_view(
+    site: Site, sized: Tab, midway: Callable[[], bool]
+) -> None:
+    midway()
     command = f"{HIDDEN}\n" + "\n".join(f"echo line {n} {'x' * 80}" for n in range(200))
     sized.tell({"tools": [{"name": "bash", "input": {"command": command}}]})
     card = sized.waits_for(".ask")
@@ -222,7 +281,10 @@ def test_w27_a_rule_that_always_would_add_is_written_on_its_button(site: Site, t
     assert asked["rules"] and any(" ".join(asked["rules"]) in text for text in buttons)
 
 
-def test_w28_enter_in_the_composer_never_approves_and_early_clicks_do_nothing(site: Site, tab: Tab) -> None:
+def test_w28_enter_in_the_composer_never_approves_and_early_clicks_do_nothing(
+    site: Site, tab: Tab, midway: Callable[[], bool]
+) -> None:
+    midway()
     tab.page.evaluate(
         """new MutationObserver((changes, observer) => {
              const button = document.querySelector('.ask .primary');
@@ -262,7 +324,7 @@ def test_w29_stop_changes_at_once_says_what_it_covered_and_twice_is_harmless(
         "(() => { const stop = document.getElementById('stop'); stop.click(); stop.click(); return stop.className; })()"
     )
     assert "stopping" in looks
-    tab.sees("Stopped 1 run, dropped 1 queued", within="#toasts")
+    tab.was_told("Stopped 1 run, dropped 1 queued")
     if midway():
         tab.page.reload()
         tab.sees("word word")

@@ -192,7 +192,7 @@ def test_an_extension_waits_for_an_approval_that_one_browser_gives_and_the_other
     other.page.get_by_role("button", name="Approve" if is_approved else "Refuse").click()
     for each in (tab, other):
         each.waits_for(".ask", 0)
-    tab.sees("Allowed by" if is_approved else "Denied by", within="#toasts")
+    tab.was_told("Allowed by" if is_approved else "Denied by")
     tab.tell(*looks, about="Again.")
     tab.waits_for("article.assistant:has-text('Looked.')", 2)
     tab.idle()
@@ -223,6 +223,11 @@ def test_the_overview_shows_runs_of_all_workspaces_and_what_they_cost(site: Site
     tab.page.click("#home")
     tab.sees("Far away work", within="#dashboard")
     tab.sees("running", within="#dashboard")
+    tab.sees("this one", within="#dashboard")  # who is here
+    guest = site.let_in()
+    expect(tab.page.locator("#dashboard li", has_text="(browser)")).to_have_count(2)
+    guest.page.close()
+    expect(tab.page.locator("#dashboard li", has_text="(browser)")).to_have_count(1)
     model.release("go")
     other.ended(run["run_id"])
     tab.sees("done", within="#dashboard")

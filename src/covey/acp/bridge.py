@@ -265,6 +265,8 @@ class Bridge:
         async with self._connecting:
             if self._client is None:
                 self._client = await self._stack.enter_async_context(self._connect(self._editor))
+            else:
+                await self._client.revive()  # a server that nobody has needed for a while has left
         return self._client
 
     def _check_room(self) -> None:

@@ -120,6 +120,8 @@ class Asking:
         self._active_in = ""
         """The session in which the run is active."""
         self._reported: set[tuple[str, str]] = set()
+        self._taught: set[str] = set()
+        """How to allow what was denied: a model that tries again need not make us say it again."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waits_for_others: dict[str, asyncio.Task[None]] = {}
         self._presence = asyncio.Event()
@@ -210,7 +212,8 @@ class Asking:
                 self._report_once(
                     ask,
                     f"nobody can be asked here, and the run waits for an answer: {_in_short(ask)}\n"
-                    f"Answer it at a terminal with `covey runs wait {self._run_id}`. With --deny it is denied.",
+                    f"Answer it at a terminal with `covey runs wait {self._run_id}`, or from anywhere with "
+                    f"`covey runs {_answered_by(ask)}`. With --deny it is denied.",
                 )
             case Unattended.DENY:
                 self._refuse(ask)
@@ -251,12 +254,10 @@ class Asking:
         if isinstance(ask, QuestionAsk):
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
-        self._report_once(
-            ask,
-            f"denied, because nobody is here to be asked: {_in_short(ask)}\n"
-            f"Allow it {self._how_to_allow}{_as_rules(ask.request)}",
-            "refused",
-        )
+        denied = f"denied, because nobody is here to be asked: {_in_short(ask)}"
+        how = f"Allow it {self._how_to_allow}{_as_rules(ask.request)}"
+        self._report_once(ask, denied if how in self._taught else f"{denied}\n{how}", "refused")
+        self._taught.add(how)
 
     def _report_once(self, ask: Ask, text: str, what: str = "open") -> None:
         if (what, ask.id) not in self._reported:
@@ -360,6 +361,13 @@ def _in_short(ask: Ask) -> str:
     if isinstance(ask, QuestionAsk):
         return visible(" ".join(item.question for item in ask.request.questions))
     return visible(f"{ask.request.tool_name}: {ask.request.description}")
+
+
+def _answered_by(ask: PermissionAsk | QuestionAsk) -> str:
+    """The words after `covey runs` that answer it."""
+    if isinstance(ask, PermissionAsk):
+        return f"allow {ask.id}"
+    return f"answer {ask.id}{' TEXT' * len(ask.request.questions)}"
 
 
 def _as_rules(request: PermissionRequest) -> str:

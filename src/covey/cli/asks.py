@@ -18,7 +18,9 @@ WITH_NETWORK, WITHOUT_SANDBOX = "w", "u"
 ANSWERS: dict[str, PermissionAction] = {
     "y": "allow",
     "yes": "allow",
-    "a": "allow_session",
+    "a": "allow",
+    "s": "allow_session",
+    "session": "allow_session",
     "always": "allow_session",
     "r": "allow_always",
     "rule": "allow_always",
@@ -26,8 +28,10 @@ ANSWERS: dict[str, PermissionAction] = {
     "prefix": "allow_prefix",
     "n": "deny",
     "no": "deny",
+    "d": "deny",
 }
-SHOW = ("s", "show")
+"""With `a` and `d` of the terminal UI among them: no letter allows more in one face than in another."""
+SHOW = ("v", "view", "show")
 END_OF_INPUT = "\x04"
 """Ctrl-D."""
 
@@ -51,7 +55,7 @@ class Heard(Enum):
     WORDS = "the answer will be typed as a line"
 
 
-KEYS_BESIDE_ANSWERS = {"v": Heard.WHOLE, "?": Heard.HELP, "h": Heard.HELP, "e": Heard.WORDS}
+KEYS_BESIDE_ANSWERS = {"v": Heard.WHOLE, "f": Heard.WHOLE, "?": Heard.HELP, "h": Heard.HELP, "e": Heard.WORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +122,11 @@ class PermissionAsk:
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         rule += prefix_offer(self.request)
-        show = ", [s]how all of it" if self.is_cut else ""
+        show = ", [v]iew all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
-            further = ", yes [w]ith network, [u]nsandboxed (also after a or r, as in aw)"
-        return f"Allow it? [y]es, [n]o or no and why, [a]lways {always} in this session{rule}{further}{show}: "
+            further = ", yes [w]ith network, [u]nsandboxed (also after s or r, as in sw)"
+        return f"Allow it? [y]es, [n]o or no and why, in this [s]ession always {always}{rule}{further}{show}: "
 
     @property
     def refusal(self) -> Answer:
@@ -152,12 +156,12 @@ class PermissionAsk:
         if key in (END_OF_INPUT, ""):
             return self.refusal
         if key in KEYS_BESIDE_ANSWERS:
-            self.shown_whole = self.shown_whole or key == "v"
+            self.shown_whole = self.shown_whole or KEYS_BESIDE_ANSWERS[key] is Heard.WHOLE
             return KEYS_BESIDE_ANSWERS[key]
         return self.hear(key) if key.isalpha() else Heard.AGAIN
 
     def _split(self, words: str) -> tuple[str, str]:
-        """An answer, and how far it lets a command get: `aw` is `a`, with the network."""
+        """An answer, and how far it lets a command get: `sw` is `s`, with the network."""
         if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_SANDBOX):
             return words, ""
         said = words[:-1].strip() or "y"
@@ -230,7 +234,7 @@ class ApprovalAsk:
     def question(self) -> str:
         from covey.cli.approval_text import is_cut
 
-        show = ", [s]how all of it" if is_cut(self.request) and not self.shown_whole else ""
+        show = ", [v]iew all of it" if is_cut(self.request) and not self.shown_whole else ""
         return f"Approve it? [y]es, [n]o, [l]ater{show}: "
 
     def hear(self, line: str) -> Answer | Heard:

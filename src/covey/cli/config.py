@@ -101,7 +101,10 @@ def _edit(args: argparse.Namespace) -> int:
 def _set(args: argparse.Namespace) -> int:
     if len(args.words) != 2:
         raise exits.UsageError("write a key and a value: covey config set model anthropic/claude-opus-5-5")
-    section, key, value = plain_key(*args.words)
+    try:
+        section, key, value = plain_key(*args.words)
+    except ConfigError as error:
+        raise exits.UsageError(error.message) from None
     path = set_value(os.environ, section, key, value)
     print(plain(f"{section}.{key} = {json_text(value)} in {path}"))
     if section == "models":

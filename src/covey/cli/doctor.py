@@ -17,6 +17,7 @@ from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sa
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
+from covey.config.load import load
 from covey.config.schema import ConfigError
 from covey.doctor.oracle import Examination, examine, open_runs
 from covey.doctor.oracle_file import NAME, NoStore, check_file
@@ -89,9 +90,11 @@ def _check(data_dir: Path, as_json: bool) -> int:
     server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
-    rules = _global_rules(found.records)
+    wrong = _wrong_config()
+    rules = None if wrong else _global_rules(found.records)
     if as_json:
         more = {
+            "config": wrong,
             "global_rules": rules.as_json() if rules else [],
             "keys": doctor_keys.look(os.environ),
             "sandbox": doctor_sandbox.look(),
@@ -102,6 +105,8 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _print_state(data_dir, server, found)
         _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
+        if wrong:
+            common.complain(f"No server can start, and no prompt is taken, before this is mended: {wrong}")
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
@@ -114,7 +119,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
         if any(finding.explanation.repair for finding in findings):
             how = "Stop the server with `covey stop`, then run" if server else "Run"
             _say(f"{how} `covey doctor --repair`: it makes a backup first.")
-    return exits.FAILED if findings else exits.OK
+    return exits.FAILED if findings or wrong else exits.OK
 
 
 def _repair(data_dir: Path, as_json: bool) -> int:
@@ -136,19 +141,23 @@ def _repair(data_dir: Path, as_json: bool) -> int:
     return exits.FAILED if left else exits.OK
 
 
-def _global_rules(records: list[Record]) -> GlobalRules | None:
-    """None, which is reported, if the user's file cannot be read: this does not make the store any worse."""
+def _wrong_config() -> str:
+    """What keeps the files that count here from being used; '' if nothing does. The store is no worse for it."""
+    try:
+        load(Path(common.working_directory(None)), None, os.environ)
+    except ConfigError as error:
+        return error.message
+    return ""
+
+
+def _global_rules(records: list[Record]) -> GlobalRules:
     requests = [
         (record.path, event.payload.get("rules"))
         for record in records
         for event in record.events
         if event.type == "permission_request" and record.path.startswith("/")
     ]
-    try:
-        return doctor_rules.find(os.environ, requests)
-    except ConfigError as error:
-        common.complain(error.message)
-        return None
+    return doctor_rules.find(os.environ, requests)
 
 
 # ── the server, and what it left on the machine ──

@@ -18,7 +18,9 @@ def look(environ: Mapping[str, str]) -> dict[str, str]:
         providers = load(None, None, environ).config.providers
         providers = providers or {provider_id: known_provider(provider_id, environ) for provider_id in KNOWN}
         accounts = read_accounts(environ)
-    except (ConfigError, CredentialsError) as error:
+    except ConfigError:  # reported where the configuration is read
+        return {}
+    except CredentialsError as error:
         return {"every provider": str(error)}
     sources = {name: source_of(name, provider, accounts, environ) for name, provider in providers.items()}
     return {

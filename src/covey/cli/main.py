@@ -6,9 +6,6 @@ Nothing heavy may be imported here: `--help` must answer at once.
 from __future__ import annotations
 
 import argparse
-import importlib
-import io
-import os
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +18,7 @@ from covey.cli import (
     mcp_options,
     option_types,
     run_options,
+    running,
     runs_options,
     self_options,
     tui_options,
@@ -28,7 +26,6 @@ from covey.cli import (
     web_options,
 )
 from covey.cli.parser import HelpFormatter, Parser, unknown
-from covey.cli.terminal_text import TerminalStream
 from covey.cli.texts import (
     DESCRIPTION,
     DOCTOR_EXAMPLES,
@@ -51,17 +48,16 @@ DEFAULT_DIRECTORY = "default: the git repository around here, else this one"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Any command, or the terminal UI."""
     try:
-        return _flushed(_main(argv))
+        return running.flushed(_main(argv))
     except SystemExit as left:  # argparse has helped, or complained
-        raise SystemExit(_flushed(int(left.code or 0))) from None
+        raise SystemExit(running.flushed(int(left.code or 0))) from None
 
 
 def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
-    # Bytes that are no text would come as half characters, which cannot be sent.
-    words = [os.fsencode(word).decode("utf-8", "replace") for word in (sys.argv[1:] if argv is None else argv)]
-    words, command_line = mcp_options.split(words)
+    words, command_line = mcp_options.split(running.words(argv))
     args, more = parser.parse_known_args(words)
     if more and (args.command != "run" or any(word.startswith("-") for word in more)):
         of_command = args.parser if args.command else parser
@@ -79,69 +75,7 @@ def _main(argv: Sequence[str] | None) -> int:
             parser.print_help(sys.stderr)
             return exits.USAGE
         tui_options.take(args)
-    _prepare_streams()
-    _take_variables(args)
-    try:
-        return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
-    except KeyboardInterrupt:
-        return exits.STOPPED
-    except exits.UsageError as error:
-        _complain(f"{_name(args)}: {error}")
-        return exits.USAGE
-    except BrokenPipeError:
-        return exits.BROKEN_PIPE
-    except OSError as error:
-        _complain(f"{_name(args)}: {error}")
-        return exits.FAILED
-
-
-def _complain(text: str) -> None:
-    from covey.cli.screen import Screen  # late: most commands end well
-
-    Screen(sys.stderr, quiet=False, shares_terminal=False).report(text)
-
-
-def _name(args: argparse.Namespace) -> str:
-    """What was called, for complaints."""
-    return "covey" if args.command == "tui" else f"covey {args.command}"
-
-
-def _take_variables(args: argparse.Namespace) -> None:
-    """What the environment says counts where no option does. A data directory on the command line means its server."""
-    if args.command != "serve" and not getattr(args, "data_dir", None) and not getattr(args, "host", None):
-        args.host = os.environ.get("COVEY_HOST") or None
-    if not getattr(args, "config", None):
-        args.config = os.environ.get("COVEY_CONFIG") or None
-
-
-def _flushed(exit_code: int) -> int:
-    """The exit code, also if stdout fails only now: what it has not taken yet is still in a buffer."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return exit_code
-    except OSError as error:
-        # Python would try again at exit, and complain in its own words.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return exits.BROKEN_PIPE
-        if exit_code == exits.OK:
-            print(f"covey: {error}", file=sys.stderr)
-        return exit_code or exits.FAILED
-
-
-def _prepare_streams() -> None:
-    """A stream that was closed, or that cannot show every character, is no reason to fail in the middle of a run.
-
-    To a terminal goes nothing but plain text, whoever prints it.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
-        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-            if stream.isatty():
-                setattr(sys, name, TerminalStream(stream))
+    return running.run(args)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -278,7 +212,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_summarize(action: argparse.ArgumentParser) -> None:
-    action.add_argument("focus", metavar="FOCUS", nargs="*", help="what the summary must keep, in words")
+    action.add_argument("focus", metavar="FOCUS", nargs="*", default=[], help="what the summary must keep, in words")
     action.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")
     run_options.add_display(action)
 

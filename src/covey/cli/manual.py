@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Iterable
 
 from covey import __version__
 from covey.cli.main import build_parser
 from covey.cli.parser import Described, all_commands
 from covey.cli.texts import DESCRIPTION, FILES_AND_VARIABLES
 
+WITHOUT_A_COMMAND = """\
+Without a command Covey opens the terminal UI on this directory, or on the git repository around it. F1 there shows all
+keys; the colours, the keys and more are set under [tui] and [keys] of config.toml.
+"""
 WIDTH = "80"
 """For the usage lines, which argparse fits to the terminal."""
 
@@ -23,9 +28,15 @@ def page() -> str:
         r"covey \- a coding agent that runs as a server",
         ".SH SYNOPSIS",
         ".B covey",
+        r"[\fIOPTION\fR ...]",
+        ".br",
+        ".B covey",
         r"\fICOMMAND\fR [\fIOPTION\fR ...]",
         ".SH DESCRIPTION",
         *_paragraphs(DESCRIPTION),
+        ".SH THE TERMINAL UI",
+        *_paragraphs(WITHOUT_A_COMMAND),
+        *_options(Described((), "", parser).options),
         ".SH COMMANDS",
     ]
     for command in all_commands(parser):
@@ -37,10 +48,13 @@ def page() -> str:
 def _command(command: Described) -> list[str]:
     lines = [f".SS {_escaped(' '.join(('covey', *command.words, *map(_argument, command.arguments))))}"]
     lines += _paragraphs(command.parser.description or command.help)
-    for action in (*command.arguments, *command.options):
-        if action.help and "-h" not in action.option_strings:
-            lines += [".TP", _named(action), _escaped(_help(action))]
+    lines += _options((*command.arguments, *command.options))
     return lines + (_verbatim(command.parser.epilog) if command.parser.epilog else [])
+
+
+def _options(actions: Iterable[argparse.Action]) -> list[str]:
+    taught = (action for action in actions if action.help and "-h" not in action.option_strings)
+    return [line for action in taught for line in (".TP", _named(action), _escaped(_help(action)))]
 
 
 def _argument(action: argparse.Action) -> str:

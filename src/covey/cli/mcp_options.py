@@ -10,14 +10,14 @@ ACTIONS = ("list", "add", "remove", "approve", "import", "login", "logs", "serve
 
 MCP_EXAMPLES = """\
 examples:
-  covey mcp                                        which there are, their states and their tools
+  covey mcp                    which there are, their states and their tools
   covey mcp add git -- uvx mcp-server-git==2026.10.19 --repository .
   covey mcp add docs --url https://mcp.example/mcp --header "X-Team=blue"
   covey mcp add gh --env 'GITHUB_TOKEN=$GITHUB_TOKEN' -- npx -y some-server@1.2.3
-  covey mcp approve git                            look at its tools, and let the model have them
-  covey mcp import .mcp.json                       what another agent has; says what was not taken over
-  covey mcp login docs                             log in with your browser, where a server wants that
-  covey mcp logs git                               the end of what it wrote to stderr
+  covey mcp approve git        look at its tools, and let the model have them
+  covey mcp import .mcp.json   what another agent has; says what was not taken over
+  covey mcp login docs         log in with your browser, where a server wants that
+  covey mcp logs git           the end of what it wrote to stderr
   covey mcp remove git
 
 They are written into your own config.toml; with --here they hold in this directory alone. A server is started by the
@@ -25,9 +25,9 @@ first call to one of its tools. Its tools are offered once you have approved the
 (docs/EXTENSIONS.md). Secrets belong into variables: what stands in quotes as '$NAME' is looked up when it is started.
 
 Covey as an MCP server, for another agent:
-  covey mcp serve                        started by another agent; it reads JSON from stdin
-  covey mcp serve --cwd ~/project        for this directory, unless a call names another
-  covey mcp serve --http                 at http://127.0.0.1:8791/mcp, with the token of your data directory
+  covey mcp serve              started by another agent; it reads JSON from stdin
+  covey mcp serve --cwd ~/projectfor this directory, unless a call names another
+  covey mcp serve --http       at http://127.0.0.1:8791/mcp, with the token of your data directory
 
 In the settings of another agent (docs/EDITORS.md has more of them):
   .mcp.json  {"mcpServers": {"covey": {"command": "covey", "args": ["mcp", "serve"]}}}

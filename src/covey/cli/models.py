@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import assert_never
 
 import msgspec
 
@@ -118,26 +117,21 @@ def _text(models: Models) -> str:
         model = known.get(name)
         about = [model.name] if model and model.name != model.id else []
         if model and model.context_window:
-            about.append(f"{model.context_window} tokens")
+            about.append(f"{model.context_window:,} tokens")
         if name == models.large:
             about.append("a prompt goes here")
         if name == models.small != models.large:
             about.append("titles and other small things go here")
         lines.append(f"{'*' if name == models.large else ' '} {name:<{width}}  {', '.join(about)}".rstrip())
     lines += [f"The key of {provider}: {about}" for provider, about in models.keys.items()]
-    return "\n".join([*lines, _about_embedded(models.embedded)])
+    if not models.large or models.embedded.state == "installed":  # who has another model does not look for this one
+        lines.append(_about_embedded(models.embedded))
+    return "\n".join(lines)
 
 
 def _about_embedded(embedded: EmbeddedEntry) -> str:
-    match embedded.state:
-        case "installed":
-            return f"The embedded model, {embedded.name}, is installed: {embedded.file}"
-        case "no_runtime":
-            return (
-                f"The embedded model, {embedded.name}, needs xllamacpp: install covey[local], then `covey models get`."
-            )
-        case "no_weights":
-            size = f"{embedded.download_bytes / 1e6:.0f} MB, {embedded.licence}"
-            return f"The embedded model, {embedded.name}, is not there yet: `covey models get` gets it ({size})."
-        case _:
-            assert_never(embedded.state)
+    if embedded.state == "installed":
+        return f"The embedded model, {embedded.name}, is installed: {embedded.file}"
+    size = f"{embedded.download_bytes / 1e6:.0f} MB, {embedded.licence}"
+    how = "`covey models get` says what it needs, and gets it"
+    return f"The embedded model, {embedded.name}, is not there yet: {how} ({size})."

@@ -57,6 +57,7 @@ def waits_for(run: Run, runs: Iterable[Run]) -> str:
     ahead = f", and {before} queued before it" if before else ""
     if active is None:
         return f"{before} queued before it" if before else "it is the next"
-    is_open = run.mode == "fold" and not active.options
-    what = f"joins run {active.run_id} before its next step" if is_open else f"waits for the end of run {active.run_id}"
-    return what + ahead
+    if run.mode == "fold" and not active.effective_options.are_own:
+        return f"joins run {active.run_id} before its next step{ahead}"
+    why = ", which has options of its own, so that nothing joins it" if run.mode == "fold" else ""
+    return f"waits for the end of run {active.run_id}{ahead}{why}"

@@ -20,7 +20,7 @@ def _fitted(paragraph: str, width: int) -> str:
         return paragraph
     if not any(line.startswith(" ") for line in lines):
         lines = [" ".join(lines)]
-    return "\n".join(_wrapped(line, width) for line in lines)
+    return "\n".join(line if len(line) <= width else _wrapped(line, width) for line in lines)
 
 
 def _wrapped(line: str, width: int) -> str:
@@ -28,10 +28,23 @@ def _wrapped(line: str, width: int) -> str:
     import re
     import textwrap  # both only to show help
 
+    if len(cells := re.split(r" {3,}", line.strip())) > 2:
+        return _rows_of(cells, width)
     gap = re.match(r" +\S.*? {2,}(?=\S)", line)
     column = gap.end() if gap and gap.end() <= width * 0.65 else 4 if line.startswith(" ") else 0
     further = " " * column
     return textwrap.fill(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+
+
+def _rows_of(cells: list[str], width: int) -> str:
+    """A list beside each other, such as exit codes: no row breaks in the middle of one, if it fits into a row."""
+    rows: list[str] = []
+    for cell in cells:
+        if rows and len(row := f"{rows[-1]}     {cell}") <= width:
+            rows[-1] = row
+        else:
+            rows += [_wrapped(f"  {cell}", width)]
+    return "\n".join(rows)
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,10 +60,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 2) -> str:
-    """The question, or '' if nothing is near."""
+    """The question, or '' if nothing is near. The dashes of options are alike, and make none of them more likely."""
     from difflib import get_close_matches  # only needed once something is wrong
 
-    near = get_close_matches(word, list(known), n=at_most, cutoff=0.6)
+    names = {name.lstrip("-"): name for name in known}
+    near = [names[each] for each in get_close_matches(word.lstrip("-"), names, n=at_most, cutoff=0.6)]
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -20,7 +20,7 @@ MAX_PIPED_BYTES = 256 * 1024
 """Of stdin: some 64,000 tokens."""
 FEW = 8
 """Bytes that are no UTF-8 in a short text, such as a name in another encoding."""
-_MENTION = re.compile(r"""(?<![^\s(\[{<,;:'"])@(?P<path>[^\s"'`<>|*?]{1,1000})""")
+MENTION = re.compile(r"""(?<![^\s(\[{<,;:'"])@(?P<path>[^\s"'`<>|*?]{1,1000})""")
 """As the server finds them, but for those in quotes."""
 MAX_ATTACHED_BYTES = MAX_BODY_BYTES * 3 // 4 - 1024 * 1024
 """Base64 makes three bytes four; the rest of the body has a megabyte."""
@@ -80,7 +80,7 @@ def mentions_from_root(prompt: str, current: Path, root: Path) -> str:
         is_here = name and not os.path.isabs(name) and os.path.lexists(current / name)
         return f"@{os.path.normpath(here / path)}{mention['path'][len(path) :]}" if is_here else mention[0]
 
-    return _MENTION.sub(seen_from_root, prompt)
+    return MENTION.sub(seen_from_root, prompt)
 
 
 def piped_stdin() -> BinaryIO | None:

@@ -66,6 +66,8 @@ class _Command:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._request = request_of(args)
+        self._typed = ""
+        """The prompt, but for what came out of a pipe."""
         self._screen = Screen(
             sys.stderr,
             quiet=args.quiet,
@@ -94,7 +96,9 @@ class _Command:
         if args.steer and self._request.options.are_own:
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
         root = Path(common.working_directory(args.cwd))
-        prompt = read_prompt([mentions_from_root(word, Path.cwd(), root) for word in args.prompt], piped_stdin())
+        words = [mentions_from_root(word, Path.cwd(), root) for word in args.prompt]
+        self._typed = " ".join(words).strip()
+        prompt = read_prompt(words, piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
@@ -143,10 +147,17 @@ class _Command:
                 self._data_dir = workspace.data_dir if client.address.is_unix else ""
                 session_id = await self._choose_session(client, workspace.id)
                 self._request = msgspec.structs.replace(self._request, session_id=session_id)
+                if "@" in self._typed or self._typed.startswith("/") or self._request.attachments:
+                    from covey.cli.prompt_doubts import doubts  # late: most prompts are words
+
+                    for text in await doubts(client, workspace, self._request, self._typed):
+                        self._screen.warn(text)
                 try:
                     return await (self._detach if self._args.detach else self._follow)(client, workspace)
-                except ApiError:
+                except ApiError as error:
                     await self._tidy(client, workspace.id)
+                    if error.code == "unusable_schema":
+                        raise exits.UsageError(error.message.replace("output_schema", "--schema", 1)) from None
                     raise
         finally:
             spinner.cancel()

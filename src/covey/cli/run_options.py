@@ -81,7 +81,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=option_types.count,
         default=0,
-        help="at most so many model calls; default: as configured",
+        help="at most so many steps, and one to say what is left; default: as configured",
     )
     group.add_argument(
         "--timeout", metavar="SECONDS", type=option_types.timeout, help="cancel the run after this long (exit 124)"

@@ -122,7 +122,7 @@ def _line(run: Run, now: float, runs: Sequence[Run]) -> str:
     state = one_line(f"{run.state} ({run.waiting_on})") if run.waiting_on else run.state
     words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
-    line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6}  {prompt}"
+    line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6} ago  {prompt}"
     if run.error:
         line += f"\n    {' '.join(in_flags(run.error, run.effective_options).split())}"
     if waits := waits_for(run, runs):

@@ -42,7 +42,7 @@ def _resolved(directory: str) -> str:
 
 def _show(found: tuple[Spending, ...], args: argparse.Namespace) -> None:
     if not found:
-        print(f"No run has ended within {args.days} days. Runs are counted since Covey does so.", file=sys.stderr)
+        print(f"No run has ended within {args.days} days.", file=sys.stderr)
         return
     lines = _added_up(found, KEYS[args.by])
     width = max(len("total"), *(len(name) for name, _, _ in lines))

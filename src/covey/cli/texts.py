@@ -43,11 +43,10 @@ examples:
   covey run -a screenshot.png "Why does this look wrong?"
   covey run -s 1x2y3z "Go on, but without the cache"
   covey run --accept-edits --allow 'bash:make test' "Fix the failing test"
-  covey run --steer "Use the other parser"      # say it to the run that is active here
-  covey run --schema '{"type": "object", "required": ["files"], "properties": {"files": {"type": "array"}}}' \\
-    "Which files have no tests?" | jq .files
-  id=$(covey run --detach "Run all tests and fix what fails")    # the run goes on by itself
-  covey runs wait $id                                            # and this follows it to its end
+  covey run --steer "Use the other parser"                # to the active run
+  covey run --schema '{"required": ["files"]}' "What has no tests?" | jq .
+  id=$(covey run --detach "Run the tests and fix them")   # goes on by itself
+  covey runs wait $id                                     # up to its end
 
 The answer goes to stdout while it is written, everything else to stderr. On a terminal it is rendered from Markdown; in
 a pipe, and with --raw, it is as the model wrote it. Of results the most telling lines are shown: -v shows all, -q none.
@@ -165,6 +164,8 @@ examples:
 It says where the key of each provider comes from as well, and shows none of them; with --json this is in `keys`.
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
 earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
+
+A configuration that cannot be used is something wrong, too; with --json it is in `config`.
 
 exit codes:
   0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened

@@ -7,13 +7,15 @@ import os
 import sys
 from pathlib import Path
 
-from covey.cli import common, exits
+from covey.cli import common, doctor_texts, exits
 from covey.cli.approval_text import in_short, says_yes
 from covey.cli.screen import plain
 from covey.config.approvals import approval_of, approve, entries_of, judge_entries
 from covey.config.edit import distrust, trust
+from covey.config.hooks import hooks_in_project
 from covey.config.load import PROJECT_FILE, keys_that_need_trust, trusted_directories
 from covey.config.schema import ConfigError
+from covey.lines.plain_text import visible
 
 
 def main(args: argparse.Namespace) -> int:
@@ -35,6 +37,8 @@ def _add(directory: Path, *, yes: bool) -> int:
         raise exits.UsageError(f"{directory} is not a directory")
     is_new = trust(os.environ, directory)
     print(plain(f"{directory} is {'now' if is_new else 'already'} trusted."))
+    for name, path in _texts_of(directory):
+        print(plain(f"Its {name} is used from now on: {path}"))
     if not (directory / PROJECT_FILE).exists():
         print(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
         return _approve(directory, yes=yes)
@@ -50,8 +54,18 @@ def _add(directory: Path, *, yes: bool) -> int:
     return _approve(directory, yes=yes)
 
 
+def _texts_of(directory: Path) -> list[tuple[str, Path]]:
+    """Skills, commands and agents of the project, and their files: words, which need no approval of their own."""
+    used = doctor_texts.look(directory, os.environ)["used"]
+    inside = [each for each in used if Path(each["path"]).is_relative_to(directory)]
+    return [(f"{each['kind']} {each['name']}", Path(each["path"]).relative_to(directory)) for each in inside]
+
+
 def _approve(directory: Path, *, yes: bool) -> int:
     """Ask about each thing that the directory's files name and nobody has approved as it is now."""
+    found = hooks_in_project(directory)
+    for line in (*found.left_out, *(f"{section}: of this file only hooks are read" for section in found.ignored)):
+        common.complain(f"not taken over: {visible(line)}")
     left = 0
     for judged in judge_entries(entries_of(directory, os.environ), directory, os.environ):
         if judged.is_approved:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.cli import exits
@@ -102,5 +101,5 @@ class CommandLineDoor:
         found = [sys.executable, "-P", "-m", "covey", *words]
         for option in ("host", "data_dir", "token_file"):
             if value := getattr(self._args, option, None):
-                found += [f"--{option.replace('_', '-')}", str(Path(value).expanduser() if option != "host" else value)]
+                found += [f"--{option.replace('_', '-')}", value if option == "host" else os.path.expanduser(value)]
         return found

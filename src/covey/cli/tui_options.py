@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from covey.cli import option_types
 
@@ -24,6 +25,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--host", dest="tui_host", metavar="ADDRESS", help="which server, as for the commands")
     group.add_argument("--data-dir", dest="tui_data_dir", metavar="DIR", help="where your server keeps its data")
     group.add_argument("--token-file", dest="tui_token_file", metavar="FILE", help="the token for tcp://")
+
+
+def alone(words: Sequence[str]) -> argparse.Namespace | None:
+    """What only the terminal UI is told; None: something else is asked for, or it is not understood."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_options(parser)
+    try:
+        args, more = parser.parse_known_args(words)
+    except argparse.ArgumentError:
+        return None
+    if more:
+        return None
+    take(args)
+    return args
 
 
 def given(args: argparse.Namespace) -> str:

@@ -62,6 +62,11 @@ class Transcript:
         """The id of the oldest message; '' if there is none."""
         return next(iter(self._messages), "")
 
+    @property
+    def last_id(self) -> str:
+        """The id of the newest message; '' if there is none."""
+        return next(reversed(self._messages), "")
+
     def apply(self, event: Event) -> TranscriptChange | None:
         """Take one event in, in the order of the stream. None: it changes no message."""
         match event.payload:

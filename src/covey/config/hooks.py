@@ -46,6 +46,8 @@ class HookFile:
 
     hooks: tuple[HookEntry, ...] = ()
     left_out: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Sections that mean something to another program, and nothing here."""
 
 
 def hooks_of(groups: Mapping[HookEvent, Sequence[HookGroup]], source: Path, *, is_users_own: bool) -> HookFile:
@@ -94,6 +96,7 @@ def hooks_in_project(directory: Path) -> HookFile:
     """The hooks of a project's files for Claude Code. What is not understood is left out, and said."""
     hooks: list[HookEntry] = []
     left_out: list[str] = []
+    ignored: list[str] = []
     for name in PROJECT_FILES:
         path = directory / name
         content = read_regular(path, MAX_FILE_BYTES + 1)
@@ -110,7 +113,8 @@ def hooks_in_project(directory: Path) -> HookFile:
         found = hooks_of(groups, path, is_users_own=False)
         hooks += found.hooks
         left_out += [*strange, *found.left_out]
-    return HookFile(tuple(hooks), tuple(left_out))
+        ignored += [f"{path}: {key[:40]}" for key in sorted(settings.keys() - {"hooks", "$schema"})]
+    return HookFile(tuple(hooks), tuple(left_out), tuple(ignored))
 
 
 def _understood(raw: Any, path: Path) -> tuple[dict[HookEvent, list[HookGroup]], list[str]]:

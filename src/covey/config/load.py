@@ -33,11 +33,13 @@ from covey.config.schema import (
     Settings,
 )
 from covey.machine.regular import NotRegular, open_regular
+from covey.permissions.rule_names import why_never
 
 PROJECT_FILE = "covey.toml"
 NO_WISHES = FaceSettings()
 OF_FACES = ("tui", "keys")
 """Tables that are read by the faces of a user alone."""
+_RULES = ("allow", "ask", "deny")
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
 # these two bounds the worst file known takes about a second, and hundreds of models still fit.
 MAX_FILE_BYTES = 128 * 1024
@@ -113,7 +115,7 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
             variables |= key_variables(raw)
         if path is project_file:
             named = {name: raw[name] for name in EXTENSION_SECTIONS if data.pop(name, None)}
-        warnings += said
+        warnings += said + _rules_that_never_fit(path, data)
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
@@ -125,6 +127,15 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     config = msgspec.structs.replace(config, key_variables=tuple(sorted(variables)), of_project=of_project)
     shown = msgspec.convert(faces, FaceSettings)
     return Loaded(config, tuple(warnings), tuple(files), tuple(layers), shown)
+
+
+def _rules_that_never_fit(path: Path, data: dict[str, Any]) -> list[str]:
+    """No mistake that stops anybody: another version of Covey may have that tool."""
+    listed = (
+        (kind, entry) for kind, entries in data.get("permissions", {}).items() if kind in _RULES for entry in entries
+    )
+    rules = ((kind, entry["rule"] if isinstance(entry, dict) else entry) for kind, entry in listed)
+    return [f"{path}: permissions.{kind}: {rule!r} {why}" for kind, rule in rules if (why := why_never(rule))]
 
 
 def _of_project(raw: dict[str, Any], project: Path | None) -> dict[str, Any]:

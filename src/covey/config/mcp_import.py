@@ -21,6 +21,21 @@ _KNOWN = {
     *("command", "args", "env", "environment", "url", "headers", "type", "enabled", "disabled", "timeout"),
     *("disabled_tools", "cwd"),
 }
+_SERVERS = ("mcpServers", "mcp", "servers")
+_ELSEWHERE = {
+    "lsp": "see [lsp]",
+    "permission": "see [permissions]",
+    "permissions": "see [permissions]",
+    "provider": "see [providers]",
+    "providers": "see [providers]",
+    "model": "see [models]",
+    "models": "see [models]",
+    "hooks": "see [hooks]",
+    "agent": "files in .opencode/agents are read where they are",
+    "command": "files in .opencode/commands are read where they are",
+    "instructions": "see context.files",
+}
+"""Other sections of such files, and where the same is said here."""
 PLACES = (".mcp.json", "opencode.json", "crush.json", ".crush.json", ".cursor/mcp.json", ".vscode/mcp.json")
 
 
@@ -42,7 +57,7 @@ def read_foreign(path: Path) -> Imported:
         content = json.loads(_COMMENT.sub(lambda match: match[1] or "", text))
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is not valid JSON: {error}") from None
-    tables = [content.get(key) for key in ("mcpServers", "mcp", "servers")] if isinstance(content, dict) else []
+    tables = [content.get(key) for key in _SERVERS] if isinstance(content, dict) else []
     servers = next((table for table in tables if isinstance(table, dict)), None)
     if servers is None:
         raise ConfigError(f"{path}: names no MCP servers (mcpServers, mcp or servers)")
@@ -50,6 +65,8 @@ def read_foreign(path: Path) -> Imported:
     for name, entry in servers.items():
         if isinstance(entry, dict):
             _take(found, str(name), entry, is_opencode=path.name.startswith("opencode"))
+    for key in sorted(content.keys() - {*_SERVERS, "$schema"}):
+        found.left_out.append(f"{key}: {_ELSEWHERE.get(key, 'of such a file, only MCP servers are taken over')}")
     return found
 
 

@@ -25,6 +25,8 @@ class CustomAgent:
     allowed: tuple[str, ...] | None = None
     """The tools that it has, if its caller has them; None: all of them."""
     denied: tuple[str, ...] = ()
+    asked_about: tuple[str, ...] = ()
+    """Tools of which each call is asked about, though its caller might use them freely."""
     only_looks: bool = False
     max_steps: int = 0
     """0: as configured."""
@@ -35,12 +37,16 @@ class CustomAgent:
         by_patch = tool == "apply_patch" and "write" in self.denied  # which does what both of them do
         return named and not by_patch and not _is_one_of(tool, self.denied)
 
+    def asks_about(self, tool: str) -> bool:
+        return _is_one_of(tool, self.asked_about)
+
 
 def custom_agent(file: TextFile) -> CustomAgent:
     """The agent that a file describes."""
     matter = file.matter
     tools, permission = matter.fields.get("tools", ""), matter.fields.get("permission", "")
     denied = [*map(wished_for, matter.words("disallowedTools"))]
+    asked_about: list[str] = []
     allowed: tuple[str, ...] | None = None
     if isinstance(tools, Mapping):  # opencode says yes or no to each
         denied += [our_name(name) for name, word in tools.items() if word.lower() in ("false", "no", "off")]
@@ -48,6 +54,7 @@ def custom_agent(file: TextFile) -> CustomAgent:
         allowed = None if "*" in words else tuple(map(wished_for, words))
     if isinstance(permission, Mapping):
         denied += [our_name(name) for name, word in permission.items() if word.lower() == "deny"]
+        asked_about += [our_name(name) for name, word in permission.items() if word.lower() == "ask"]
     model = matter.text("model")
     return CustomAgent(
         name=file.name,
@@ -55,6 +62,7 @@ def custom_agent(file: TextFile) -> CustomAgent:
         model="" if model.lower() in INHERITS else model,
         allowed=allowed,
         denied=tuple(denied),
+        asked_about=tuple(asked_about),
         only_looks=matter.text("permissionMode").lower() == "plan",
         max_steps=_steps(matter.text("maxTurns") or matter.text("steps") or matter.text("maxSteps")),
     )

@@ -45,6 +45,8 @@ class HookEnd:
     stderr: str = ""
     trouble: str = ""
     """Why there is no exit code, for people."""
+    missing: str = ""
+    """The script that it should have run, and that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +97,13 @@ _DECISIONS = {
 }
 
 
-def read_answer(event: HookEvent, name: str, end: HookEnd, on_failure: OnFailure = "ask") -> HookAnswer:
-    """What a hook says, by how it ended. `name`: what people know it by."""
+def read_answer(
+    event: HookEvent, name: str, end: HookEnd, on_failure: OnFailure = "ask", source: str = "its file"
+) -> HookAnswer:
+    """What a hook says, by how it ended. `name`: what people know it by; `source`: where it can be switched off."""
     stderr, stdout = end.stderr.strip()[:TEXT_LIMIT], end.stdout.strip()[:TEXT_LIMIT]
     if end.exit_code == 2:
-        told: tuple[str, ...] = ()
-        if looks_broken(stderr):
-            told = (
-                f"The hook {name} ended with 2, which forbids, as programs do that do not find a file: {stderr}. "
-                "If it is broken, mend it or switch it off.",
-            )
-        return HookAnswer(HookDecision.DENY, stderr or f"the hook {name} forbids it", told=told)
+        return _forbids(name, end.missing, stderr, source)
     if end.exit_code != 0:
         why = end.trouble or f"it ended with {end.exit_code}{f': {stderr}' if stderr else ''}"
         return _failed(name, why, on_failure)
@@ -116,6 +114,17 @@ def read_answer(event: HookEvent, name: str, end: HookEnd, on_failure: OnFailure
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return _failed(name, f"its answer cannot be read: {str(error)[:200]}", on_failure)
     return _understood(name, answer)
+
+
+def _forbids(name: str, missing: str, stderr: str, source: str) -> HookAnswer:
+    """Exit code 2. It forbids whatever the reason is, and one that is only broken is told apart (H3)."""
+    reason = stderr or f"the hook {name} forbids it"
+    if not missing and not looks_broken(stderr):
+        return HookAnswer(HookDecision.DENY, reason)
+    why = f"its script {missing} is not there" if missing else "it probably did not find a file"
+    off = f"Mend it, or switch it off with `enabled = false` in {source}."
+    told = f"The hook {name} is broken, and forbids everything that it is asked about: {why}: {stderr}. {off}"
+    return HookAnswer(HookDecision.DENY, f"{reason}\n(The hook is broken: {why}. Tell the user.)", told=(told,))
 
 
 def _failed(name: str, why: str, on_failure: OnFailure) -> HookAnswer:

@@ -100,9 +100,12 @@ def _bash(name: str, params: Params, root: str) -> StyledLine:
     return line(Span("$ ", "dim"), Span(one_line(first[:LOOKED_AT]), "tool"), Span(f"{rest}{where}{job}", "dim"))
 
 
-def _verb(verb: str, field: str) -> Callable[[str, Params, str], StyledLine]:
+def _verb(verb: str, field: str, default: str = "") -> Callable[[str, Params, str], StyledLine]:
+    """`default`: what the tool takes if it is told nothing; '': a call that names nothing yet is only a verb."""
+
     def shown(name: str, params: Params, root: str) -> StyledLine:
-        return line(Span(f"{verb} ", "tool"), short_path(params.get(field) or ".", root))
+        path = params.get(field) or default
+        return line(Span(f"{verb} ", "tool"), short_path(path, root)) if path else line(Span(verb, "tool"))
 
     return shown
 
@@ -178,7 +181,7 @@ _FORMATS: dict[str, Callable[[str, Params, str], StyledLine]] = {
     "edit": _verb("edit", "file_path"),
     "multiedit": _verb("edit", "file_path"),
     "write": _verb("write", "file_path"),
-    "ls": _verb("list", "path"),
+    "ls": _verb("list", "path", "."),
     "grep": _grep,
     "glob": _glob,
     "fetch": _fetch,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from covey.lines.pictures import PictureRow
 
 Style = Literal[
     "",
@@ -43,6 +46,8 @@ class Span:
     style: Style = ""
     link: str = ""
     """Where this leads to: a URL, or a place in the workspace (`src/a.py:12`), of which a face makes one. Not shown."""
+    picture: PictureRow | None = None
+    """A row of a picture, in the place of the blanks that the text is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def retry_note(retry: AgentEvent, now: float) -> str:
     why = (retry.reason or retry.error or "The model failed").rstrip(".")
     seconds = round(retry.retry_at - now) if retry.retry_at else 0
     when = f" in {seconds} s" if seconds > 0 else ""
-    return f"{why}; trying again{when} (attempt {retry.attempt})."
+    return f"{why} (attempt {retry.attempt}); trying again{when}."
 
 
 def ending_note(finish: Finish, run: Run | None, *, me: str = "", key_refused: bool = False) -> Note | None:

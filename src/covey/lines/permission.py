@@ -34,7 +34,7 @@ Choice = tuple[str, str]
 def choices(shown: PermissionShown) -> list[Choice]:
     """The keys, and what each of them does."""
     request = shown.request
-    found = [("y", "yes, once"), ("n", "no"), ("a", f"yes, in this session: {_covers(request)}")]
+    found = [("y", "yes, once"), ("n", "no"), ("s", f"yes, in this session: {_covers(request)}")]
     if request.rules:
         found.append(("r", f"yes, always here: {visible(' '.join(request.rules))}"))
     if request.prefix_rules:
@@ -77,7 +77,7 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
     texts = [
         ("y", "It is done this once. The next time you are asked again."),
         ("n", "It is not done, and the agent goes on without it. Ctrl-D is the same; Ctrl-C cancels the run."),
-        ("a", f"It is done, and {_covers(request)} is not asked about again in this session."),
+        ("s", f"It is done, and {_covers(request)} is not asked about again in this session."),
     ]
     if request.rules:
         where = visible(request.path)
@@ -87,7 +87,7 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
     if request.confined:
         texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))
-    further = ", aw or ru for a and r with w and u" if request.confined else ""
+    further = ", sw or ru for s and r with w and u" if request.confined else ""
     texts.append(("e", f"You type a line, and Enter: no and why, which the agent reads{further}."))
     texts.append(("v", "All of the command or the change is shown."))
     return [

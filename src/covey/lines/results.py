@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,6 +23,11 @@ LOOKED_AT = 8192
 """Characters at an end of a result, in which what says most is looked for."""
 WORTH_SAYING_S = 1.0
 """A call that was faster than this needs no time beside it."""
+ERRORS_SHOWN = 3
+"""Of those that language servers find in what was written."""
+_RULER = re.compile(r"([-=_*~#─═])\1{3,}")
+"""A line that only separates others, as test runners print many."""
+NOBODY_ASKED = "nobody could be asked"
 _TELLING = ("error", "failed", "cannot", "no such", "not found", "denied", "refused", "exception")
 
 
@@ -142,9 +148,10 @@ def _telling(given: _Result) -> str:
 
 def _why(result: ToolResult) -> str:
     """Why a call failed, on one line. Of what a person denied only their own words: the rest is for the model."""
-    if denied_by(result) == "person":
+    by = denied_by(result)
+    if by == "person":
         return result.content.partition(THE_USER_SAYS)[2]
-    return telling_line(result.content)
+    return NOBODY_ASKED if by == "nobody" else telling_line(result.content)
 
 
 def telling_line(text: str) -> str:
@@ -164,6 +171,7 @@ def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
         lines = _all(result.content, shown) if shown.verbose else _quoted([_why(result)], shown, "error")
     elif isinstance(diff := facts.get("diff"), str):
         lines = diff_lines(diff, shown.columns, limit=None if shown.verbose else SHORT)
+        lines += _errors_in_it(result, shown)
     elif call.name == "todos":
         lines = todo_lines(facts.get("todos"), shown.columns)
     elif shown.verbose:
@@ -187,7 +195,17 @@ def _printed(content: str) -> list[str]:
     """What a command printed, without our own words about its end."""
     content = content[-LOOKED_AT:]
     output = content.rpartition("\n\n")[0] or content
-    return [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
+    lines = [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
+    return [each for each in lines if not _RULER.fullmatch(each.strip())] or lines
+
+
+def _errors_in_it(result: ToolResult, shown: Shown) -> list[StyledLine]:
+    """What language servers find wrong with a file as it is after the change: the model reads it below a blank line."""
+    found = result.content.partition("\n\n")[2]
+    lines = [each.removeprefix("- ") for each in found.split("\n") if each.startswith("- ")]
+    kept = lines if shown.verbose else lines[:ERRORS_SHOWN]
+    more = [f"and {len(lines) - len(kept)} more"] if len(kept) < len(lines) else []
+    return _quoted([*kept, *more], shown, "error")
 
 
 def tail_lines(texts: Sequence[str], columns: int) -> list[StyledLine]:
@@ -212,7 +230,9 @@ def _refused(facts: Params, shown: Shown) -> list[StyledLine]:
     denied = sandbox.get("denied") if isinstance(sandbox, dict) else None
     if not isinstance(denied, dict):
         return []
-    text = one_line(f"sandbox: {denied.get('what', '')} If you are asked again: {denied.get('offer', '')}.")
+    what = str(denied.get("what", "")).partition(" The user can allow")[0]  # the rest is for the model
+    offer = str(denied.get("offer", ""))
+    text = one_line(f"sandbox: {what} If you are asked again, you can {offer[:1].lower()}{offer[1:]}.")
     return wrap([Span(text, "warning")], shown.columns, (Span("  "),), (Span("  "),))
 
 

@@ -199,6 +199,7 @@ class McpService:
 
     async def _workspace(self, cwd: str) -> str:
         root = cwd or self._root
+        await self._client.revive()  # one that was started for somebody leaves when nobody has needed it for a minute
         return (await self._client.create_workspace(root, env=environment(self._client.address))).id
 
     def _remember(self, run_id: str, root: str) -> None:

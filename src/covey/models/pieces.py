@@ -88,7 +88,7 @@ def _piece(part: Part, images: ImageSupport) -> Piece | None:
             where = "" if data.url.startswith("data:") else f" at {data.url}"
             return Words(f"(There is a picture{where}, but you cannot see it.)")
         case ShellCommandPart(data=data):
-            return Words(f"$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
+            return Words(f"(I ran this command myself.)\n$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
         case ReasoningPart() | ToolCallPart() | ToolResultPart() | FinishPart():
             return None
         case _:

@@ -12,6 +12,10 @@ from covey.server import page_scripts
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "web"
 
+STRIPPED = {".js": page_scripts.without_comments, ".css": page_scripts.tight_style}
+"""What is sent without what only those who read the files need."""
+STYLES = ("style.css", "content.css", "icons.css")
+"""Sent as one, in this order: together they are smaller, and a browser asks once."""
 TYPES = {
     ".html": b"text/html; charset=utf-8",
     ".css": b"text/css; charset=utf-8",
@@ -88,15 +92,18 @@ def page_files() -> PageFiles:
 @cache
 def _written() -> dict[str, bytes]:
     """The files as they are in the directory, read once, so that an upgrade under a running server changes nothing."""
-    return {
+    found = {
         path.relative_to(DIRECTORY).as_posix(): path.read_bytes()
         for path in sorted(DIRECTORY.rglob("*"))
         if path.suffix in TYPES
     }
+    styles = b"\n".join(found.pop(name) for name in STYLES)
+    return found | {STYLES[0]: styles}
 
 
 def _sent(name: str, data: bytes) -> bytes:
-    return page_scripts.without_comments(data.decode()).encode() if name.endswith(".js") else data
+    strip = STRIPPED.get(Path(name).suffix)
+    return strip(data.decode()).encode() if strip else data
 
 
 def _file(suffix: str, data: bytes, cache: bytes) -> PageFile:

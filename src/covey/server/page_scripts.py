@@ -1,4 +1,4 @@
-"""Modules of the page as they are sent: without comments and without space that only those who read the files need.
+"""Modules and styles of the page as they are sent: without comments and space that only those who read the files need.
 
 Not a minifier: every token stays as it was written, and so do the ends of lines, but where no statement can end.
 """
@@ -22,6 +22,21 @@ _NO_NEWLINE = frozenset("({[,;")
 _BEFORE_REGEX = frozenset(
     ["return", "typeof", "case", "in", "of", "void", "delete", "throw", "new", "else", "do", "await", "yield"]
 )
+
+_STYLE = re.compile(r"""("[^"]*")|/\*.*?\*/|\s*([{};,>])\s*|(?<=:)\s+|\s+""", re.DOTALL)
+"""A string stays, a comment goes, and so does space where it separates nothing: before a colon it may."""
+
+
+def tight_style(source: str) -> str:
+    """The same style sheet."""
+
+    def kept(found: re.Match[str]) -> str:
+        if found[1] or found[2]:
+            return found[1] or found[2]
+        is_space = not found[0].startswith("/*") and source[found.start() - 1] != ":"
+        return " " if is_space else ""
+
+    return _STYLE.sub(kept, source).strip().replace(";}", "}")
 
 
 def without_comments(source: str) -> str:

@@ -25,6 +25,8 @@ GRACE_S = 2.0
 """Between TERM and KILL: time to remove a lock file, and with `KILL_S` less than a cancelled turn may take to stop."""
 KILL_S = 2.0
 """How long KILL is repeated. What is alive then waits inside the kernel, and no signal reaches it."""
+KILLS = 5
+"""How often it is sent at least: on a very busy machine one look at the processes may take all of that time."""
 
 _POLL_S = 0.02
 """How often to look whether a command has exited, on systems that cannot tell. Nobody notices 20 ms."""
@@ -138,15 +140,16 @@ def end_all(find: Callable[[], set[Process]]) -> int:
     """TERM to all that `find` finds, KILL to what is left after the grace, until it finds none. Blocks."""
     seen: set[Process] = set()
     signalled: set[Process] = set()
-    began, pause = time.monotonic(), 0.002
+    began, pause, kills = time.monotonic(), 0.002, 0
     while found := find():
         seen |= found
         waited = time.monotonic() - began
-        if waited > GRACE_S + KILL_S:
+        if kills >= KILLS and waited > GRACE_S + KILL_S:
             log.warning("processes that cannot be killed: %s", sorted(process.pid for process in found))
             break
         if waited > GRACE_S:
             process_table.send(found, signal.SIGKILL)
+            kills += 1
         else:
             # What one of them starts after it was asked to end is how it tidies up. It has until the grace is over.
             new = found - signalled - process_table.children_of(signalled & found, found - signalled)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from covey.client.connect import user_name
 from covey.client.view.inputs import CancelAnswered, CancelFailed, Received, ViewInput
@@ -18,7 +19,7 @@ from covey.lines.theme import NONE, SHAPES, THEMES
 from covey.protocol.extensions import McpEvent, SkillsEvent
 from covey.protocol.runs import RunComplete
 from covey.tui.carrying import Carrier
-from covey.tui.door import Door, Farewell
+from covey.tui.door import Door, FaceWishes, Farewell
 from covey.tui.face import lists, looks
 from covey.tui.face.composer import draft_of
 from covey.tui.face.effects import Do, LoadList, SaveDraft, SaveHistory, Settle
@@ -34,10 +35,9 @@ FRAME_S, UNFOCUSED_FRAME_S = 0.05, 0.25
 
 
 class FaceApp:
-    def __init__(self, terminal: Terminal, door: Door) -> None:
+    def __init__(self, terminal: Terminal, door: Door, settings: FaceWishes) -> None:
         self.terminal = terminal
         self.door = door
-        settings = door.settings()
         wanted = THEMES.get(settings.theme)
         if wanted and not os.environ.get("NO_COLOR"):
             terminal.use_theme(wanted)
@@ -119,7 +119,7 @@ class FaceApp:
 
     def joined(self, workspace_path: str) -> None:
         """The workspace is known, and with it where drafts and earlier prompts are kept."""
-        self._keeper = Keeper(state_dir(os.environ), workspace_path)
+        self._keeper = Keeper(Path(state_dir(os.environ)), workspace_path)
         self.feed(HistoryLoaded(self._keeper.history()))
         self._carrier.begin(LoadList("commands"))
         self._bring_draft(self.face.state.session_id)
@@ -172,7 +172,7 @@ class FaceApp:
             return
         if self._timer:
             self._timer.cancel()
-        if at_once and due <= now and not self.terminal.has_input:
+        if at_once and due <= now and not self.terminal.waiting:
             self._draw()
         else:
             self._timer = self._loop.call_at(due, self._draw)
@@ -187,6 +187,7 @@ class FaceApp:
             self._timer = None
         self._drawn_at = self._loop.time()
         now = time.time()
+        self.face.transcript.show_pictures(self.terminal.picture_types)
         self.terminal.show(self.face.frame(now))
         wakes_at = self.face.wakes_at(now)
         if wakes_at is not None:

@@ -24,6 +24,7 @@ from covey.tui import outer
 from covey.tui.face import effects as wanted
 from covey.tui.face.composer import PromptToken, Suggestion
 from covey.tui.face.facts import (
+    BackLoaded,
     ChangesLoaded,
     CommandsLoaded,
     DraftFound,
@@ -33,6 +34,7 @@ from covey.tui.face.facts import (
     FaceInput,
     FileRead,
     FilesFound,
+    FoundFurtherUp,
     JobLoaded,
     JobsLoaded,
     ModelsLoaded,
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from covey.tui.app import FaceApp
 
 FILES_SHOWN = 50
+HITS_LOOKED_AT = 500
+"""Of a search in a workspace, for those in one session: as many as the server gives at once."""
 SESSIONS_PAGE = 200
 CLOSE_S = 1.0
 """For what is under way when the user leaves."""
@@ -60,13 +64,13 @@ class Carrier:
         self._app = app
         self._tasks: set[asyncio.Task[None]] = set()
         self._finding: asyncio.Task[None] | None = None
-        """The search for files: the newest one alone counts."""
+        """A search that goes on with each key: the newest one alone counts."""
 
     def begin(self, effect: wanted.CarriedEffect) -> None:
         task = asyncio.create_task(self._carried(effect))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        if isinstance(effect, wanted.FindFiles):
+        if isinstance(effect, wanted.FindFiles | wanted.FindFurtherUp):
             if self._finding:
                 self._finding.cancel()
             self._finding = task
@@ -97,7 +101,7 @@ class Carrier:
                 self._tell(Unsendable(effect.text, str(error)))
             elif isinstance(effect, wanted.EditQueued):
                 self._tell(EditTooLate(effect.run_id, str(error)))
-            else:
+            elif not isinstance(effect, wanted.FindFurtherUp):  # words that a server cannot look for are just not there
                 self._tell(Said(str(error), "error"))
 
     def _tell(self, fact: FaceInput) -> None:
@@ -249,6 +253,12 @@ class Carrier:
             case wanted.FindText(words):
                 result = await client.search(workspace_id, words)
                 self._tell(TextFound(words, (*result.titles, *result.messages)))
+            case wanted.FindFurtherUp(session_id, words):
+                result = await client.search(workspace_id, words, limit=HITS_LOOKED_AT)
+                here = tuple(hit.message_id for hit in result.messages if hit.session_id == session_id)
+                self._tell(FoundFurtherUp(words, tuple(filter(None, here))))
+            case wanted.LoadBackTo(session_id, message_id):
+                await self._load_back(session_id, message_id)
             case wanted.ShowJob(job_id):
                 self._tell(JobLoaded(await client.job(workspace_id, job_id)))
             case wanted.KillJob(job_id):
@@ -260,6 +270,22 @@ class Carrier:
                 self._tell(Said("the configuration was read again"))
             case _:
                 assert_never(effect)
+
+    async def _load_back(self, session_id: str, message_id: str) -> None:
+        """Page by page, as long as it is the session that is looked at."""
+        follower = self._app.link.follower
+        assert follower is not None
+        view = follower.view
+
+        def has_come() -> bool:
+            conversation = view.conversation
+            return message_id in conversation.messages or not conversation.has_older or view.current != session_id
+
+        while not has_come():
+            first = view.conversation.messages.first_id
+            follower.load_older()
+            await follower.until(lambda view: view.conversation.messages.first_id != first or has_come())  # noqa: B023
+        self._tell(BackLoaded())
 
     def _carry_on(self, session_id: str) -> None:
         if follower := self._app.link.follower:

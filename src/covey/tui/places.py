@@ -1,22 +1,21 @@
-"""Where the terminal face keeps what is its own. Imports nothing: it is needed before the first frame."""
+"""Where the terminal face keeps what is its own. Imports nothing, no paths either: needed before the first frame."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 
-def state_dir(env: Mapping[str, str]) -> Path:
+def state_dir(env: Mapping[str, str]) -> str:
     base = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return Path(base) / "covey" / "tui"
+    return os.path.join(base, "covey", "tui")
 
 
-def log_file(env: Mapping[str, str]) -> Path | None:
+def log_file(env: Mapping[str, str]) -> str | None:
     """What libraries and children print while the screen is ours; None: there is no place for it."""
     directory = state_dir(env)
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
     except OSError:
         return None
-    return directory / "printed.log"
+    return os.path.join(directory, "printed.log")

@@ -66,6 +66,11 @@ class Desk:
     def write(self, text: str, every: float = 0.0) -> None:
         self.keys(*("space" if char == " " else char for char in text), every=every)
 
+    def feed_command(self, name: str) -> list[Effect]:
+        """A slash command."""
+        self.write(f"/{name} ")
+        return self.keys("enter")
+
     def paste(self, text: str) -> list[Effect]:
         return self.feed(Paste(text))
 

@@ -8,6 +8,7 @@ from msgspec import structs
 from covey.protocol.events import QuestionChoice, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
 from covey.tui.face.effects import AnswerBatch, AnswerPermission, DecideApproval
+from covey.tui.face.facts import CancelDone, Said
 from tests.tui.face.desk import Desk, a_batch, a_permission, a_run, an_answer
 
 ANSWERING = ["a", "s", "A", "d", "1", "2", "enter", "space", "y"]
@@ -267,3 +268,78 @@ def test_no_key_of_a_permission_looks_cut_on_a_narrow_screen(columns: int) -> No
     assert "……" not in desk.text
     for words in ("once", "session", "always …", "always, any words …", "deny with words", "network off", "whole"):
         assert words in desk.text
+
+
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n def f():\n-    return 1\n+    return 2\n # end\n"
+
+
+def test_a_change_stands_beside_what_was_before_where_there_is_room_and_t_puts_it_below() -> None:
+    desk = Desk(200, 50)
+    desk.event(structs.replace(a_permission(), action="write", params={"diff": DIFF}))
+    desk.look()
+    desk.wait(1)
+    both = [row for row in desk.screen if "return 1" in row and "return 2" in row]
+    assert len(both) == 1
+    answer(desk, "t")
+    assert not [row for row in desk.screen if "return 1" in row and "return 2" in row]
+    answer(desk, "t", "f")
+    assert [row for row in desk.screen if "return 1" in row and "return 2" in row], "so does the page with all of it"
+    narrow = Desk(100, 30)
+    narrow.event(structs.replace(a_permission(), action="write", params={"diff": DIFF}))
+    narrow.look()
+    assert "return 2" in narrow.text
+    assert not [row for row in narrow.screen if "return 1" in row and "return 2" in row]
+    assert "unified" not in narrow.text
+
+
+def test_the_last_row_names_the_keys_that_work_beside_a_permission(desk: Desk) -> None:
+    asked(desk)
+    assert "esc write on" in desk.screen[-1]
+    assert "write on: esc" in desk.text
+    desk.write("a draft")
+    assert "⇥ answer" in desk.screen[-1]
+    assert "⇥ queue" not in desk.text
+    desk.keys("tab")
+    assert desk.state.focus == "ask"
+
+
+def test_a_letter_that_answers_nothing_begins_a_prompt_and_none_is_lost(desk: Desk) -> None:
+    asked(desk)
+    desk.wait(1)
+    desk.write("have a look first", every=0.03)
+    desk.wait(1)
+    assert desk.draft == "have a look first"
+    assert desk.did(AnswerPermission) == []
+    assert desk.state.focus == "composer"
+
+
+def test_an_ask_that_nobody_answered_does_not_hide_what_was_said_of_a_cancel(desk: Desk) -> None:
+    asked(desk)
+    desk.feed(CancelDone(1))
+    desk.event(an_answer(by="", granted=False))
+    desk.look()
+    assert "cancelled 1 run" in desk.text
+    assert "denied" not in desk.text
+
+
+def test_on_the_smallest_screen_the_command_and_the_keys_that_answer_it_are_there() -> None:
+    desk = Desk(40, 10)
+    desk.event(a_run(waiting_on="permission"))
+    desk.event(a_permission(rules=("bash(rm)",), reason="It deletes files, and so on and so forth."))
+    desk.look()
+    desk.feed(Said("a sentence that is much longer than such a window is wide, and then some more"))
+    for words in ("$ rm -rf build", "a once", "A always", "e deny with words", "f whole"):
+        assert words in desk.text
+
+
+def test_on_the_smallest_screen_the_choice_that_is_meant_is_in_sight() -> None:
+    desk = Desk(40, 10)
+    choices = tuple(QuestionChoice(id=str(n), label=f"way {n}") for n in range(9))
+    desk.event(a_batch(QuestionItem(id="i", type="single_choice", question="which?", choices=choices)))
+    desk.look()
+    desk.wait(1)
+    for number in range(9):
+        assert f"way {number}" in desk.text
+        desk.keys("down")
+        desk.wait(0.3)
+    assert "space or number" in desk.text

@@ -129,3 +129,23 @@ def test_what_is_selected_is_marked_and_the_rest_is_the_same_object() -> None:
     assert [span.text for span in rows[2].spans if span.style == "selected"] == ["tw"]
     assert all(one is other for number, (one, other) in enumerate(zip(before, rows, strict=True)) if number != 2)
     assert screen.rows()[2] is rows[2]
+
+
+@pytest.mark.parametrize(("first", "last"), [("paragraph", "bold words"), ("wrapped", "once"), ("code", "code")])
+def test_a_selection_outlives_another_width(first: str, last: str) -> None:
+    screen = Screen(view_of([answer("a", PROSE)]), 40)
+    before = select(screen, first, last)
+    for columns in (25, 100, 60, 40):
+        screen.columns = columns
+        screen.texts()
+        assert screen.transcript.selected_text() == before
+
+
+def test_a_selection_over_items_and_code_outlives_another_width() -> None:
+    screen = Screen(view_of([user("u", "a prompt of mine"), answer("a", CODE)]), 80)
+    before = select(screen, "prompt", "where'")
+    assert before.endswith("somewhere'")
+    for columns in (40, 120):
+        screen.columns = columns
+        screen.texts()
+        assert screen.transcript.selected_text() == before

@@ -1,4 +1,4 @@
-"""What a transcript costs, counted and not timed: rows 10, 11, 14 and 16 of what must not fail."""
+"""What a transcript costs, counted and not timed: rows 10 to 14 and 16 of what must not fail."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pytest
 from covey.lines import markdown as markdown_module
 from covey.lines.code import coloured
 from covey.protocol.messages import Message
+from covey.tui.face.face import Face
+from covey.tui.face.state import FaceState
+from covey.tui.inputs import FocusChange
 from covey.tui.transcript import look, rendering
 from covey.tui.transcript.course import KEPT_ENTRIES
 from covey.tui.transcript.rendering import KEPT_ROWS
-from tests.tui.transcript.support import Screen, answer, call, grow, message, put, result, user, view_of
+from tests.tui.transcript.support import NOW, Screen, answer, call, grow, message, put, result, user, view_of
 
 PARAGRAPH = "Some **words** of an answer, with `code` and more of them, as long as such a paragraph is.\n\n" * 8
 FENCE = "```python\ndef f(x):\n    return x + 1  # more\n```\n\n"
@@ -148,7 +151,7 @@ def test_a_delta_costs_what_it_brings_also_in_a_long_open_fence(counts: Counts) 
     assert counts["coloured"] < 200 + 2 * 200  # each line once; a new segment begins now and then
 
 
-def test_five_thousand_deltas_are_one_frame(counts: Counts) -> None:
+def test_row_12_five_thousand_deltas_are_one_frame(counts: Counts) -> None:
     view = view_of([answer("a", "", is_finished=False)])
     screen = Screen(view)
     screen.rows()
@@ -157,6 +160,19 @@ def test_five_thousand_deltas_are_one_frame(counts: Counts) -> None:
         grow(view, "a", "word ", 5 * number)
     screen.rows()
     assert counts["markdown"] <= 25_000 and counts["rows"] == 0
+
+
+def test_row_13_nothing_is_laid_out_anew_when_the_focus_comes_or_goes(counts: Counts) -> None:
+    face = Face(FaceState(width=100, height=50))
+    face.view = view_of(session(2500))
+    before = face.frame(NOW).rows
+    counts.clear()
+    for is_focused in (False, True) * 3:
+        assert face.feed(FocusChange(is_focused), NOW) == []
+        rows = face.frame(NOW).rows
+        conversation = slice(2, 40)
+        assert all(one is other for one, other in zip(before[conversation], rows[conversation], strict=True))
+    assert not counts
 
 
 def test_a_resize_wraps_only_what_is_shown(counts: Counts) -> None:

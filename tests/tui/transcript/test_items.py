@@ -123,7 +123,7 @@ def test_shell_commands_summaries_and_retries() -> None:
     retry = AgentEvent(type="retry", session_id="s", run_id="r1", reason="busy", attempt=2, retry_at=NOW + 12)
     view.event(created(retry), "1.1")
     screen = Screen(view)
-    assert [row for row in screen.texts() if row][-1] == "↻ busy; trying again in 12 s (attempt 2)."
+    assert [row for row in screen.texts() if row][-1] == "↻ busy (attempt 2); trying again in 12 s."
     screen.now += 5
     assert "in 7 s" in [row for row in screen.texts() if row][-1]
     assert screen.transcript.is_live and screen.transcript.ticks

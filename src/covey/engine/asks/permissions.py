@@ -25,7 +25,9 @@ from covey.protocol.runs import RunOptions
 from covey.protocol.who import NOBODY, Who
 from covey.store.journal import WorkspaceJournal
 
-DENIED = "The user denied this call. Do not try it again in another way; ask, or go on without it."
+DENIED = "The user denied this call."
+WITHOUT_WORDS = "Do not try it again in another way; ask, or go on without it."
+"""Only there: whoever says what to do instead must not be contradicted."""
 UNATTENDED = (
     "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
     "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
@@ -54,7 +56,7 @@ class PermissionReply:
         """Why the call may not run, in words for the model."""
         if self.unattended:
             return UNATTENDED
-        return f"{DENIED}{THE_USER_SAYS}{self.reason}" if self.reason else DENIED
+        return f"{DENIED}{THE_USER_SAYS}{self.reason}" if self.reason else f"{DENIED} {WITHOUT_WORDS}"
 
 
 Remember = Callable[[Intent, Reach, bool], Awaitable[None]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable
 from pathlib import Path
 
 from covey.context import mentions
 from covey.engine.world import World
 from covey.lifecycle.decisions import waits_as
 from covey.lifecycle.output_schema import UnusableSchema, check_schema
+from covey.permissions.rule_names import why_never
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
@@ -32,14 +32,11 @@ def check(request: PostPrompt) -> None:
             raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
 
 
-def check_rules(rules: Iterable[str], tools: Collection[str]) -> None:
+def check_rules(rules: Iterable[str]) -> None:
     """Raise BadRequest for a rule about a tool that there is not: it would never allow anything."""
     for rule in rules:
-        tool = rule.partition(":")[0]
-        if tool not in tools:
-            near = get_close_matches(tool, tools, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(tools)}"
-            raise BadRequest(f"the rule {rule!r} is about a tool {tool!r}, which there is not; {hint}", "invalid_rule")
+        if why := why_never(rule):
+            raise BadRequest(f"the rule {rule!r} {why}", "invalid_rule")
 
 
 async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:

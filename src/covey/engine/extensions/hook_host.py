@@ -147,7 +147,7 @@ class HookHost:
         env = parts.environment(named or hook.entry.variables) | dict.fromkeys(PROJECT_DIR, str(parts.root))
         async with self._places:
             end = await run_hook(parts.processes, hook, told, root=parts.root, env=env, tag=tag)
-        return read_answer(hook.event, hook.name, end, hook.on_failure)
+        return read_answer(hook.event, hook.name, end, hook.on_failure, _source(hook))
 
     def run_aside(self, said: Coroutine[Any, Any, Any]) -> None:
         """Run what nobody waits for: it ends with the workspace at the latest."""

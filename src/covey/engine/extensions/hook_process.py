@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from string import Template
 
 from covey.config.hooks import HookEntry
+from covey.lifecycle.hook_trouble import missing_script
 from covey.lifecycle.hooks import HookEnd
 from covey.machine.programs import find_program
 from covey.tools.child import ChildBroken, LiveChild
@@ -43,7 +46,10 @@ async def run_hook(
         await child.end(0.0)
     if not is_in_time:
         return HookEnd(trouble=f"it did not end within {hook.timeout_s:g} s", stderr=child.errors)
-    return HookEnd(child.exit_code, printed.decode("utf-8", "replace"), child.errors)
+    missing = ""
+    if child.exit_code == 2:
+        missing = missing_script(named_words(hook, env), child.errors, lambda path: (root / path).exists())
+    return HookEnd(child.exit_code, printed.decode("utf-8", "replace"), child.errors, missing=missing)
 
 
 def _arguments(hook: HookEntry, env: Mapping[str, str], root: Path) -> list[str]:
@@ -51,6 +57,16 @@ def _arguments(hook: HookEntry, env: Mapping[str, str], root: Path) -> list[str]
         return [os.path.expanduser(hook.entry.command), *hook.entry.args]
     shell = find_program("bash", env.get("PATH", os.defpath), root) or "/bin/sh"
     return [shell, "-c", hook.entry.command]
+
+
+def named_words(hook: HookEntry, env: Mapping[str, str]) -> list[str]:
+    """The words of its command, as a shell would fill them in, as far as they can be told apart."""
+    try:
+        words = list(hook.entry.args) or shlex.split(hook.entry.command)
+    except ValueError:
+        words = hook.entry.command.split()
+    filled = [Template(word).safe_substitute(env) for word in words]
+    return [env["HOME"] + word[1:] if word.startswith("~/") and "HOME" in env else word for word in filled]
 
 
 async def _read(child: LiveChild, printed: bytearray) -> None:

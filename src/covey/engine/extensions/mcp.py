@@ -22,6 +22,7 @@ from covey.config.schema import McpSettings
 from covey.engine.extensions.kind import ExtensionParts
 from covey.engine.extensions.mcp_definitions import model_names
 from covey.engine.extensions.mcp_server import McpServer
+from covey.engine.extensions.mcp_skill_tool import skill_tool
 from covey.engine.extensions.mcp_tools import OWN, look_tool, resource_tool, server_tool
 from covey.machine.names import TOKEN_VARIABLE
 from covey.protocol.extensions import ExtensionView
@@ -176,7 +177,7 @@ class McpHost:
         self._tools = None
 
     def tools(self) -> Mapping[str, Tool[Any]]:
-        """All of them, by what the model calls them, sorted by server and name; with our own two at the end."""
+        """All of them, by what the model calls them, sorted by server and name; with our own at the end."""
         if self._tools is None:
             self._tools = self._made()
         return self._tools
@@ -188,6 +189,8 @@ class McpHost:
             tools |= {names[tool.name]: server_tool(server, tool, names[tool.name]) for tool in server.offered.values()}
         if any(server.catalogue.pins.resources for server in self._servers.values()):
             tools[self._resources.name] = self._resources
+        if any(server.skills for server in self._servers.values()):
+            tools["mcp_skill"] = skill_tool(self._servers)
         if tools.keys() - OWN:
             tools[self._look.name] = self._named(tools)
         return tools

@@ -15,9 +15,10 @@ from covey.config.schema import McpSettings
 from covey.engine.extensions.kind import ExtensionParts
 from covey.engine.extensions.mcp_definitions import TEXT_LIMIT, cleaned, digest_of_tool, usable_tools
 from covey.engine.extensions.mcp_pins import PinFile, PinnedPrompt, Pins
+from covey.engine.extensions.mcp_skills import PinnedSkill, usable_skills
 from covey.lifecycle.pins import compare_pins
 from covey.protocol.extensions import ApprovalRequest, OfferedTool
-from covey.tools.mcp.client import Listed, McpClient
+from covey.tools.mcp.client import Listed, ListResult, McpClient
 from covey.tools.mcp.words import McpError
 from covey.tools.threads import in_thread
 
@@ -40,6 +41,8 @@ class Catalogue:
         self.pins = Pins()
         self.offered: dict[str, OfferedTool] = {}
         """By the server's name: what the model may call."""
+        self.skills: tuple[PinnedSkill, ...] = ()
+        """What the model may be given."""
         self.withheld: tuple[str, ...] = ()
         self.left_out: list[str] = []
 
@@ -50,7 +53,12 @@ class Catalogue:
 
     async def load(self) -> None:
         self.pins = await in_thread(self._file.read)
+        self._offer_all()
+
+    def _offer_all(self) -> None:
+        """All that is pinned, as long as nothing else is known."""
         self.offered = self._enabled({tool.name: tool for tool in self.pins.tools})
+        self.skills = self.pins.skills
 
     def close(self) -> None:
         self._parts.desk.withdraw(self._asked)
@@ -59,35 +67,36 @@ class Catalogue:
         """Ask a running server for its lists. If that fails, all stays as it was. Raises McpError."""
         listed = await self._list(client, "tools")
         tools, left_out = usable_tools(listed.items)
+        skills, wrong_skills = usable_skills((await self._list(client, "skills")).items)
         prompts = await self._list(client, "prompts")
         resources = await self._list(client, "resources")
         seen = Pins(
             era=client.facts.era,
             instructions=cleaned(client.facts.instructions)[:TEXT_LIMIT],
             tools=tuple(tools[name] for name in sorted(tools)),
+            skills=tuple(skills[uri] for uri in sorted(skills)),
             prompts=tuple(found for item in prompts.items if (found := _prompt(item))),
             resources=len(resources.items),
         )
-        self.left_out = [*left_out, *listed.warnings, *prompts.warnings]
+        self.left_out = [*left_out, *wrong_skills, *listed.warnings, *prompts.warnings]
         await self._compare(seen)
 
-    async def _list(self, client: McpClient, what: Listed) -> Any:
-        from covey.tools.mcp.client import ListResult
-
-        if what not in client.facts.capabilities:
+    async def _list(self, client: McpClient, what: Listed) -> ListResult:
+        if not client.facts.has(what):
             return ListResult()
         try:
             return await client.list(what, LIST_S)
         except McpError:
-            if what == "tools":
+            if what in ("tools", "skills"):  # these are pinned
                 raise
             return ListResult()
 
     async def _compare(self, seen: Pins) -> None:
         found = compare_pins(self.pins.digests, seen.digests)
         tools = {tool.name: tool for tool in seen.tools}
-        before = self.offered, self.withheld
-        self.offered = self._enabled({name: tools[name] for name in found.same})
+        before = self.offered, self.skills, self.withheld
+        self.offered = self._enabled({name: tools[name] for name in found.same if name in tools})
+        self.skills = tuple(skill for skill in seen.skills if skill.uri in found.same)
         self.withheld = tuple(name for name in found.withheld if name not in self._settings.disabled_tools)
         same_words = seen.instructions == self.pins.instructions
         if not found.withheld and (same_words or not self.is_known):
@@ -96,7 +105,7 @@ class Catalogue:
             # What is not approved is not kept; that the era and the prompts are known costs nothing.
             self.pins = msgspec.structs.replace(self.pins, era=seen.era, prompts=seen.prompts, resources=seen.resources)
             self._ask(seen, found.new, found.changed)
-        if before != (self.offered, self.withheld):
+        if before != (self.offered, self.skills, self.withheld):
             self._on_change()
 
     async def _remember(self, seen: Pins) -> None:
@@ -109,17 +118,17 @@ class Catalogue:
 
     def _ask(self, seen: Pins, new: tuple[str, ...], changed: tuple[str, ...]) -> None:
         """Show all that it offers, and what is different from before."""
-        pinned = {tool.name: tool for tool in self.pins.tools}
+        pinned = {each.name: each for each in self.pins.shown}
         tools = tuple(
             msgspec.structs.replace(
                 tool,
                 change="new" if tool.name in new else "changed" if tool.name in changed else "same",
                 diff=_diff(pinned[tool.name], tool) if tool.name in changed else None,
             )
-            for tool in seen.tools
+            for tool in seen.shown
         )
         digest = hashlib.sha256(
-            "\n".join((self._judged.digest, seen.instructions, *map(digest_of_tool, seen.tools))).encode()
+            "\n".join((self._judged.digest, seen.instructions, *map(digest_of_tool, seen.shown))).encode()
         )
         request = msgspec.structs.replace(
             approval_of(self._judged, Path(self._parts.root)),
@@ -135,7 +144,7 @@ class Catalogue:
         async def approved(request: ApprovalRequest) -> None:
             await in_thread(lambda: self._file.write(seen))
             self.pins = seen
-            self.offered = self._enabled({tool.name: tool for tool in seen.tools})
+            self._offer_all()
             self.withheld = ()
             self._on_change()
 

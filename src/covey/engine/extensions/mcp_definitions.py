@@ -62,13 +62,13 @@ def _tool(item: Mapping[str, Any]) -> OfferedTool:
         name=name,
         description=cleaned(str(item.get("description") or item.get("title") or ""))[:TEXT_LIMIT],
         schema=_schema(schema),
-        annotations=_cleaned_tree(annotations) if isinstance(annotations, dict) else {},
+        annotations=cleaned_tree(annotations) if isinstance(annotations, dict) else {},
     )
 
 
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that providers take: references lead into it, or nowhere."""
-    clean: dict[str, Any] = _cleaned_tree({key: value for key, value in schema.items() if key not in _DROPPED})
+    clean: dict[str, Any] = cleaned_tree({key: value for key, value in schema.items() if key not in _DROPPED})
     for reference in _references(clean):
         if not reference.startswith("#"):
             raise WrongTool("its schema refers to something outside of it, which is not followed")
@@ -92,16 +92,16 @@ def _references(tree: Any) -> Iterable[str]:
             yield from _references(value)
 
 
-def _cleaned_tree(tree: Any, depth: int = 0) -> Any:
+def cleaned_tree(tree: Any, depth: int = 0) -> Any:
     if depth > DEPTH_LIMIT:
         raise WrongTool("its schema is nested too deeply")
     match tree:
         case str():
             return cleaned(tree)
         case dict():
-            return {cleaned(str(key)): _cleaned_tree(value, depth + 1) for key, value in tree.items()}
+            return {cleaned(str(key)): cleaned_tree(value, depth + 1) for key, value in tree.items()}
         case list():
-            return [_cleaned_tree(value, depth + 1) for value in tree]
+            return [cleaned_tree(value, depth + 1) for value in tree]
         case _:
             return tree
 

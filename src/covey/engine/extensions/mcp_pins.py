@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from covey.engine.extensions.mcp_definitions import digest_of_tool
+from covey.engine.extensions.mcp_skills import PinnedSkill
 from covey.machine.replace import replace_file
 from covey.protocol.extensions import OfferedTool
 from covey.tools.mcp.words import Era
@@ -33,12 +34,18 @@ class Pins(msgspec.Struct, frozen=True):
     era: Era | None = None
     instructions: str = ""
     tools: tuple[OfferedTool, ...] = ()
+    skills: tuple[PinnedSkill, ...] = ()
     prompts: tuple[PinnedPrompt, ...] = ()
     resources: int = 0
 
     @property
+    def shown(self) -> tuple[OfferedTool, ...]:
+        """All that somebody has to approve, as it is shown: skills beside the tools."""
+        return (*self.tools, *(skill.shown() for skill in self.skills))
+
+    @property
     def digests(self) -> dict[str, str]:
-        return {tool.name: digest_of_tool(tool) for tool in self.tools}
+        return {each.name: digest_of_tool(each) for each in self.shown}
 
 
 class PinFile:

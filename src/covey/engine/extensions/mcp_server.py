@@ -19,9 +19,10 @@ from covey.config.approvals import JudgedEntry, checked
 from covey.config.schema import McpSettings
 from covey.engine.extensions.elicitation import answered
 from covey.engine.extensions.kind import ExtensionParts
-from covey.engine.extensions.mcp_catalogue import Catalogue
+from covey.engine.extensions.mcp_catalogue import LIST_S, Catalogue
 from covey.engine.extensions.mcp_definitions import cleaned
 from covey.engine.extensions.mcp_pins import PinnedPrompt
+from covey.engine.extensions.mcp_skills import PinnedSkill
 from covey.engine.extensions.mcp_ways import open_way
 from covey.lifecycle.extensions import Decision, ExtensionLife
 from covey.protocol.extensions import ExtensionView, McpEvent, McpEventType, OfferedTool, v1_state
@@ -37,8 +38,6 @@ IDLE_S = 900.0
 """A server that nobody has called for so long is ended; the next call starts it."""
 BURST_S = 0.05
 """Changes of lists that come together are looked at once."""
-LIST_S = 30.0
-"""How long a server may take for one page of a list."""
 
 
 @dataclass(slots=True)
@@ -61,7 +60,7 @@ class McpServer:
         self.name = judged.entry.name
         self.judged = judged
         self.settings = settings
-        self.catalogue = Catalogue(parts, judged, settings, self._offer)
+        self.catalogue = Catalogue(parts, judged, settings, lambda: self._announce("tools_list_changed"))
         self._parts = parts
         self._changed = changed
         self._life = ExtensionLife()
@@ -111,6 +110,10 @@ class McpServer:
         return self.catalogue.offered if self._life.is_approved else {}
 
     @property
+    def skills(self) -> tuple[PinnedSkill, ...]:
+        return self.catalogue.skills if self._life.is_approved else ()
+
+    @property
     def prompts(self) -> tuple[PinnedPrompt, ...]:
         """The same for what people can ask for."""
         return self.catalogue.pins.prompts if self._life.is_approved else ()
@@ -123,7 +126,7 @@ class McpServer:
     def view(self) -> ExtensionView:
         state, why = self._life.state, self._life.why
         catalogue = self.catalogue
-        if state in ("ready", "off", "resting") and catalogue.withheld and not catalogue.offered:
+        if state in ("ready", "off", "resting") and catalogue.withheld and not (catalogue.offered or catalogue.skills):
             state, why = "needs_approval", "nobody has approved its tools as they are now"
         return ExtensionView(
             kind="mcp",
@@ -324,7 +327,7 @@ class McpServer:
     async def refresh(self) -> None:
         """Ask it for its lists again. Raises ToolFailed."""
         await self._use(self.catalogue.learn(await self.ready()))
-        self._offer("tools_list_changed")
+        self._announce("tools_list_changed")
 
     async def _use(self, work: Awaitable[T]) -> T:
         try:
@@ -371,11 +374,7 @@ class McpServer:
             except McpError as error:
                 log.warning("the MCP server %s said that its lists changed, and gave none: %s", self.name, error)
             else:
-                self._offer("tools_list_changed")
-
-    def _offer(self, what: McpEventType = "tools_list_changed") -> None:
-        """What it offers is different now."""
-        self._announce(what)
+                self._announce("tools_list_changed")
 
     def _announce(self, what: McpEventType) -> None:
         self._changed()

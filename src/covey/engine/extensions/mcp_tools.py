@@ -142,4 +142,4 @@ def resource_tool(servers: Servers) -> Tool[Any]:
     )
 
 
-OWN = frozenset({"mcp_tools", "mcp_resources"})
+OWN = frozenset({"mcp_tools", "mcp_resources", "mcp_skill"})

@@ -198,7 +198,7 @@ class ToolCalls:
         self._hooks.announce("PreToolUse", waiting_on)
         hooked = await self._hooks.before_call(run, tool, call.id, call.input, paths, mode)
         if hooked.answer.decision is HookDecision.DENY:
-            refusal = f"A hook forbids it: {hooked.answer.reason}. {FORBIDDEN}"
+            refusal = f"A hook forbids it: {hooked.answer.reason.rstrip('.')}."
             return ToolOutput(refusal, is_error=True, metadata={"denied": "hook"}), Changes()
         if hooked.is_rewritten:  # it is checked and judged like any other input, and whoever is asked sees it
             params = tool.decode(hooked.input)
@@ -272,9 +272,11 @@ class ToolCalls:
         )
         if judgement.verdict is Verdict.DENY:
             return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
-        if judgement.verdict is Verdict.ALLOW and not _hook_asks(hooked, judgement):
+        custom = self._agent.custom(context.session_id, options.agent)
+        agent_asks = custom is not None and custom.asks_about(tool.name) and judgement.tag != "skip"
+        if judgement.verdict is Verdict.ALLOW and not agent_asks and not _hook_asks(hooked, judgement):
             return Permit.of(judgement)
-        if _hook_allows(hooked, judgement, intent):
+        if _hook_allows(hooked, judgement, intent) and not agent_asks:
             return Permit(approved=True)
         if prospect and prospect.refusal:
             return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")

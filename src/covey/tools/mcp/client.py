@@ -25,6 +25,7 @@ from covey.tools.mcp.words import (
     MODERN_CODES,
     PAGES_LIMIT,
     ROUNDS_LIMIT,
+    SKILLS,
     UNSUPPORTED_VERSION,
     Era,
     McpError,
@@ -34,7 +35,7 @@ from covey.tools.mcp.words import (
 SILENCE_S = 3.0
 """How long a server may be silent before it is also asked in the older way. Both answers count."""
 
-Listed = Literal["tools", "prompts", "resources", "resources/templates"]
+Listed = Literal["tools", "prompts", "resources", "resources/templates", "skills"]
 Asked = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Answers `elicitation/create` and `roots/list`. Raises ServerRefused for anything else."""
 CLIENT = {"name": "covey", "version": __version__}
@@ -50,6 +51,13 @@ class ServerFacts:
     capabilities: Mapping[str, Any]
     instructions: str = ""
     name: str = ""
+
+    def has(self, what: Listed) -> bool:
+        """Whether it says that it has such a list. Skills are an extension of the protocol."""
+        if what == "skills":
+            extensions = self.capabilities.get("extensions")
+            return isinstance(extensions, dict) and SKILLS in extensions
+        return what.partition("/")[0] in self.capabilities
 
 
 @dataclass(slots=True)

@@ -16,6 +16,9 @@ LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 META = "io.modelcontextprotocol/"
 """Begins the keys of `_meta` that the protocol itself uses."""
 
+SKILLS = "io.modelcontextprotocol/skills"
+"""The extension by which a server offers skills."""
+
 UNSUPPORTED_VERSION = -32022
 MODERN_CODES = frozenset({-32020, -32021, UNSUPPORTED_VERSION})
 """Errors that only a modern server has."""

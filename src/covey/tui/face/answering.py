@@ -111,7 +111,9 @@ def _closed(step: FaceStep) -> FaceStep:
     step = step.set(ask=AskPanel(), focus="composer" if state.focus == "ask" else state.focus)
     if closed is None or (state.ask.is_sent and closed.outcome != "closed"):
         return step
-    by = f" by {closed.by}" if closed.by else ""
+    if closed.outcome in ("allowed", "denied") and not closed.by:
+        return step  # its run was cancelled, or a rule decides now: that is said where it happened
+    by = f" by {looks.called(closed.by, state.me)}" if closed.by else ""
     words = {
         "allowed": f"allowed{by}",
         "denied": f"denied{by}",
@@ -177,6 +179,8 @@ def _permission(step: FaceStep, request: PermissionRequest, intent: str) -> Face
             return step.set(ask=replace(panel, network=not panel.network))
         case "without_sandbox" if request.confined:
             return step.set(ask=replace(panel, unsandboxed=not panel.unsandboxed))
+        case "diff_shape" if request.params.get("diff"):
+            return step.set(is_unified=not step.state.is_unified)
         case "deny":
             return _sent(step, AnswerPermission(request.id, "deny"))
         case "deny_with_words":
@@ -189,7 +193,7 @@ def _permission(step: FaceStep, request: PermissionRequest, intent: str) -> Face
 def _allow(step: FaceStep, request: PermissionRequest, action: PermissionAction) -> FaceStep:
     """What was shown in part only cannot be allowed before all of it was seen."""
     panel = step.state.ask
-    if not panel.is_seen and permission_rows(request, panel_columns(step.state), step.state.height)[1]:
+    if not panel.is_seen and permission_rows(step.state, request)[1]:
         return step.say(f"see all of it first: {step.state.preferences.keys.shown('whole')}", "warning")
     answer = AnswerPermission(request.id, action, network=panel.network, unsandboxed=panel.unsandboxed)
     return _sent(step.set(ask=replace(panel, confirming="")), answer)
@@ -286,6 +290,17 @@ def _question(step: FaceStep, batch: QuestionBatchRequest, intent: str, pressed:
     if pressed.name.isdecimal() and 0 < int(pressed.name) <= len(item.choices):
         return _choose(step, batch, item, int(pressed.name) - 1)
     return None
+
+
+def choose_by_mouse(step: FaceStep, number: int) -> FaceStep:
+    """A click on a choice: it is chosen, or not, and nothing is sent."""
+    ask = shown(step.state, step.view)
+    if ask is None or ask.is_being_answered or not isinstance(ask.request, QuestionBatchRequest):
+        return step
+    batch = ask.request
+    item = batch.questions[min(step.state.ask.question, len(batch.questions) - 1)]
+    step = step.set(focus="ask", ask=replace(step.state.ask, has_keys=True))
+    return _choose(step, batch, item, number) if number < len(item.choices) else step
 
 
 def _choose(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem, number: int) -> FaceStep:

@@ -13,23 +13,24 @@ from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import QuestionResponse
 from covey.tui.face import answering, looks
 from covey.tui.face.approval_rows import approval_rows
-from covey.tui.face.boxes import boxed
+from covey.tui.face.boxes import boxed, rule, window
 from covey.tui.face.keys import KeyTable, shown
 from covey.tui.face.line_editor import line_with_caret
-from covey.tui.face.permission_rows import NARROW_PANEL, panel_columns, permission_rows
+from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, panel_columns, panel_width, permission_rows
+from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import AskPanel, FaceState
 
 Caret = tuple[int, int] | None
 VERBS = {"execute": "allow this command?", "write": "allow this change?", "read": "allow it to read this?"}
 
 
-def ask_panel(state: FaceState, view: View, columns: int, client_id: str) -> tuple[list[StyledLine], Caret]:
+def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[StyledLine], Caret]:
     """The rows of the panel, none if nothing is asked here, and where the caret is if it is in them."""
     ask = answering.shown(state, view)
     if ask is None:
         return [], None
-    columns = min(columns, NARROW_PANEL)
-    inner = max(columns - 4, 10)
+    columns = panel_width(state, ask.request)
+    inner = panel_columns(state, ask.request)
     if isinstance(ask.request, PermissionRequest):
         lines, caret = _permission(state, ask.request, ask, inner)
         title = VERBS.get(ask.request.action, "allow this?")
@@ -43,7 +44,11 @@ def ask_panel(state: FaceState, view: View, columns: int, client_id: str) -> tup
     right = " · ".join(filter(None, [f"1 of {len(more)}" if len(more) > 1 else "", _who_sees(view, client_id)]))
     has_keys = answering.takes_keys(state, view, state.now)
     style: Style = "accent" if state.focus == "ask" else "warning"
-    rows = boxed(lines, columns, title, right, _foot(state, ask, has_keys=has_keys), style)
+    foot = _foot(state, ask, has_keys=has_keys)
+    if is_low(state):
+        rows = [rule(columns, title, foot or right, style), *(line("  ", *each.spans) for each in lines)]
+    else:
+        rows = boxed(lines, columns, title, right, foot, style)
     return rows, (caret[0] + 1, caret[1] + 2) if caret else None
 
 
@@ -90,27 +95,34 @@ def _permission(
     state: FaceState, request: PermissionRequest, ask: OpenAsk, columns: int
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
-    lines, is_cut = permission_rows(request, min(columns, panel_columns(state)), state.height)
-    for text in (request.reason, "It probably needs the network." if request.network else "", request.sandbox):
+    lines, is_cut = permission_rows(state, request)
+    why = (request.reason, "It probably needs the network." if request.network else "", request.sandbox)
+    for text in why if not is_low(state) else ():
         lines += wrap([Span(visible(text), "dim")], columns) if text else []
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
         return [*lines, row, _hint("⏎ denies and says why   esc back")], (len(lines), column)
     if panel.confirming:
-        return [*lines, *_rule(request, panel, columns)], None
+        return [*lines, *_added_rule(request, panel, columns)], None
     spans = _keys(keys, ("allow_once", "once"), ("allow_session", "session"))
     if request.rules:
         spans += _keys(keys, ("allow_always", "always …"))
     if request.prefix_rules:
         spans += _keys(keys, ("allow_prefix", "always, any words …"))
     spans += _keys(keys, ("deny", "deny"), ("deny_with_words", "deny with words"))
-    if request.confined:
+    if request.confined and not is_low(state):
         spans += _keys(keys, ("with_network", f"network {'on' if panel.network else 'off'}"))
         spans += _keys(keys, ("without_sandbox", f"sandbox {'off' if panel.unsandboxed else 'on'}"))
     spans += _keys(keys, ("whole", "see all of it" if is_cut else "whole"))
+    if request.params.get("diff") and body_columns(state) - FRAME >= SPLIT_FROM:
+        spans += _keys(keys, ("diff_shape", "beside each other" if state.is_unified else "unified"))
     if ask.is_being_answered:
         return lines, None
-    return [*lines, StyledLine(), *_flowed(spans, columns)], None
+    return [*lines, *_gap(state), *_flowed(spans, columns)], None
+
+
+def _gap(state: FaceState) -> list[StyledLine]:
+    return [] if is_low(state) else [StyledLine()]
 
 
 def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns: int) -> list[StyledLine]:
@@ -119,10 +131,10 @@ def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns:
         return lines
     keys = state.preferences.keys
     spans = _keys(keys, ("approve", "use it, as it is"), ("refuse", "do not"), ("whole", "see all of it"))
-    return [*lines, StyledLine(), *_flowed(spans if is_cut else spans[:-2], columns)]
+    return [*lines, *_gap(state), *_flowed(spans if is_cut else spans[:-2], columns)]
 
 
-def _rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
+def _added_rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
     rules = request.rules if panel.confirming == "allow_always" else request.prefix_rules[-1:]
     further = " · with the network" * panel.network + " · outside of the sandbox" * panel.unsandboxed
     text = f"always would add  {visible(' '.join(rules))}{further}"
@@ -147,10 +159,8 @@ def _questions(
     number = min(panel.question, len(batch.questions) - 1)
     item = batch.questions[number]
     given = answering.answer_of(panel, item)
-    count = f"{number + 1} of {len(batch.questions)}  " if len(batch.questions) > 1 else ""
-    lines = wrap([Span(count, "dim"), Span(visible(item.question), "strong")], columns)
-    lines += wrap([Span(visible(item.description), "dim")], columns) if item.description else []
-    lines += _choices(item, given, panel.choice, columns)
+    lines = _question_rows(item, number, len(batch.questions), columns)
+    lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
         return [*lines, row, _hint("⏎ keep it   esc back")], (len(lines), column)
@@ -166,21 +176,58 @@ def _questions(
     spans += _keys(keys, ("question_words", "in words"), ("question_next", "send" if is_last else "next"))
     spans += _keys(keys, ("question_back", "back")) if number else []
     spans += _keys(keys, ("question_refuse", "answer none"))
-    return [*lines, StyledLine(), *_flowed(spans, columns)], None
+    return [*lines, *_gap(state), *_flowed(spans, columns)], None
 
 
-def _choices(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[StyledLine]:
+def choice_at(state: FaceState, view: View, row: int) -> int | None:
+    """Which choice of the question that is shown stands in this row of the panel; None: none does."""
+    ask = answering.shown(state, view)
+    if ask is None or not isinstance(ask.request, QuestionBatchRequest) or ask.is_being_answered:
+        return None
+    inner = panel_columns(state)
+    batch = ask.request
+    number = min(state.ask.question, len(batch.questions) - 1)
+    item = batch.questions[number]
+    at = 1 + len(_question_rows(item, number, len(batch.questions), inner))  # the frame is above it
+    if item.type == "yes_no":
+        return None
+    given = _choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)
+    for choice in _shown_choices(state, item):
+        if at <= row < at + len(given[choice]):
+            return choice
+        at += len(given[choice])
+    return None
+
+
+def _shown_choices(state: FaceState, item: QuestionItem) -> range:
+    """All of them or, on a low screen, those around the one that the keyboard is on."""
+    count = len(item.choices)
+    return window(count, state.ask.choice, max(state.height - 8, 2)) if is_low(state) else range(count)
+
+
+def _question_rows(item: QuestionItem, number: int, count: int, columns: int) -> list[StyledLine]:
+    place = f"{number + 1} of {count}  " if count > 1 else ""
+    rows = wrap([Span(place, "dim"), Span(visible(item.question), "strong")], columns)
+    return [*rows, *(wrap([Span(visible(item.description), "dim")], columns) if item.description else [])]
+
+
+def _choices(state: FaceState, item: QuestionItem, given: QuestionResponse, columns: int) -> list[StyledLine]:
     if item.type == "yes_no":
         marks = {True: "●" if given.yes is True else "○", False: "●" if given.yes is False else "○"}
         return [line(f"{marks[True]} yes    {marks[False]} no")]
-    rows: list[StyledLine] = []
+    made = _choice_rows(item, given, state.ask.choice, columns)
+    return [row for number in _shown_choices(state, item) for row in made[number]]
+
+
+def _choice_rows(item: QuestionItem, given: QuestionResponse, at: int, columns: int) -> list[list[StyledLine]]:
+    """Of each choice."""
+    found: list[list[StyledLine]] = []
     for number, choice in enumerate(item.choices):
         is_chosen = choice.id in given.selected_ids
         sign = ("●" if is_chosen else "○") if item.type == "single_choice" else ("■" if is_chosen else "□")
         style: Style = "selected" if number == at else ""
         about = f"  {visible(choice.description)}" if choice.description else ""
         head = f"{number + 1} {sign} "
-        rows += wrap(
-            [Span(visible(choice.label), style), Span(about, "dim")], columns, (Span(head),), (Span(" " * len(head)),)
-        )
-    return rows
+        spans = [Span(visible(choice.label), style), Span(about, "dim")]
+        found.append(wrap(spans, columns, (Span(head),), (Span(" " * len(head)),)))
+    return found

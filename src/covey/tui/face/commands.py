@@ -57,7 +57,7 @@ BY_NAME |= {"rewind": BY_NAME["undo"], "summarize": BY_NAME["compact"], "models"
 
 def suggestions(state: FaceState, query: str) -> tuple[Suggestion, ...]:
     """What fits the letters after a `/`: our own commands, and those of the workspace."""
-    own = [Suggestion(c.name, f"{c.about}{f'  {c.takes}' * bool(c.takes)}") for c in COMMANDS]
+    own = [Suggestion(c.name, f"{f'{c.takes}: ' * bool(c.takes)}{c.about}") for c in COMMANDS]
     fitting = best(query, [*own, *state.commands], lambda each: each.text)
     by_words = [s for s in (*own, *state.commands) if s not in fitting and query and query in s.about]
     return tuple(Suggestion(s.text, s.about, tuple(places(query, s.text))) for s in [*fitting, *by_words])

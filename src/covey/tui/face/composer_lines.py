@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
-from covey.lines.widths import TAB
+from covey.lines.plain_text import one_line
+from covey.lines.widths import TAB, cut, width
+from covey.lines.wrap import wrap
 from covey.tui.face import looks
 from covey.tui.face.boxes import rule
 from covey.tui.face.composer import Composer
 from covey.tui.face.composing import text_columns
 from covey.tui.face.editor import TextRow, caret_column, cells, is_token, row_of, wrapped
-from covey.tui.face.sizes import HIGHEST_SHARE
+from covey.tui.face.sizes import composer_top, is_low
 from covey.tui.face.state import FaceState
+
+LONGEST_NOTICE = 4
+"""Rows: more is in the log, or said where it happened."""
 
 
 def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[StyledLine], tuple[int, int]]:
@@ -20,19 +25,34 @@ def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[Styl
     room = text_columns(columns)
     rows = wrapped(composer.text, room, composer.label)
     at = row_of(rows, composer.editor.caret)
-    most = max(state.height // HIGHEST_SHARE, 1)
-    first = max(0, min(at - most + 1, len(rows) - most)) if len(rows) > most else 0
+    first, most = composer_top(state, rows)
     shown = rows[first : first + most]
     sign = "! " if composer.is_shell else "> "
     is_focused = state.focus == "composer" and state.overlay is None and not state.search
-    lines = [_rule(state, view, columns, is_focused=is_focused)]
+    said = notice_rows(state, columns)
+    lines = said or [_rule(state, view, columns, is_focused=is_focused)]
+    above = len(lines)
     for number, row in enumerate(shown):
         is_first = first + number == 0
         mark: Style = "accent" if is_focused else "dim"
         spans = _row_spans(composer, row) if composer.text else _placeholder(state, view)
         lines.append(line(Span(f" {sign if is_first else '  '}", mark), *spans))
     column = caret_column(composer.text, rows[at], composer.editor.caret, composer.label)
-    return lines, (at - first + 1, min(column + 3, columns - 1))
+    return lines, (at - first + above, min(column + 3, columns - 1))
+
+
+def notice_rows(state: FaceState, columns: int) -> list[StyledLine]:
+    """What was said last, on the rule above the prompt: it covers nothing. A long sentence takes rows of its own."""
+    toast = state.toast
+    if toast is None:
+        return []
+    style: Style = "accent" if toast.kind == "note" else toast.kind
+    text = one_line(toast.text)
+    if is_low(state) or width(text) + 4 <= columns:
+        text = cut(text, columns - 4)
+        return [line(Span("─ ", "border"), Span(text, style), Span(f" {'─' * (columns - width(text) - 3)}", "border"))]
+    rows = wrap([Span(text, style)], columns - 2, (Span("  "),), (Span("  "),))[:LONGEST_NOTICE]
+    return [rule(columns), *rows, rule(columns)]
 
 
 def _rule(state: FaceState, view: View, columns: int, *, is_focused: bool) -> StyledLine:

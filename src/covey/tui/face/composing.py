@@ -186,6 +186,14 @@ def _suggest(step: FaceStep, move: int) -> FaceStep:
     )
 
 
+def take_suggestion(step: FaceStep, number: int) -> FaceStep:
+    """By the mouse."""
+    composer = step.state.composer
+    if composer.completion is None or number >= len(composer.completion.items):
+        return step
+    return _take(step.compose(replace(composer, completion=replace(composer.completion, selected=number))))
+
+
 def _take(step: FaceStep) -> FaceStep:
     composer = step.state.composer
     found = composer.completion

@@ -145,6 +145,20 @@ class FindText(Struct, frozen=True):
     words: str
 
 
+class FindFurtherUp(Struct, frozen=True):
+    """Words, in messages of a session that are not loaded."""
+
+    session_id: str
+    words: str
+
+
+class LoadBackTo(Struct, frozen=True):
+    """Older messages of a session, up to this one."""
+
+    session_id: str
+    message_id: str
+
+
 class ShowJob(Struct, frozen=True):
     job_id: str
 
@@ -238,7 +252,8 @@ IntentEffect = Post | Cancel | AnswerPermission | AnswerBatch | DecideApproval |
 """What the follower sees to."""
 SessionEffect = ChangeSession | DeleteSession | ExportSession | Summarize | Undo | Fork | RunOwnCommand
 QueueEffect = EditQueued | DropQueued
-LookupEffect = FindFiles | FindText | LoadList | LoadChanges | ShowJob | KillJob | ReadConfigAgain
+SearchEffect = FindFiles | FindText | FindFurtherUp | LoadBackTo
+LookupEffect = SearchEffect | LoadList | LoadChanges | ShowJob | KillJob | ReadConfigAgain
 RequestEffect = SessionEffect | QueueEffect | LookupEffect
 CarriedEffect = LocalEffect | IntentEffect | RequestEffect
 Effect = ConversationEffect | ShellEffect | CarriedEffect

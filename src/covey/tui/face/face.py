@@ -11,18 +11,21 @@ from dataclasses import replace
 
 from covey.client.view.view import View
 from covey.lines.segments import last_code
-from covey.tui.face import answering, looks
+from covey.tui.face import answering, looks, pointing
+from covey.tui.face.composer_lines import notice_rows
 from covey.tui.face.composing import text_columns
 from covey.tui.face.editor import place_in, wrapped
 from covey.tui.face.effects import CarriedEffect, Copy, Effect, Scroll, Search, ShellEffect
-from covey.tui.face.facts import FaceInput, SearchFound
-from covey.tui.face.layout import Layout, lay_out
+from covey.tui.face.facts import FaceInput, Pointed, SearchFound
+from covey.tui.face.layout import Layout, Regions, lay_out
 from covey.tui.face.reduce import reduce
+from covey.tui.face.sizes import composer_top
 from covey.tui.face.state import ALONE_S, FaceState, Picker
 from covey.tui.face.status_lines import SPIN_S
 from covey.tui.frame import ScreenFrame
 from covey.tui.inputs import Key, Mouse
-from covey.tui.transcript.shown import ShownTranscript, TranscriptPoint
+from covey.tui.transcript.anchoring import TranscriptPoint
+from covey.tui.transcript.shown import ShownTranscript
 
 WHEEL_ROWS = 3
 CLOCK_S = 1.0
@@ -33,7 +36,7 @@ OuterEffect = ShellEffect | CarriedEffect
 
 class Face:
     def __init__(self, state: FaceState, *, client_id: str = "", me: str = "", utc_offset: int = 0) -> None:
-        self.state = state
+        self.state = replace(state, me=me)
         self.view = View()
         """To be read. The follower has its own, which takes the place of this one."""
         self.client_id = client_id
@@ -41,6 +44,8 @@ class Face:
         self._layout: Layout | None = None
         self._dragged_from: TranscriptPoint | None = None
         self._drags_prompt = False
+        self._pointed: Pointed | None = None
+        """What the mouse was pressed on."""
 
     # ── in ──
 
@@ -72,8 +77,9 @@ class Face:
         if isinstance(effect, Search):
             self.transcript.sync(self.view, now)
             self._search(effect.query, effect.step)
-            self.state, _ = reduce(self.state, self.view, SearchFound(*self.transcript.match_count), now)
-            return []
+            found = SearchFound(*self.transcript.match_count)
+            self.state, further = reduce(self.state, self.view, found, now)
+            return [each for each in further if not isinstance(each, Scroll | Search)]
         return [effect]
 
     def _scroll(self, intent: str) -> list[OuterEffect]:
@@ -118,17 +124,19 @@ class Face:
     # ── the mouse ──
 
     def _clicked(self, mouse: Mouse, now: float) -> list[OuterEffect]:
-        if self._layout is None or self.state.overlay or mouse.button not in ("left", "none"):
+        if self._layout is None or mouse.button not in ("left", "none"):
             return []
         self.state = replace(self.state, now=now)
         where = self._layout.regions
+        if (pointed := self._points_at(mouse, where)) or self._pointed or self.state.overlay:
+            return self._point(mouse, pointed, now)
         column = mouse.column - where.left
         if mouse.action == "press":
             self._drags_prompt = mouse.row in where.composer
         if self._drags_prompt:
             if mouse.action != "release":
                 is_drag = mouse.action == "drag"
-                self._place_caret(mouse.row - where.composer.start - 1, column - 3, selecting=is_drag)
+                self._place_caret(mouse.row - where.composer.start, column - 3, selecting=is_drag)
             return []
         row = max(where.conversation.start, min(mouse.row, where.conversation.stop - 1)) - where.conversation.start
         if mouse.action == "press":
@@ -145,6 +153,22 @@ class Face:
             return self._released(row, column)
         return []
 
+    def _points_at(self, mouse: Mouse, where: Regions) -> Pointed | None:
+        """What is chosen by a click. A drag that began in the conversation or in the prompt chooses nothing."""
+        if mouse.action == "drag" or (mouse.action == "release" and not self._pointed):
+            return None
+        return pointing.target(self.state, self.view, where, mouse.row, mouse.column, client_id=self.client_id)
+
+    def _point(self, mouse: Mouse, pointed: Pointed | None, now: float) -> list[OuterEffect]:
+        """It counts where the button goes up on what it went down on."""
+        pressed, is_press = self._pointed, mouse.action == "press"
+        if mouse.action != "drag":
+            self._pointed = pointed if is_press else None
+        if is_press or pointed is None or pointed != pressed:
+            return []
+        self.state, effects = reduce(self.state, self.view, pointed, now)
+        return [effect for each in effects for effect in self._own(each, now)]
+
     def _released(self, row: int, column: int) -> list[OuterEffect]:
         """The end of a drag copies; a click opens what it is on."""
         start, self._dragged_from = self._dragged_from, None
@@ -158,8 +182,9 @@ class Face:
 
     def _place_caret(self, row: int, column: int, *, selecting: bool) -> None:
         state, composer = self.state, self.state.composer
-        columns = text_columns(self._layout.regions.columns if self._layout else state.width)
-        rows = wrapped(composer.text, columns, composer.label)
+        columns = self._layout.regions.columns if self._layout else state.width
+        rows = wrapped(composer.text, text_columns(columns), composer.label)
+        row += composer_top(state, rows)[0] - max(len(notice_rows(state, columns)), 1)
         if 0 <= row < len(rows):
             to = place_in(composer.text, rows[row], max(column, 0), composer.label)
             moved = composer.with_editor(composer.editor.moved(to, selecting=selecting))
@@ -186,7 +211,7 @@ class Face:
         times = [each.until for each in (state.toast, state.armed) if each]
         if found or self.view.link.state == "lost" or self.transcript.is_live:
             is_heard = self.view.link.state == "connected" and state.is_focused
-            turns = is_heard and found and found.run.waiting_on != "permission" and not found.retry
+            turns = is_heard and found and not looks.is_asking(self.view, found.run) and not found.retry
             period = SPIN_S if turns else CLOCK_S
             times.append(now - now % period + period)
         if state.ask.pending:

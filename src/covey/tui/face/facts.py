@@ -66,6 +66,17 @@ class TextFound(Struct, frozen=True):
     hits: tuple[SearchHit, ...]
 
 
+class FoundFurtherUp(Struct, frozen=True):
+    """Messages that are not loaded, and in which all these words were said: the newest first."""
+
+    words: str
+    message_ids: tuple[str, ...]
+
+
+class BackLoaded(Struct, frozen=True):
+    """Older messages have come, because words may be in them."""
+
+
 class JobLoaded(Struct, frozen=True):
     job: JobView
 
@@ -143,6 +154,14 @@ class Unsendable(Struct, frozen=True):
     why: str
 
 
+class Pointed(Struct, frozen=True):
+    """A click on something that can be chosen."""
+
+    what: Literal["item", "choice", "suggestion", "session", "queued"]
+    number: int = 0
+    id: str = ""
+
+
 Fact = (
     Looked
     | Said
@@ -166,6 +185,8 @@ Fact = (
     | DraftFound
     | HistoryLoaded
     | SearchFound
+    | FoundFurtherUp
+    | BackLoaded
     | Unsendable
 )
-FaceInput = TerminalInput | Fact
+FaceInput = TerminalInput | Pointed | Fact

@@ -142,6 +142,7 @@ DEFAULT: tuple[Binding, ...] = (
     _bind("approve", "approval", "a", "it may be used, as it is now"),
     _bind("refuse", "approval", "d", "it may not"),
     _bind("whole", "permission question approval", "f", "see all of it"),
+    _bind("diff_shape", "permission", "t", "a change beside what was before, or below it"),
     _bind("confirm", "permission", "enter", "confirm a rule; nothing else"),
     _bind("choice_up", "question", "up k", "the choice above"),
     _bind("choice_down", "question", "down j", "the choice below"),

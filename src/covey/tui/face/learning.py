@@ -8,16 +8,18 @@ from typing import assert_never
 from covey.lines.changes import changes_shown
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line, visible
+from covey.lines.widths import cut
 from covey.lines.words import counted
 from covey.protocol.changes import SessionChanges
 from covey.protocol.jobs import JobView
 from covey.protocol.requests import UndoReceipt
 from covey.protocol.runs import RunComplete
-from covey.tui.face import acting, answering, lists, queueing
+from covey.tui.face import acting, answering, lists, looks, queueing, searching
 from covey.tui.face.approval_rows import extensions_page
 from covey.tui.face.composer import Composer, Draft, draft_of, from_draft, shown_text
 from covey.tui.face.effects import Notify, SaveDraft
 from covey.tui.face.facts import (
+    BackLoaded,
     CancelDone,
     ChangesLoaded,
     CommandsLoaded,
@@ -28,6 +30,7 @@ from covey.tui.face.facts import (
     Fact,
     FileRead,
     FilesFound,
+    FoundFurtherUp,
     HistoryLoaded,
     JobLoaded,
     JobsLoaded,
@@ -47,6 +50,9 @@ from covey.tui.face.state import Item, Picker, TextPage
 from covey.tui.face.step import FaceStep
 
 ASKS = {"permission": "asks for a permission", "question": "has a question", "approval": "wants to use an extension"}
+
+DROPPED_COLUMNS = 40
+"""Of a prompt that somebody dropped: enough to know it by."""
 
 
 def learn(step: FaceStep, fact: Fact) -> FaceStep:
@@ -78,8 +84,9 @@ def learn(step: FaceStep, fact: Fact) -> FaceStep:
         case HistoryLoaded(prompts):
             return step.set(history=prompts)
         case SearchFound(number, total):
-            bar = step.state.search
-            return step.set(search=replace(bar, number=number, total=total)) if bar else step
+            return searching.found(step, number, total)
+        case FoundFurtherUp() | BackLoaded():
+            return searching.learn(step, fact)
         case _:
             assert_never(fact)
 
@@ -87,7 +94,7 @@ def learn(step: FaceStep, fact: Fact) -> FaceStep:
 def _looked(step: FaceStep) -> FaceStep:
     step = _follow_session(step)
     step = _announce_asks(step)
-    step = queueing.look(answering.look(step))
+    step = searching.arrive(queueing.look(answering.look(step)))
     overlay = step.state.overlay
     if isinstance(overlay, Picker) and overlay.kind == "sessions":
         step = step.set(overlay=lists.refreshed(overlay, step.view, step.state.now))
@@ -141,6 +148,8 @@ def _run_ended(step: FaceStep, terminal: RunComplete) -> FaceStep:
     is_work_for_another = known is not None and known.parent_session_id
     if terminal.folded_into or is_work_for_another:
         return step
+    if dropped := _dropped(step, terminal):
+        return step.say(dropped)
     title = one_line(known.title) if known else ""
     words = {"completed": "is done", "failed": "failed", "cancelled": "was cancelled", "interrupted": "was cut off"}
     if not step.state.is_focused and step.state.preferences.notifies:
@@ -150,6 +159,15 @@ def _run_ended(step: FaceStep, terminal: RunComplete) -> FaceStep:
     if terminal.session_id != step.view.current:
         return step.say(f"{title or 'another session'} {words[terminal.outcome]}")
     return step
+
+
+def _dropped(step: FaceStep, terminal: RunComplete) -> str:
+    """Who took which prompt out of the queue of this session; '': nobody did. Nothing else is left of it."""
+    found = step.view.find_run(terminal.run_id) if terminal.cancelled else None
+    if found is None or found.run.cancelled_by not in ("queue_remove", "queue_clear"):
+        return ""
+    by = looks.called(found.run.cancelled_by_client, step.state.me) or "somebody"
+    return f"{by} dropped “{cut(one_line(found.run.prompt), DROPPED_COLUMNS)}” from the queue"
 
 
 def _cancelled(step: FaceStep, covered: int | None) -> FaceStep:

@@ -16,17 +16,43 @@ from covey.tui.face.state import Item, Picker, TextPage
 SUGGESTIONS_SHOWN = 8
 PREVIEW_FROM = 100
 """Columns from which a list of sessions has a preview beside it."""
+ABOVE_ITEMS = 2
+"""Rows of a list above its items: the title, and what was typed."""
 Caret = tuple[int, int] | None
+
+
+def picker_height(room: int) -> int:
+    """How many rows a list may take of those above the prompt."""
+    return max(room * 2 // 3, min(room, 8))
+
+
+def _shown_items(picker: Picker, count: int, columns: int, height: int) -> range:
+    has_preview = picker.kind == "sessions" and columns >= PREVIEW_FROM
+    rows = max(min(count, height - 3), 1) if not has_preview else max(height - 3, 1)
+    return window(count, min(picker.selected, max(count - 1, 0)), rows)
+
+
+def item_at(picker: Picker, columns: int, height: int, row: int) -> int | None:
+    """Which of the fitting items stands in this row of `picker_rows`; None: none does."""
+    shown = _shown_items(picker, len(lists.fitting(picker)), columns, height)
+    return shown[row - ABOVE_ITEMS] if ABOVE_ITEMS <= row < ABOVE_ITEMS + len(shown) else None
+
+
+def suggestion_at(completion: Completion, row: int) -> int | None:
+    shown = window(len(completion.items), min(completion.selected, len(completion.items) - 1), SUGGESTIONS_SHOWN)
+    return shown[row] if 0 <= row < len(shown) else None
 
 
 def picker_rows(picker: Picker, view: View, columns: int, height: int) -> tuple[list[StyledLine], Caret]:
     """A title, what was typed, the items around the chosen one."""
     found = lists.fitting(picker)
     has_preview = picker.kind == "sessions" and columns >= PREVIEW_FROM
-    rows = max(min(len(found), height - 3), 1) if not has_preview else max(height - 3, 1)
     selected = min(picker.selected, max(len(found) - 1, 0))
     list_columns = columns * 3 // 5 if has_preview else columns
-    lines = [_item_row(found[n], picker, n == selected, list_columns) for n in window(len(found), selected, rows)]
+    lines = [
+        _item_row(found[n], picker, n == selected, list_columns)
+        for n in _shown_items(picker, len(found), columns, height)
+    ]
     if not found:
         lines = [line(Span("  loading …" if picker.is_loading else "  nothing fits", "dim"))]
     if has_preview:

@@ -125,9 +125,14 @@ def history(state: FaceState, query: str) -> Picker:
 
 
 def hits(words: str, found: Sequence[SearchHit], now: float) -> Picker:
-    """Each place where words were said: choosing it opens its session."""
+    """Each place where words were said: choosing it opens its session, and looks for them there."""
     items = [
-        Item(f"{number} {hit.session_id}", one_line(hit.snippet), f"{one_line(hit.title)[:30]} · {ago(now - hit.at)}")
+        Item(
+            f"{number} {hit.session_id}",
+            one_line(hit.snippet),
+            f"{one_line(hit.title)[:30]} · {ago(now - hit.at)}",
+            found_by=words,
+        )
         for number, hit in enumerate(found)
     ]
     return Picker("hits", f"“{words}” in all sessions", items=tuple(items))

@@ -9,7 +9,8 @@ from typing import Any
 from covey.client.view.meters import Meters, meters_of
 from covey.client.view.records import OpenAsk, RunRecord, SessionRecord
 from covey.client.view.view import View
-from covey.protocol.messages import Message, Session, SessionMode
+from covey.lines.plain_text import one_line
+from covey.protocol.messages import Message, Session, SessionMode, TextPart, ToolCallPart
 from covey.protocol.runs import Run
 
 MODES: tuple[SessionMode, ...] = ("ask", "plan", "accept_edits", "sandboxed")
@@ -110,6 +111,8 @@ def present(view: View, client_id: str) -> list[Attendee]:
         Attendee(c.name or "somebody", c.kind or "", c.client_id == client_id, c.session_id == view.current)
         for c in view.clients.values()
     ]
+    if not any(each.is_you for each in found):  # the server has not heard of this window yet
+        found.append(Attendee("you", "tui", is_you=True, is_here=True))
     return sorted(found, key=lambda each: (not each.is_you, not each.is_here, each.name))
 
 
@@ -128,6 +131,27 @@ def mark(view: View, known: Session, found: SessionRecord) -> str:
     if found.has_failed:
         return "✗"
     return "•" if found.is_unread else ""
+
+
+def called(name: str | None, me: str) -> str:
+    """A name for people; one's own is `you`."""
+    return "you" if name and name == me else one_line(name or "")
+
+
+def is_asking(view: View, run: Run) -> bool:
+    """It waits for a person; an open ask says so before the run does."""
+    if (run.waiting_on or "").partition(":")[0] in ("permission", "question"):
+        return True
+    return any(getattr(ask.request, "run_id", None) == run.run_id for ask in view.asks.open.values())
+
+
+def is_speaking(view: View, run: Run) -> bool:
+    """The model of an active run writes its answer, or a call, and does not only think."""
+    messages = view.conversation.messages
+    last = messages.begun(messages.last_id)  # a part that begins comes with the whole message
+    if last is None or last.role != "assistant" or last.run_id != run.run_id or not last.parts:
+        return False
+    return isinstance(last.parts[-1], TextPart | ToolCallPart)
 
 
 def prompts(view: View) -> list[Message]:

@@ -9,6 +9,7 @@ from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.widths import cut, width
 from covey.lines.words import dollars
+from covey.protocol.messages import Session
 from covey.protocol.runs import Run
 from covey.tui.face import looks
 from covey.tui.face.boxes import fit, rule, spread
@@ -16,23 +17,33 @@ from covey.tui.face.state import FaceState
 from covey.tui.face.status_lines import clock, doing, spinner
 
 QUEUE_SHOWN = 4
+PEOPLE_SHOWN = 6
 FOLDED_BELOW = 24
 """Rows of a screen below which the queue and the things to do are one row."""
+QueueEntry = tuple[str, str, str, Style]
+"""Its run, the prompt, what is to be known of it, and how that looks."""
 _TODO: dict[str, tuple[str, Style]] = {"completed": ("✓", "success"), "in_progress": ("▸", "accent")}
 
 
 def pinned_rows(state: FaceState, view: View, columns: int, *, has_right: bool) -> list[StyledLine]:
     """Things to do and the queue, as much of them as there is room for; what the sides show is left out."""
     todos, queue = looks.todos(view), looks.queue(view)
-    is_small = state.height < FOLDED_BELOW
-    if is_small and state.focus != "queue" and not state.shows_todos:
+    if _is_folded(state):
         return _folded(todos, queue, columns)
     rows: list[StyledLine] = []
-    if todos and (not has_right or state.shows_todos):
+    if _has_todo_rows(state, todos, has_right):
         rows += _todo_rows(todos, columns, shows_all=state.shows_todos)
     if (queue and not has_right) or state.focus == "queue":
         rows += _queue_rows(state, view, queue, columns)
     return rows
+
+
+def _is_folded(state: FaceState) -> bool:
+    return state.height < FOLDED_BELOW and state.focus != "queue" and not state.shows_todos
+
+
+def _has_todo_rows(state: FaceState, todos: Any, has_right: bool) -> bool:
+    return bool(todos) and (not has_right or state.shows_todos)
 
 
 def _folded(todos: Any, queue: list[Run], columns: int) -> list[StyledLine]:
@@ -74,18 +85,9 @@ def _todo_row(todo: dict[str, Any], columns: int) -> StyledLine:
 
 
 def _queue_rows(state: FaceState, view: View, queue: list[Run], columns: int) -> list[StyledLine]:
-    entries: list[tuple[str, str, str, Style]] = []
-    for run in queue:
-        who = run.posted_by or ""
-        how = f"{run.parked_by} edits it" if run.parked_by else "joins the turn" if run.mode == "fold" else "waits"
-        entries.append((run.run_id, run.prompt, " · ".join(filter(None, (one_line(who), one_line(how)))), "dim"))
-    for run_id, sent in view.outbox.prompts.items():
-        if sent.prompt.session_id == view.current and state.focus == "queue":
-            said = "refused" if sent.state == "refused" else "not sent yet"
-            entries.append((run_id, sent.prompt.prompt, said, "error" if sent.state == "refused" else "warning"))
+    entries = _queue_entries(state, view, queue)
     is_focused = state.focus == "queue"
-    at = next((n for n, entry in enumerate(entries) if entry[0] == state.queued), 0)
-    start = max(0, min(at - QUEUE_SHOWN + 1, len(entries) - QUEUE_SHOWN)) if is_focused else 0
+    start = _first_queued(state, entries)
     rows = [rule(columns, "queue", str(len(entries)), "accent" if is_focused else "border")]
     for number, (run_id, prompt, about, style) in enumerate(entries[start : start + QUEUE_SHOWN], start + 1):
         right = Span(f"{about} ", style)
@@ -97,14 +99,60 @@ def _queue_rows(state: FaceState, view: View, queue: list[Run], columns: int) ->
     return rows
 
 
+def queued_at(state: FaceState, view: View, row: int, *, has_right: bool) -> str:
+    """The prompt in this row of `pinned_rows`; of the row that stands for all of them, the first. '': none."""
+    queue = looks.queue(view)
+    if _is_folded(state):
+        return queue[0].run_id if queue else ""
+    todos = looks.todos(view)
+    above = len(_todo_rows(todos, 80, shows_all=state.shows_todos)) if _has_todo_rows(state, todos, has_right) else 0
+    entries = _queue_entries(state, view, queue)
+    shown = entries[_first_queued(state, entries) :][:QUEUE_SHOWN]
+    at = row - above - 1
+    return shown[at][0] if 0 <= at < len(shown) else ""
+
+
+def _first_queued(state: FaceState, entries: list[QueueEntry]) -> int:
+    """Which of them is on top, so that the chosen one is in sight."""
+    if state.focus != "queue":
+        return 0
+    at = next((n for n, entry in enumerate(entries) if entry[0] == state.queued), 0)
+    return max(0, min(at - QUEUE_SHOWN + 1, len(entries) - QUEUE_SHOWN))
+
+
+def _queue_entries(state: FaceState, view: View, queue: list[Run]) -> list[QueueEntry]:
+    entries: list[QueueEntry] = []
+    for run in queue:
+        who, editor = looks.called(run.posted_by, state.me), looks.called(run.parked_by, state.me)
+        edits = f"{editor} {'edit' if editor == 'you' else 'edits'} it"
+        how = edits if run.parked_by else "joins the turn" if run.mode == "fold" else "waits"
+        entries.append((run.run_id, run.prompt, " · ".join(filter(None, (who, how))), "dim"))
+    for run_id, sent in view.outbox.prompts.items():
+        if sent.prompt.session_id == view.current and state.focus == "queue":
+            said = "refused" if sent.state == "refused" else "not sent yet"
+            entries.append((run_id, sent.prompt.prompt, said, "error" if sent.state == "refused" else "warning"))
+    return entries
+
+
 # ── the sides ──
+
+
+def _sessions_fitting(people_rows: int, height: int) -> int:
+    return max(height - people_rows - 3, 1)
+
+
+def sessions_shown(view: View, height: int, client_id: str) -> list[Session]:
+    """Those at the left side, from its second row on."""
+    present = min(len(looks.present(view, client_id)), PEOPLE_SHOWN)
+    rows = _sessions_fitting(present + bool(present), height)
+    return [known for known, _ in looks.listed(view)[:rows]]
 
 
 def left_side(state: FaceState, view: View, columns: int, height: int, client_id: str) -> list[StyledLine]:
     """Sessions with their marks, and who is here."""
     present = looks.present(view, client_id)
     people = [line(Span(" here", "dim"))] if present else []
-    for each in present[:6]:
+    for each in present[:PEOPLE_SHOWN]:
         name = "you" if each.is_you else one_line(each.name)
         kind = {"tui": "", "run": "covey run", "web": "browser"}.get(each.kind, each.kind)
         where = "" if each.is_here else "elsewhere"
@@ -112,7 +160,7 @@ def left_side(state: FaceState, view: View, columns: int, height: int, client_id
         people.append(spread(line("   ", Span(cut(name, columns - 6))), line(Span(f"{about} ", "dim")), columns))
     rows = [line(Span(" sessions", "dim"))]
     found = looks.listed(view)
-    for known, record in found[: max(height - len(people) - 3, 1)]:
+    for known, record in found[: _sessions_fitting(len(people), height)]:
         mark = looks.mark(view, known, record)
         style: Style = "selected" if known.id == view.current else ""
         title = cut(one_line(known.title) or "untitled", columns - 5)
@@ -128,9 +176,9 @@ def right_side(state: FaceState, view: View, columns: int, height: int) -> list[
     """What the run does, how full the context is, things to do, the queue."""
     rows: list[StyledLine] = []
     if found := looks.active(view):
-        words, style = doing(found, state.now)
+        words, style = doing(found, view, state.now)
         since = clock(state.now - (found.run.started_at or found.run.accepted_at))
-        sign = spinner(found, state.now, is_lost=view.link.state == "lost")
+        sign = spinner(found, view, state.now)
         head = line(Span(f"{sign} ", style), Span(words))
         rows += [spread(head, line(Span(since, "dim"), " "), columns), StyledLine()]
     rows += _facts(view, columns)

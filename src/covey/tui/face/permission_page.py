@@ -11,13 +11,14 @@ from covey.lines.wrap import broken, wrap
 from covey.protocol.events import QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 from covey.tui.face.permission_rows import whole_diff
-from covey.tui.face.state import TextPage
+from covey.tui.face.sizes import body_columns
+from covey.tui.face.state import FaceState, TextPage
 
 BACK = "esc goes back; nothing is answered here"
 
 
-def whole_page(request: AskRequest, width: int) -> TextPage:
-    columns = max(width - 4, 20)
+def whole_page(request: AskRequest, state: FaceState) -> TextPage:
+    columns = max(body_columns(state) - 4, 20)
     if isinstance(request, QuestionBatchRequest):
         return TextPage("questions", tuple(_questions(request, columns)), hint=BACK)
     if isinstance(request, ApprovalRequest):
@@ -29,7 +30,7 @@ def whole_page(request: AskRequest, width: int) -> TextPage:
     lines.append(StyledLine())
     diff = request.params.get("diff")
     if isinstance(diff, str) and diff:
-        lines += whole_diff(diff, columns)
+        lines += whole_diff(diff, columns, is_unified=state.is_unified)
     else:
         for name, value in request.params.items():
             lines += _value(name, value, columns)

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from covey.lines.diffs import diff_lines
+from covey.client.view.records import AskRequest
+from covey.lines.diffs import DiffPlace, diff_lines, read_diff, split_rows
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import visible
 from covey.lines.widths import expanded, width
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest
+from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import FaceState
 
-NARROW_PANEL = 100
-"""The panel is no wider, however wide the screen is."""
+NARROW_PANEL, WIDE_PANEL = 100, 180
+"""The panel is no wider, however wide the screen is; the second with a change that stands beside what was before."""
+SPLIT_FROM = 100
+"""Columns of text from which there is room for both."""
+FRAME = 4
+"""Columns of a panel beside its text."""
 FEWEST = 3
 """Rows of it that are shown on the smallest screen."""
 
 
-def panel_columns(state: FaceState) -> int:
-    """Columns of text in the panel; the sides of a wide screen leave it enough."""
-    return max(min(state.width, NARROW_PANEL) - 4, 10)
+def panel_width(state: FaceState, request: AskRequest | None = None) -> int:
+    """Columns of the panel with its frame."""
+    is_change = isinstance(request, PermissionRequest) and bool(request.params.get("diff"))
+    columns = body_columns(state)
+    has_room = is_change and not state.is_unified and columns - FRAME >= SPLIT_FROM
+    return min(columns, WIDE_PANEL if has_room else NARROW_PANEL)
 
 
-def permission_rows(request: PermissionRequest, columns: int, height: int) -> tuple[list[StyledLine], bool]:
+def panel_columns(state: FaceState, request: AskRequest | None = None) -> int:
+    """Columns of text in it."""
+    return max(panel_width(state, request) - FRAME, 10)
+
+
+def permission_rows(state: FaceState, request: PermissionRequest) -> tuple[list[StyledLine], bool]:
     """As much as a third of the screen takes, and whether there is more."""
-    most = max(height // 3, FEWEST)
-    rows = _rows(request, columns)
+    most = FEWEST if is_low(state) else max(state.height // 3, FEWEST)
+    rows = _rows(request, panel_columns(state, request), is_unified=state.is_unified)
     if len(rows) <= most:
         return rows, False
     left = line(Span(f"  … {len(rows) - most + 1} more rows", "dim"))
     return [*rows[: most - 1], left], True
 
 
-def _rows(request: PermissionRequest, columns: int) -> list[StyledLine]:
+def _rows(request: PermissionRequest, columns: int, *, is_unified: bool) -> list[StyledLine]:
     command, diff = request.params.get("command"), request.params.get("diff")
     if isinstance(command, str) and command.strip():
         where = request.params.get("working_dir")
@@ -43,7 +57,7 @@ def _rows(request: PermissionRequest, columns: int) -> list[StyledLine]:
         return rows
     head = wrap([Span(visible(request.description), "strong")], columns)
     if isinstance(diff, str) and diff:
-        return [*head, *whole_diff(diff, columns)]
+        return [*head, *whole_diff(diff, columns, is_unified=is_unified)]
     return [*head, *_content(request, columns)]
 
 
@@ -65,8 +79,11 @@ def _content(request: PermissionRequest, columns: int) -> list[StyledLine]:
     return rows
 
 
-def whole_diff(diff: str, columns: int) -> list[StyledLine]:
-    """Every character of a change: what is wider than the panel goes on below."""
+def whole_diff(diff: str, columns: int, *, is_unified: bool = False) -> list[StyledLine]:
+    """Every character of a change: beside what was there before, if there is room; what is too wide goes on below."""
+    if columns >= SPLIT_FROM and not is_unified:
+        shown = _visible(diff)
+        return split_rows(read_diff(shown, 0, len(shown), DiffPlace())[0], columns)
     rows: list[StyledLine] = []
     for row in diff_lines(_visible(diff), columns, limit=None):
         *before, last = row.spans

@@ -93,7 +93,7 @@ def _chosen(step: FaceStep, picker: Picker, item: Item) -> FaceStep:
         case "sessions":
             return closed.set(focus="composer").do(GoToSession(item.id))
         case "hits":
-            return closed.set(focus="composer").do(GoToSession(item.id.partition(" ")[2]))
+            return closed.set(looked_for=item.found_by).do(GoToSession(item.id.partition(" ")[2]))
         case "models":
             if not step.view.current:
                 return closed.set(new_model=item.id).say(f"the new session will use {item.text}")

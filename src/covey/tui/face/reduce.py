@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covey.client.view.view import View
-from covey.tui.face import acting, answering, composing, learning, looks, picking, queueing
+from covey.tui.face import acting, answering, composing, learning, looks, picking, pointing, queueing, searching
 from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.effects import Cancel, Copy, Effect, Scroll, Search
-from covey.tui.face.facts import FaceInput
+from covey.tui.face.facts import FaceInput, Pointed
 from covey.tui.face.keys import Context
 from covey.tui.face.permission_page import whole_page
 from covey.tui.face.state import ARMED_S, Armed, FaceState, Picker, SearchBar, TextPage
@@ -33,6 +33,8 @@ def reduce(state: FaceState, view: View, fed: FaceInput, now: float) -> tuple[Fa
             step = _paste(step, text).set(last_input_at=now)
         case Mouse():
             step = _mouse(step, fed)
+        case Pointed():
+            step = pointing.point(step, fed)
         case FocusChange(is_focused):
             step = step.set(is_focused=is_focused)
         case Resize(width, height):
@@ -96,8 +98,12 @@ def _of_focus(step: FaceStep, where: Context, intent: str, key: Key) -> FaceStep
         if intent == "whole" and state.ask.words is None:
             ask = answering.shown(state, step.view)
             seen = step.set(ask=replace(state.ask, is_seen=True))
-            return seen.set(overlay=whole_page(ask.request, state.width)) if ask else step
-        return answering.key(step, intent, key)
+            return seen.set(overlay=whole_page(ask.request, state)) if ask else step
+        found = answering.key(step, intent, key)
+        if found is not None or intent or not key.text or state.ask.words is not None:
+            return found
+        # A letter that answers nothing begins a prompt: none is lost.
+        return composing.key(step.set(focus="composer"), "", key)
     if where == "queue":
         return queueing.key(step, intent)
     if where == "transcript":
@@ -112,8 +118,7 @@ def _transcript_key(step: FaceStep, intent: str, key: Key) -> FaceStep | None:
         case "leave":
             return step.set(focus="ask" if step.state.ask.ask_id and key.name == "tab" else "composer")
         case "find_next" | "find_previous" if step.state.search:
-            query = step.state.search.query.text
-            return step.do(Search(query, 1 if intent == "find_next" else -1))
+            return searching.go(step, 1 if intent == "find_next" else -1)
         case "find" | "":
             return None
     return step.do(Scroll(intent)) if step.state.preferences.keys.find(("transcript",), key.name) else None
@@ -122,12 +127,12 @@ def _transcript_key(step: FaceStep, intent: str, key: Key) -> FaceStep | None:
 def _search_key(step: FaceStep, bar: SearchBar, intent: str, key: Key) -> FaceStep | None:
     if key.name in ("enter", "down", "up"):
         # Enter goes to the text at the hit that is shown; it does not go on to another.
-        found = Search(bar.query.text, {"down": 1, "up": -1}.get(key.name, 0))
-        return step.set(search=replace(bar, is_typing=key.name != "enter")).do(found)
+        step = step.set(search=replace(bar, is_typing=key.name != "enter"))
+        return searching.go(step, {"down": 1, "up": -1}.get(key.name, 0))
     query = keyed(bar.query, intent, key)
     if query is None:
         return None
-    return step.set(search=replace(bar, query=query)).do(Search(query.text))
+    return searching.typed(step, replace(bar, query=query))
 
 
 def _escape(step: FaceStep) -> FaceStep:
@@ -186,7 +191,7 @@ def _paste(step: FaceStep, text: str) -> FaceStep:
         return step
     if state.search and state.search.is_typing:
         query = state.search.query.insert(one_line(text))
-        return step.set(search=replace(state.search, query=query)).do(Search(query.text))
+        return searching.typed(step, replace(state.search, query=query))
     if state.ask.words is not None and state.focus == "ask":
         return answering.paste(step, text)
     return composing.paste(step, text)

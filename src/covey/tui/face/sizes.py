@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from covey.tui.face.composing import text_columns
-from covey.tui.face.editor import wrapped
+from covey.tui.face.editor import TextRow, row_of, wrapped
 from covey.tui.face.state import FaceState
 
 TINY_COLUMNS, TINY_ROWS = 40, 10
 """Below this there is room for the conversation, asks and the prompt alone."""
+LOW_ROWS = 16
 AIRY_ROWS = 28
 """From so many rows on, there is room for an empty one below the first."""
+LEFT_FROM, RIGHT_FROM = 160, 120
+"""Columns of a screen from which it has sides."""
+LEFT_COLUMNS, RIGHT_COLUMNS = 30, 32
+BORDER, RIGHT_BORDER = "│ ", " │ "
 HIGHEST_SHARE = 3
 """The prompt takes a third of the screen at most, and moves below its edge."""
 
@@ -18,12 +23,38 @@ def is_tiny(state: FaceState) -> bool:
     return state.width < TINY_COLUMNS or state.height < TINY_ROWS
 
 
+def is_low(state: FaceState) -> bool:
+    """What is asked needs every row: nothing but it, and the keys that answer it, is shown."""
+    return state.height < LOW_ROWS
+
+
 def head_rows(state: FaceState) -> int:
     return 0 if is_tiny(state) else 2 if state.height >= AIRY_ROWS else 1
 
 
 def foot_rows(state: FaceState) -> int:
-    return 0 if is_tiny(state) and not state.toast else 1
+    return 0 if is_tiny(state) else 1
+
+
+def composer_top(state: FaceState, rows: tuple[TextRow, ...]) -> tuple[int, int]:
+    """The first row of the prompt that is shown, so that the caret is among them, and how many are at most."""
+    most = max(state.height // HIGHEST_SHARE, 1)
+    at = row_of(rows, state.composer.editor.caret)
+    return (max(0, min(at - most + 1, len(rows) - most)) if len(rows) > most else 0), most
+
+
+def body_columns(state: FaceState) -> int:
+    """Columns of the conversation, and of what is docked below it."""
+    width, left, right = max(state.width, 10), left_columns(state), right_columns(state)
+    return width - left - right - len(BORDER) * bool(left) - len(RIGHT_BORDER) * bool(right)
+
+
+def left_columns(state: FaceState) -> int:
+    return LEFT_COLUMNS if state.width >= LEFT_FROM and not state.hides_sides else 0
+
+
+def right_columns(state: FaceState) -> int:
+    return RIGHT_COLUMNS if state.width >= RIGHT_FROM and not state.hides_sides else 0
 
 
 def prompt_rows(state: FaceState, columns: int) -> int:

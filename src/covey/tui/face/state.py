@@ -136,6 +136,10 @@ class SearchBar:
     """Which of the places is shown, from the oldest on; 0: none."""
     total: int = 0
     is_typing: bool = True
+    further_up: tuple[str, ...] = ()
+    """Messages that are not loaded and have all the words, the newest first."""
+    is_loading: bool = False
+    """The first of them is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,8 @@ class FaceState:
     height: int = 24
     is_focused: bool = True
     """As far as the terminal says."""
+    me: str = ""
+    """What the user here is called."""
     preferences: FacePreferences = field(default_factory=FacePreferences)
     focus: Focus = "composer"
     session_id: str = ""
@@ -163,6 +169,8 @@ class FaceState:
     composers: Mapping[str, Composer] = field(default_factory=dict)
     overlay: Overlay | None = None
     search: SearchBar | None = None
+    looked_for: str = ""
+    """Words that are looked for as soon as the session that was chosen by them is there."""
     ask: AskPanel = AskPanel()
     seen_asks: tuple[str, ...] = ()
     """Asks that have been shown or announced."""
@@ -175,6 +183,8 @@ class FaceState:
     armed: Armed | None = None
     last_input_at: float = 0.0
     hides_sides: bool = False
+    is_unified: bool = False
+    """Changes that are asked about are shown below each other, also where there is room beside."""
     shows_todos: bool = False
     is_starting: str = ""
     """What is being done before there is a connection."""

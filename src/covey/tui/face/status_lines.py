@@ -92,36 +92,34 @@ def _run(state: FaceState, view: View) -> StyledLine:
     if found is None:
         waiting = len(looks.queue(view))
         return line(Span(f"{waiting} parked", "dim")) if waiting and not looks.is_busy(view) else StyledLine()
-    words, style = doing(found, state.now)
+    words, style = doing(found, view, state.now)
     since = clock(state.now - (found.run.started_at or found.run.accepted_at))
-    sign = spinner(found, state.now, is_lost=view.link.state == "lost")
+    sign = spinner(found, view, state.now)
     return line(Span(f"{sign} ", style), Span(f"{words} ", "dim"), Span(since, style))
 
 
-def spinner(found: RunRecord, now: float, *, is_lost: bool = False) -> str:
+def spinner(found: RunRecord, view: View, now: float) -> str:
     """Derived from the run alone: what waits for a person, or of which nothing is heard, does not turn."""
-    if found.run.waiting_on in ("permission", "question"):
+    if looks.is_asking(view, found.run):
         return "?"
-    if found.retry or is_lost:
+    if found.retry or view.link.state == "lost":
         return "◌"
     return SPIN[int((now - found.run.accepted_at) / SPIN_S) % len(SPIN)]
 
 
-def doing(found: RunRecord, now: float) -> tuple[str, Style]:
+def doing(found: RunRecord, view: View, now: float) -> tuple[str, Style]:
     """What an active run does now, in a word or two."""
     if found.run.is_being_cancelled:
         return "stopping", "warning"
     if found.retry and found.retry.retry_at:
         return f"tries again in {max(found.retry.retry_at - now, 0):.0f} s", "warning"
+    if looks.is_asking(view, found.run):
+        return "waits for you", "warning"
     match (found.run.waiting_on or "").partition(":"):
-        case ("permission", _, _):
-            return "waits for you", "warning"
-        case ("question", _, _):
-            return "waits for you", "warning"
         case ("tool", _, name):
             return cut(one_line(name), 16), "accent"
         case ("model", _, _):
-            return "thinks", "accent"
+            return "writes" if looks.is_speaking(view, found.run) else "thinks", "accent"
     return "works", "accent"
 
 
@@ -147,14 +145,11 @@ def _here(view: View, client_id: str) -> StyledLine:
 
 
 def footer_line(state: FaceState, view: View, columns: int) -> StyledLine:
-    """What was said last, or what the keys do here."""
-    styles: dict[str, Style] = {"note": "", "warning": "warning", "error": "error"}
+    """What the keys do here."""
     keys = state.preferences.keys
     if state.armed and state.armed.what != "quit":
         words = "cancels what runs" if state.armed.what == "cancel" else "goes back in time"
         return fit(line(" ", Span(shown("escape"), "key"), Span(f" again {words}", "warning")), columns)
-    if state.toast:
-        return fit(line(" ", Span(cut(one_line(state.toast.text), columns - 2), styles[state.toast.kind])), columns)
     spans = [Span(" ")]
     right = line(Span(keys.shown("help"), "key"), Span(" keys ", "dim"))
     for name, about in _hints(state, view):
@@ -170,16 +165,16 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
     escape = shown("escape")
     found: list[tuple[str, str]]
     if isinstance(state.overlay, Picker):
-        found = [("pick", "choose"), ("pick_up", "up"), ("pick_down", "down"), ("escape", "close")]
+        found = [("pick", "choose"), ("escape", "close"), ("pick_up", "up"), ("pick_down", "down")]
     elif isinstance(state.overlay, TextPage):
-        found = [("page_line_down", "scroll"), ("page_page_down", "page"), ("escape", "close")]
+        found = [("escape", "close"), ("page_line_down", "scroll"), ("page_page_down", "page")]
     elif state.search:
         if state.search.is_typing:
             return [("↑ ↓", "hits"), ("⏎", "to the text"), (escape, "end")]
         found = [("find_next", "next"), ("find_previous", "before"), ("copy_item", "copy"), ("open", "open")]
         found += [("find", "other words"), ("escape", "end")]
     elif state.focus == "ask":
-        found = [("leave_ask", "write on"), ("page_up", "look further up")]
+        found = [("escape", "write on"), ("page_up", "look further up")]
     elif state.focus == "queue":
         found = [("queue_edit", "edit"), ("queue_earlier", "up"), ("queue_later", "down"), ("queue_drop", "drop")]
         found += [("queue_park", "park"), ("queue_now", "next"), ("escape", "back")]
@@ -190,12 +185,14 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found = [("send", "change it"), ("escape", "leave it")]
     elif looks.is_busy(view):
         steers = state.preferences.busy == "steer"
-        found = [("send", "steer" if steers else "queue"), ("send_other", "queue" if steers else "steer")]
+        other = "answer" if state.ask.ask_id else "queue" if steers else "steer"
+        found = [("send", "steer" if steers else "queue"), ("send_other", other)]
         pairs = [(keys.shown(intent), about) for intent, about in found]
         # How to stop it must be there on a narrow screen too; the rest goes first.
         pairs += [(f"{escape} {escape}", "cancel"), (keys.shown("send_now"), "interrupt")]
         return [(name, about) for name, about in [*pairs, (keys.shown("palette"), "commands")] if name]
     else:
-        found = [("send", "send"), ("newline", "new line"), ("palette", "commands"), ("sessions", "sessions")]
+        found = [("send_other", "answer")] if state.ask.ask_id else []
+        found += [("send", "send"), ("newline", "new line"), ("palette", "commands"), ("sessions", "sessions")]
         found += [("models", "model"), ("next_mode", "mode")]
     return [(keys.shown(intent), about) for intent, about in found if keys.shown(intent)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from unicodedata import east_asian_width
 
 from covey.lines.line import Span, StyledLine
@@ -13,8 +13,14 @@ from covey.lines.plain_text import plain
 from covey.lines.theme import Theme
 from covey.lines.widths import clusters, expanded, width
 
+if TYPE_CHECKING:
+    from covey.lines.pictures import PictureRow
+    from covey.tui.terminal.pictures import Pictures
+
 LONGEST_LINK = 2048
 """Terminals take no longer ones."""
+PLACEHOLDER = "\U0010eeee"
+"""The character that stands for a cell of a picture, in terminals that know it."""
 _SCHEMES = ("http://", "https://", "mailto:", "file://")
 
 
@@ -24,6 +30,8 @@ class Pen:
 
     code: str = ""
     link: str = ""
+    picture: int = 0
+    """Of which picture this is a cell, where one is drawn over blanks."""
 
 
 NO_PEN = Pen()
@@ -40,13 +48,25 @@ class DrawnPiece:
     pen: Pen
 
 
-def pieces(line: StyledLine, theme: Theme, has_links: bool) -> Iterator[DrawnPiece]:
+def pieces(line: StyledLine, theme: Theme, has_links: bool, pictures: Pictures = "") -> Iterator[DrawnPiece]:
     column = 0
     for span in line.spans:
+        if span.picture and pictures:
+            column += len(span.text)
+            yield _of_picture(span.picture, pictures)
+            continue
         text = expanded(plain(span.text).replace("\n", " "), column)
         if text:
             column += width(text)
             yield DrawnPiece(text, _pen(span, theme, has_links))
+
+
+def _of_picture(shown: PictureRow, pictures: Pictures) -> DrawnPiece:
+    from covey.tui.terminal.pictures import colour, placeholders  # late: few screens have one
+
+    if pictures == "iterm":
+        return DrawnPiece(" " * shown.picture.columns, Pen(picture=shown.picture.id))
+    return DrawnPiece(placeholders(shown), Pen(colour(shown.picture)))
 
 
 def _pen(span: Span, theme: Theme, has_links: bool) -> Pen:
@@ -63,10 +83,10 @@ def _the_pen(code: str, link: str) -> Pen:
     return Pen(code, safe)
 
 
-def cells(line: StyledLine, theme: Theme, has_links: bool, columns: int) -> list[Cell]:
+def cells(line: StyledLine, theme: Theme, has_links: bool, columns: int, pictures: Pictures = "") -> list[Cell]:
     """Exactly as many as the screen has columns. A wide character that does not fit at the end is a blank."""
     row: list[Cell] = []
-    for piece in pieces(line, theme, has_links):
+    for piece in pieces(line, theme, has_links, pictures):
         if piece.text.isascii():
             row += [(char, piece.pen) for char in piece.text[: columns - len(row)]]
         else:
@@ -92,7 +112,7 @@ def certainty(cluster: str) -> Certainty:
     Ambiguous ones (lines, arrows, Cyrillic) are narrow unless somebody has set up his terminal otherwise; whatever
     consists of several characters, or is an emoji, each terminal counts by a table of its own.
     """
-    if cluster.isascii():
+    if cluster.isascii() or cluster[0] == PLACEHOLDER:
         return "sure"
     if len(cluster) > 1:
         return "disputed"

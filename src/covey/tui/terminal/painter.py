@@ -11,12 +11,16 @@ from binascii import crc32
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from covey.lines.line import EMPTY, StyledLine
 from covey.lines.plain_text import one_line
 from covey.lines.theme import Theme
 from covey.tui.frame import ScreenFrame
 from covey.tui.terminal.cells import BLANK, NO_PEN, Cell, Pen, cells, certainty, is_border
+
+if TYPE_CHECKING:
+    from covey.tui.terminal.pictures import Pictures
 
 NEAR = 8
 """Unchanged columns between two changes that are written again: to jump over them is no shorter."""
@@ -37,28 +41,38 @@ class ScreenLook:
     theme: Theme
     is_synchronized: bool = False
     has_links: bool = True
+    pictures: Pictures = ""
 
 
 def paint(before: ScreenFrame | None, after: ScreenFrame, look: ScreenLook) -> bytes:
     """What to write. `before` is what the screen shows now; None: nobody knows. Nothing changed: no bytes."""
     rows = _Rows(look)
     new = _fitted(after, look)
+    changed = set(range(len(new)))
     if before is None:
         for number, row in enumerate(new):
             rows.fill(number, row)
     else:
         old = _scrolled(rows, _fitted(before, look), new)
-        for number, (was, row) in enumerate(zip(old, new, strict=True)):
-            if was is not row and was != row:
-                rows.change(number, was, row)
+        changed = {n for n, (was, row) in enumerate(zip(old, new, strict=True)) if was is not row and was != row}
+        for number in sorted(changed):
+            rows.change(number, old[number], new[number])
     rows.use(NO_PEN)
     body = "".join(rows.out)
+    if look.pictures == "iterm" and changed:
+        body += _pictures(after, changed)
     tail = _cursor(before, after, look, is_painted=bool(body)) + _title(before, after)
     if not body:
         return tail.encode()
     if look.is_synchronized:
         return f"{BEGIN_SYNCHRONIZED}{body}{tail}{END_SYNCHRONIZED}".encode()
     return f"{HIDE_CURSOR}{body}{tail}".encode()
+
+
+def _pictures(frame: ScreenFrame, changed: set[int]) -> str:
+    from covey.tui.terminal.pictures import drawn_over  # late: few screens have one
+
+    return drawn_over(frame, changed)
 
 
 def _fitted(frame: ScreenFrame, look: ScreenLook) -> list[StyledLine]:
@@ -177,7 +191,7 @@ class _Rows:
             begin = end = column
 
     def _cells(self, row: StyledLine) -> list[Cell]:
-        return cells(row, self._look.theme, self._look.has_links, self._look.width)
+        return cells(row, self._look.theme, self._look.has_links, self._look.width, self._look.pictures)
 
     def _go(self, number: int, column: int) -> None:
         self.out.append(f"\x1b[{number + 1};{column + 1}H")

@@ -16,28 +16,25 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import cached_property
 from types import FrameType, TracebackType
-from typing import Any, Self, assert_never
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from covey.lines.theme import DARK, LIGHT, VARIABLE, Theme, choose_theme
 from covey.tui.frame import ScreenFrame
-from covey.tui.inputs import FocusChange, Key, Mouse, Paste, Resize, TerminalInput
+from covey.tui.inputs import Resize, TerminalInput
 from covey.tui.terminal import modes, outside
-from covey.tui.terminal.decoder import Decoded, Decoder
-from covey.tui.terminal.facts import (
-    Background,
-    DeviceAttributes,
-    KeyboardFlags,
-    SynchronizedOutput,
-    TerminalName,
-)
 from covey.tui.terminal.mode_guard import ModeGuard
 from covey.tui.terminal.painter import ScreenLook, paint
 from covey.tui.terminal.tty import Aside, Tty
 from covey.tui.terminal.writer import TtyWriter
+
+if TYPE_CHECKING:
+    from covey.tui.terminal.decoder import Decoded, Decoder
+    from covey.tui.terminal.facts import TerminalFact
+    from covey.tui.terminal.pictures import Gallery, Pictures
 
 READ_AT_ONCE = 1 << 20
 """Bytes, before somebody else gets his turn in the event loop."""
@@ -59,7 +56,7 @@ class Terminal:
         fd: int = 0,
         *,
         env: Mapping[str, str] = os.environ,
-        log: Path | None = None,
+        log: str | os.PathLike[str] | None = None,
         mouse: bool = True,
         theme: Theme | None = None,
     ) -> None:
@@ -71,12 +68,14 @@ class Terminal:
         self.knows_osc52 = False
         self.keyboard_flags = 0
         """Of the kitty protocol; 0: it is not known, so shift+enter may be enter."""
+        self.picture_types: frozenset[str] = frozenset()
+        """Kinds of pictures that can be shown here."""
         self._fd, self._env, self._log, self._mouse = fd, env, log, mouse
         self._follows_background = theme is None and VARIABLE not in env
         self._theme = theme or choose_theme(env, is_terminal=True)
-        self._decoder = Decoder()
         self._inputs: deque[TerminalInput] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._watcher: Callable[[], None] | None = None
         self._frame: ScreenFrame | None = None
         """The newest."""
         self._shown: ScreenFrame | None = None
@@ -85,6 +84,8 @@ class Terminal:
         self._expiry: asyncio.TimerHandle | None = None
         self._resizing: asyncio.TimerHandle | None = None
         self._guard: ModeGuard | None = None
+        self._gallery: Gallery | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._is_ours = False
         self._has_ended = False
         self._has_asked = False
@@ -115,6 +116,8 @@ class Terminal:
     def _leave(self) -> None:
         self._give_back()
         self._end()
+        if self._asking:
+            self._asking.cancel()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._aside.end()
@@ -141,7 +144,8 @@ class Terminal:
             if timer:
                 timer.cancel()
         self._expiry = self._resizing = None
-        self._writer.finish(modes.OFF, modes.BREAK, LAST_WORDS_S)
+        pictures = self._gallery.empty() if self._gallery else b""
+        self._writer.finish(pictures + modes.OFF, modes.BREAK, LAST_WORDS_S)
         self._tty.restore()
 
     def suspend(self) -> None:
@@ -194,6 +198,12 @@ class Terminal:
         self._frame = frame
         self._schedule()
 
+    def _use_pictures(self, form: Pictures) -> None:
+        from covey.tui.terminal.pictures import Gallery, types  # late: few screens have one
+
+        self._gallery, self.picture_types = Gallery(form), types(form)
+        self._set_look(replace(self._look, pictures=form))
+
     def redraw(self) -> None:
         """Whatever is on the screen, draw all of it again."""
         self._shown = None
@@ -206,9 +216,6 @@ class Terminal:
 
     def notify(self, title: str, body: str) -> None:
         self.send(outside.notice(title, body, self.name, self._env))
-
-    def ring(self) -> None:
-        self.send(outside.BELL)
 
     def _set_look(self, look: ScreenLook) -> None:
         if look != self._look:
@@ -224,7 +231,8 @@ class Terminal:
         self._is_flush_due = False
         if self._writer.is_busy or not self._is_ours or not self._frame:
             return  # when it is free, this is called again
-        if data := paint(self._shown, self._frame, self._look):
+        before = self._gallery.hang(self._frame) if self._gallery else b""
+        if data := before + paint(self._shown, self._frame, self._look):
             self._writer.write(data)
         self._shown = self._frame
         if not self._has_asked:
@@ -236,6 +244,13 @@ class Terminal:
         if self._env.get("TERM", "") not in modes.UNASKED:
             self._writer.write(modes.QUESTIONS)
         self._guard = ModeGuard(self._tty.plain_fd, self._tty.attributes)
+        if self._env.get("TMUX"):
+            self._asking = self._loop.create_task(self._ask_tmux())
+
+    async def _ask_tmux(self) -> None:
+        from covey.tui.terminal.pictures import asked_of_tmux
+
+        self._use_pictures(await asked_of_tmux(self._env))
 
     # ── in ──
 
@@ -252,14 +267,26 @@ class Terminal:
             self._loop.add_reader(self._tty.fd, self._read)
         return self._inputs.popleft()
 
+    @cached_property
+    def _decoder(self) -> Decoder:
+        from covey.tui.terminal.decoder import Decoder  # late: the first frame does not wait for it
+
+        return Decoder()
+
     @property
-    def has_input(self) -> bool:
-        """The next one is there already: a frame may wait for it."""
-        return bool(self._inputs)
+    def waiting(self) -> Sequence[TerminalInput]:
+        """Inputs that nobody has taken yet."""
+        return tuple(self._inputs)
+
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Called when an input comes, which stays there to be taken."""
+        self._watcher = watcher
 
     def _put(self, given: TerminalInput) -> None:
         self._inputs.append(given)
         self._wake()
+        if self._watcher:
+            self._watcher()
 
     def _wake(self) -> None:
         if self._waiter and not self._waiter.done():
@@ -298,9 +325,22 @@ class Terminal:
             self._loop.remove_reader(self._tty.fd)
 
     def _take_in(self, decoded: Decoded) -> None:
-        match decoded:
-            case Key() | Paste() | Mouse() | FocusChange() | Resize():
-                self._put(decoded)
+        if isinstance(decoded, TerminalInput):
+            self._put(decoded)
+        else:
+            self._learn(decoded)
+
+    def _learn(self, fact: TerminalFact) -> None:
+        from covey.tui.terminal.facts import (  # late, as the decoder
+            Background,
+            DeviceAttributes,
+            KeyboardFlags,
+            SynchronizedOutput,
+            TerminalName,
+        )
+        from covey.tui.terminal.pictures import known_by
+
+        match fact:
             case Background(is_light):
                 if self._follows_background and self._look.theme in (DARK, LIGHT):
                     self._set_look(replace(self._look, theme=LIGHT if is_light else DARK))
@@ -310,10 +350,11 @@ class Terminal:
                 self.keyboard_flags = flags
             case TerminalName(name):
                 self.name = name
+                self._use_pictures(known_by(name, self._env))
             case DeviceAttributes(numbers):
                 self.knows_osc52 = _CLIPBOARD in numbers
             case _:
-                assert_never(decoded)
+                assert_never(fact)
 
     # ── signals ──
 

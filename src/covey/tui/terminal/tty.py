@@ -6,7 +6,6 @@ import os
 import sys
 import termios
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 _IFLAG, _OFLAG, _CFLAG, _LFLAG, _CC = 0, 1, 2, 3, 6
@@ -61,7 +60,7 @@ class Tty:
 class Aside:
     """Whatever is printed to stdout and stderr goes into a log: the screen is ours alone."""
 
-    def __init__(self, log: Path | None) -> None:
+    def __init__(self, log: str | os.PathLike[str] | None) -> None:
         for stream in (sys.stdout, sys.stderr):
             _flush(stream)
         self._kept = [os.dup(1), os.dup(2)]

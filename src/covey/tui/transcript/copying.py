@@ -20,6 +20,8 @@ def copied(piece: Piece, rows: Sequence[StyledLine], first: tuple[int, int], las
     """From one cell (row, column) of a piece to another, that one included."""
     if piece.kind == "gap":
         return ""
+    if piece.kind == "picture":
+        return piece.text
     if last[0] < len(rows) and last[1] >= width(rows[last[0]].text):
         last = last[0], -1
     texts: list[str] = []
@@ -90,6 +92,18 @@ def _from_source(
     reaches_end = last[0] == end - 1 and last[1] < 0
     starts = start if first[0] == begin and first[1] < gutter else pieces[0][0]
     return source[starts:stop].rstrip("\n") if reaches_end else source[starts : pieces[-1][1]]
+
+
+def source_at(piece: Piece, rows: Sequence[StyledLine], row: int, column: int) -> int:
+    """Which character of its source stands in a cell of a piece, or nearest before it in its row; -1: none does."""
+    if not 0 <= row < len(rows) or rows[row].source < 0:
+        return -1
+    begin, end = _block_begin(rows, row), _block_end(rows, row)
+    stop = rows[end].source if end < len(rows) else -1
+    stop = stop if stop > rows[begin].source else piece.segment.end
+    shown = origins(rows[begin:end], piece.text, rows[begin].source, stop, _GUTTERS.get(piece.kind, 0))[row - begin]
+    before = [place[0] for place in shown[: column + 1] if place[0] < place[1]]
+    return before[-1] if before else next((place[0] for place in shown if place[0] < place[1]), -1)
 
 
 def cells_of(piece: Piece, rows: Sequence[StyledLine], start: int, end: int) -> dict[int, tuple[int, int]]:

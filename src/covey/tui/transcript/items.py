@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from covey.lines.line import Style
+from covey.lines.pictures import PictureSource
 from covey.protocol.messages import ShellCommand, ToolCall, ToolResult
 
 SendingState = Literal["said", "sending", "not_sent", "refused"]
@@ -23,6 +24,7 @@ class PromptItem:
     state: SendingState = "said"
     error: str = ""
     """Why the server refused it."""
+    pictures: tuple[PictureSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class NoteItem:
     style: Style = "dim"
     is_waiting: bool = False
     """It tells how long until something happens."""
+    picture: PictureSource | None = None
 
 
 Item = PromptItem | AnswerItem | ThoughtItem | CallItem | ShellItem | SummaryItem | NoteItem

@@ -12,6 +12,7 @@ from covey.lines.code import coloured
 from covey.lines.diffs import read_diff, split_rows, unified_rows
 from covey.lines.inline import with_links
 from covey.lines.line import EMPTY, Span, Style, StyledLine, line
+from covey.lines.pictures import PictureRow, fitted
 from covey.lines.plain_text import one_line, plain
 from covey.lines.results import Shown, result_lines, tail_lines
 from covey.lines.widths import cut_line, expanded, width
@@ -49,6 +50,8 @@ class Look:
     """Seconds between the clock on the wall and UTC."""
     today: int = 0
     """The day that it is, counted from 1970 on that clock."""
+    pictures: frozenset[str] = frozenset()
+    """Kinds of them that the terminal can show."""
 
     @property
     def text(self) -> int:
@@ -77,6 +80,8 @@ def piece_rows(piece: Piece, look: Look) -> list[StyledLine]:
             return _code_lines(text, piece, look)
         case "diff":
             return _diff(piece, look)
+        case "picture":
+            return _picture_rows(piece, look)
         case "markdown":
             raise AssertionError("it is rendered as it grows")
         case _:
@@ -119,6 +124,20 @@ def _numbered(text: str, language: str) -> tuple[Span, ...]:
 def _split(text: str) -> list[str]:
     """Lines; the line end of the last one begins no further line."""
     return text.removesuffix("\n").split("\n")
+
+
+def _picture_rows(piece: Piece, look: Look) -> list[StyledLine]:
+    """What it is called, and the picture itself where the terminal can show it."""
+    rows = [_cut(look, Span(f"  ▣ {piece.text}", "dim"))]
+    source = piece.picture
+    if source is None or source.mime_type not in look.pictures:
+        return rows
+    picture = fitted(source, look.text - len(MARGIN))
+    if picture is None:
+        return rows
+    blanks = " " * picture.columns
+    shown = [PictureRow(picture, number) for number in range(picture.rows)]
+    return [*rows, *(StyledLine((Span(MARGIN * 2), Span(blanks, picture=each))) for each in shown)]
 
 
 def _diff(piece: Piece, look: Look) -> list[StyledLine]:
@@ -236,11 +255,11 @@ def _call_head(item: CallItem, look: Look, *, is_open: bool) -> list[StyledLine]
     shown = look.shown
     if item.result:
         rows = result_lines(item.call, item.result, item.seconds, shown)
-        if is_open and item.result.content:
+        if is_open and item.result.content and item.call.name != "todos":
             rows = rows[:1]
     else:
         rows = [_running(item, look)]
-    image = item.result.mime_type if item.result and item.result.data else None
+    image = item.result.mime_type if item.result and item.result.data and not is_open else None
     named = [_cut(look, Span(f"  ▣ {one_line(image)}", "dim"))] if image else []
     return [*rows, *named, *tail_lines(item.tail, shown.columns)]
 

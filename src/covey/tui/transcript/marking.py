@@ -44,6 +44,10 @@ def marked(row: StyledLine, ranges: Sequence[MarkedRange]) -> StyledLine:
     spans: list[Span] = []
     column = 0
     for span in row.spans:
+        if span.picture:
+            spans.append(span)
+            column += len(span.text)
+            continue
         for cluster, columns in clusters(span.text):
             style = next((r.style for r in reversed(ranges) if r.first <= column < r.end), span.style)
             if spans and (spans[-1].style, spans[-1].link) == (style, span.link):

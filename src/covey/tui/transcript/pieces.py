@@ -9,8 +9,11 @@ from typing import Literal, assert_never
 
 from covey.lines.calls import call_line, file_language, whole_call
 from covey.lines.diffs import DiffPlace, read_diff
+from covey.lines.pictures import PIXELS_IN, PictureSource, pixels
+from covey.lines.plain_text import one_line
 from covey.lines.results import whole_result
 from covey.lines.segments import Segment, more_segments
+from covey.protocol.messages import ToolResult
 from covey.tui.transcript.items import (
     AnswerItem,
     CallItem,
@@ -22,7 +25,7 @@ from covey.tui.transcript.items import (
     ThoughtItem,
 )
 
-SectionKind = Literal["prompt", "markdown", "thought", "text", "file", "diff"]
+SectionKind = Literal["prompt", "markdown", "thought", "text", "file", "diff", "picture"]
 PieceKind = Literal["gap", "head"] | SectionKind
 PROMPT_LINES, PROMPT_MORE, PROMPT_LENGTH = 12, 8, 2000
 """Of a long prompt so many lines, or characters, are shown at first; it is long if there are some more than that."""
@@ -37,6 +40,7 @@ class Section:
     text: str
     language: str = ""
     """Of the file that it is from, by its ending."""
+    picture: PictureSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Piece:
     is_open: bool = False
     """The item shows all that it has."""
     language: str = ""
+    picture: PictureSource | None = None
 
     @property
     def key(self) -> PieceKey:
@@ -74,8 +79,10 @@ def can_open(item: Item) -> bool:
         case ShellItem():
             return bool(item.command.output.strip())
         case PromptItem():
-            return _beginning(item.text) < len(item.text)
-        case AnswerItem() | NoteItem():
+            return _beginning(item.text) < len(item.text) or bool(item.pictures)
+        case NoteItem():
+            return item.picture is not None
+        case AnswerItem():
             return False
         case _:
             assert_never(item)
@@ -90,7 +97,8 @@ def sections(item: Item, *, is_open: bool) -> list[Section]:
     match item:
         case PromptItem():
             shown = item.text if is_open else item.text[: _beginning(item.text)]
-            return [Section("prompt", shown)] if shown else []
+            pictures = [_picture(each) for each in item.pictures] if is_open else []
+            return [*([Section("prompt", shown)] if shown else []), *pictures]
         case AnswerItem():
             return [Section("markdown", item.text)]
         case ThoughtItem():
@@ -98,13 +106,21 @@ def sections(item: Item, *, is_open: bool) -> list[Section]:
         case SummaryItem():
             return [Section("markdown", item.text)] if is_open else []
         case CallItem():
-            return _call_sections(item) if is_open else []
+            return _call_sections(item) if is_open and item.call.name != "todos" else []
         case ShellItem():
             return [Section("text", item.command.output)] if is_open else []
         case NoteItem():
-            return []
+            return [_picture(item.picture)] if is_open and item.picture else []
         case _:
             assert_never(item)
+
+
+def _picture(source: PictureSource) -> Section:
+    """What is said of it, where it cannot be shown."""
+    size = pixels(source.mime_type, source.data[:PIXELS_IN])
+    about = f"{size[0]} × {size[1]}" if size else ""
+    words = (source.name if source.name != source.mime_type else "", source.mime_type, about)
+    return Section("picture", " · ".join(filter(None, map(one_line, words))), picture=source)
 
 
 def _beginning(text: str) -> int:
@@ -122,7 +138,15 @@ def _call_sections(item: CallItem) -> list[Section]:
     elif item.result and item.result.content:
         kind, text = whole_result(item.call, item.result)
         found.append(Section(kind, text, file_language(item.call) if kind == "file" else ""))
+    if item.result and (picture := result_picture(item.result)):
+        found.append(_picture(picture))
     return found
+
+
+def result_picture(result: ToolResult) -> PictureSource | None:
+    if not result.data or not (result.mime_type or "").startswith("image/"):
+        return None
+    return PictureSource("", result.mime_type or "", result.data)
 
 
 def source_texts(item: Item) -> list[Section]:
@@ -157,7 +181,9 @@ class Cutter:
         for number, section in enumerate(sections(item, is_open=is_open)):
             segments, places = self._segments(item.key, number, section)
             found += [
-                Piece(item, section.kind, section.text, number, segment, place, is_open, section.language)
+                Piece(
+                    item, section.kind, section.text, number, segment, place, is_open, section.language, section.picture
+                )
                 for segment, place in zip(segments, places, strict=True)
             ]
         return found

@@ -10,6 +10,7 @@ from covey.client.view.records import RunRecord, SentPrompt
 from covey.client.view.view import View
 from covey.lines.calls import runs_beside_others
 from covey.lines.notes import ending_note, retry_note
+from covey.lines.pictures import PictureSource
 from covey.lines.plain_text import one_line
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import (
@@ -18,6 +19,7 @@ from covey.protocol.messages import (
     FinishPart,
     ImageUrlPart,
     Message,
+    Part,
     ReasoningPart,
     ShellCommandPart,
     TextPart,
@@ -129,7 +131,8 @@ class EntryReader:
         files = tuple(_name(part) for part in message.parts if isinstance(part, BinaryPart | ImageUrlPart))
         if message.text or files:
             who = self._called(record.run.posted_by) if record else ""
-            yield PromptItem(message.id, message.text, who, message.created_at, files)
+            pictures = tuple(filter(None, map(_picture, message.parts)))
+            yield PromptItem(message.id, message.text, who, message.created_at, files, pictures=pictures)
         for number, part in enumerate(message.parts):
             if isinstance(part, ShellCommandPart):
                 yield ShellItem(f"{message.id}/{number}", part.data, message.created_at)
@@ -167,7 +170,7 @@ class EntryReader:
                     yield self._call(part.data, result, message, is_first=is_first)
                     is_first = is_first and result is not None
                 case BinaryPart() | ImageUrlPart():
-                    yield NoteItem(key, _name(part), "▣")
+                    yield NoteItem(key, _name(part), "▣", picture=_picture(part))
                 case FinishPart():
                     yield from self._ending(message, part.data)
                 case ShellCommandPart():
@@ -220,6 +223,16 @@ def _name(part: BinaryPart | ImageUrlPart) -> str:
     if isinstance(part, ImageUrlPart):
         return "image" if part.data.url.startswith("data:") else one_line(part.data.url)
     return one_line(part.data.Path) or one_line(part.data.MIMEType)
+
+
+def _picture(part: Part) -> PictureSource | None:
+    """What can be shown of a part, where a terminal can."""
+    if isinstance(part, BinaryPart) and part.data.MIMEType.startswith("image/"):
+        return PictureSource(_name(part), part.data.MIMEType, part.data.Data)
+    if isinstance(part, ImageUrlPart) and part.data.url.startswith("data:image/"):
+        kind, _, data = part.data.url.removeprefix("data:").partition(";base64,")
+        return PictureSource("image", kind, data)
+    return None
 
 
 def _unseen(result: ToolResult) -> ToolCall:

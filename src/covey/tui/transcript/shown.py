@@ -15,6 +15,7 @@ from covey.client.view.view import View
 from covey.lines.line import EMPTY, StyledLine
 from covey.lines.segments import fences
 from covey.lines.widths import width
+from covey.tui.transcript.anchoring import TranscriptPoint, anchored, placed
 from covey.tui.transcript.copying import cells_of, copied
 from covey.tui.transcript.course import Course, Spot
 from covey.tui.transcript.finding import Finder, FoundPlace
@@ -27,16 +28,6 @@ from covey.tui.transcript.window import RowName, RowSpot, Window
 
 NEAR_TOP = 12
 """Entries above the screen: with fewer than these, older ones are wanted."""
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptPoint:
-    """A cell of the transcript, which stays the same while the screen moves over it."""
-
-    item: str
-    """The key of the item that is there."""
-    row: RowName
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +58,10 @@ class ShownTranscript:
         """The key of the item that the keyboard is on."""
         self._marker = RowMarker()
 
+    def show_pictures(self, kinds: frozenset[str]) -> None:
+        """The terminal can show these kinds."""
+        self._look = replace(self._look, pictures=kinds)
+
     # ── what is shown ──
 
     def sync(self, view: View, now: float) -> None:
@@ -85,11 +80,14 @@ class ShownTranscript:
         """Exactly so many rows, none wider than the screen."""
         if not self._is_synced or columns < 1 or height < 1:
             return (EMPTY,) * max(height, 0)
-        if columns != self._look.columns:
-            self._selection = None
+        held = self._selection if columns != self._look.columns else None
+        anchors = [anchored(each, self._window, self._course) for each in (held.start, held.end)] if held else []
         self._look = replace(self._look, columns=columns)
         self._renderings.set_look(self._look)
         self._window.resize(columns, height, self._look.text)
+        if anchors:
+            start, end = (placed(each, self._window, self._course) for each in anchors)
+            self._selection = _Selection(start, end)
         self._shown = self._window.fill()
         self._seen = [(self._course.ids[spot.entry], self._course.piece(spot.spot)) for spot, _ in self._shown]
         self._renderings.forget()

@@ -27,6 +27,7 @@ export function bindActions(app, dashboard) {
   on('model', () => chooseModel(app));
   on('session-mode', (event) => menu(/** @type {Element} */ (event.currentTarget), modeEntries(app)));
   on('settings', (event) => menu(/** @type {Element} */ (event.currentTarget), pageEntries(app)));
+  on('ideas', (event) => { if (event.target instanceof HTMLButtonElement) { app.composer.begin(event.target.textContent ?? ''); } });
   on('home', () => { location.hash = '#/home'; });
   on('yolo', () => void stopSkipping(app));
   byId('log').addEventListener('click', (/** @type {MouseEvent} */ event) => {

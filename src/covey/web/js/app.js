@@ -32,6 +32,7 @@ export class App {
     this.ownCommands = undefined;
     /** @type {Promise<any[]>|undefined} */
     this.custom = undefined;
+    this.onDrawn = () => {};
     this.isTouch = matchMedia('(pointer: coarse)').matches;
     this.path = '';
     this.route = { workspace: '', session: '', message: '' };
@@ -81,6 +82,7 @@ export class App {
       if (type === 'tool_output') { this.transcript.card(payload.payload.tool_call_id); return; }
       if (type === 'message_delta') return;
       if (type === 'file') { this.review.changed(payload.payload); return; }
+      if (payload.payload?.tool_call_id) this.transcript.card(payload.payload.tool_call_id); // an ask came, or was answered
       this.notifier.take(type, payload.payload);
     }
     later('frame', () => this.draw());
@@ -118,6 +120,7 @@ export class App {
     this.composer.drawState();
     this.#drawHeader();
     this.notifier.drawTitle();
+    this.onDrawn();
     byId('empty').hidden = !(this.view.current ? this.view.link.state === 'connected' && !this.view.loads.open.size && !this.view.messages.entries.size && !this.isBusy : true);
   }
 

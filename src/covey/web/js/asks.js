@@ -57,7 +57,7 @@ export class AskDock {
   #drawElsewhere(asks) {
     const sessions = [...new Set(asks.map((ask) => ask.request.session_id))];
     fill(this.elsewhere, sessions.map((id) => h('button.ask-elsewhere', { type: 'button', onclick: () => this.app.openSession(id) },
-      glyph('◆'), h('b', null, this.app.titleOf(id)), ' needs you')));
+      glyph('ask'), h('b', null, this.app.titleOf(id)), ' needs you')));
   }
 
   focus() { this.root.querySelector('.ask')?.querySelector('button')?.focus(); }
@@ -112,14 +112,15 @@ function permissionCard(app, request) {
     request.rules?.length ? button(`Always here: ${oneLine(request.rules.join(' '))}`, 'rule', grant('allow_always')) : null,
     request.prefix_rules?.length ? button(`Always here: ${oneLine(request.prefix_rules.at(-1) ?? '')}`, 'rule', grant('allow_prefix')) : null,
     request.confined ? button('Once, outside the sandbox', 'danger', grant('allow', { unsandboxed: true })) : null,
-  ].filter(Boolean);
-  const buttons = h('div.buttons', null, button('Allow once', 'primary', grant('allow')), session, button('Deny', '', grant('deny')),
-    button('Deny and say why…', 'wide', () => void denyWithWords(app, request, status)));
+    button('Deny and say why…', '', () => void denyWithWords(app, request, status)),
+  ];
+  const buttons = h('div.buttons', null, button('Allow once', 'primary', grant('allow')), session, button('Deny', '', grant('deny')));
   const node = h('section.ask.permission', { tabIndex: -1, data: { ask: request.id }, aria: { label: `Permission: ${oneLine(request.tool_name)}` } },
-    h('header', null, glyph('◆'), h('b', null, oneLine(request.tool_name)), ` ${ACTIONS[request.action] ?? oneLine(request.action)}`, h('small', null, ` in ${oneLine(request.path)}`)),
-    h('div.ask-body', null, subject(app, request), reasons(request)), buttons,
+    h('header', null, glyph('ask'), h('b', null, oneLine(request.tool_name)), ` ${ACTIONS[request.action] ?? oneLine(request.action)}`,
+      request.params?.diff && h('b', null, ` ${shortPath(request.params.file_path ?? request.description, app.root)}`), h('small', null, `in ${oneLine(request.path)}`)),
+    h('div.ask-body', null, subject(request), reasons(request)), buttons,
     request.confined || request.network ? h('label.check', null, network, 'and let it use the network') : null,
-    more.length ? h('div.buttons.further', null, more) : null, status);
+    h('div.buttons.further', null, more), status);
   node.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
     const at = { y: 0, n: 2 }[event.key];
@@ -135,11 +136,11 @@ async function denyWithWords(app, request, status) {
   if (reason !== null) await answer(app, request.id, () => app.api.grant({ permission: { id: request.id }, action: 'deny', reason }), status);
 }
 
-/** The whole of what would be done, with every character seen. @param {App} app @param {AskRequest} request */
-function subject(app, request) {
+/** The whole of what would be done, with every character seen. @param {AskRequest} request */
+function subject(request) {
   const params = request.params ?? {};
   if (typeof params.diff === 'string' && params.diff) {
-    return [h('p.path', null, shortPath(params.file_path ?? request.description, app.root)), unifiedDiff(params.diff, { label: 'The change' })];
+    return unifiedDiff(params.diff, { label: 'The change' });
   }
   const command = typeof params.command === 'string' ? params.command : '';
   const where = params.working_dir ? h('p.path', null, `in ${visible(String(params.working_dir))}`) : null;
@@ -163,7 +164,7 @@ function questionCard(app, request) {
     void answer(app, request.id, () => app.api.answer(request.id, responses), status);
   };
   const node = h('section.ask.question', { tabIndex: -1, data: { ask: request.id }, aria: { label: 'Question' } },
-    h('header', null, glyph('?'), h('b', null, 'The agent asks')), h('div.ask-body', null, items.map((item) => item.node)),
+    h('header', null, glyph('question'), h('b', null, 'The agent asks')), h('div.ask-body', null, items.map((item) => item.node)),
     h('div.buttons', null, button('Answer', 'primary', send), button('Go on without me', 'wide', () => void answer(app, request.id, () => app.api.answer(request.id, []), status))), status);
   return { node, setBusy: busySetter(node, status) };
 }
@@ -198,7 +199,7 @@ function approvalCard(app, request) {
     : h('div.param', null, h('small', null, name), h('pre', { tabIndex: 0 }, visible(Array.isArray(value) ? value.join('\n') : String(value))));
   const tools = (request.tools ?? []).map((/** @type {any} */ tool) => `${tool.name}: ${tool.description ?? ''}`);
   const node = h('section.ask.approval', { tabIndex: -1, data: { ask: request.id }, aria: { label: `Approval: ${oneLine(request.name)}` } },
-    h('header', null, glyph('◆'), h('b', null, oneLine(request.name)), ` (${oneLine(request.kind)}) ${request.what === 'tools' ? 'offers tools to the model' : 'wants to be started'}`, h('small', null, ` named in ${oneLine(request.source)}`)),
+    h('header', null, glyph('ask'), h('b', null, oneLine(request.name)), ` (${oneLine(request.kind)}) ${request.what === 'tools' ? 'offers tools to the model' : 'wants to be started'}`, h('small', null, ` named in ${oneLine(request.source)}`)),
     h('div.ask-body', null, line('Command', request.command && [request.command, ...(request.args ?? [])].join(' ')), line('In', request.cwd), line('Variables', request.variables), line('Address', request.url), line('Headers', request.headers),
       line('When', request.matcher), line('What the model reads', request.text), line('What it tells the model', request.instructions), line('Tools', tools), line('Mind', request.warnings)),
     h('div.buttons', null, button('Approve', 'primary', give(true)), button('Refuse', '', give(false))), status);

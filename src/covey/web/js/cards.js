@@ -2,7 +2,7 @@
 
 import { headline, standing, summary } from './calls.js';
 import { diffRows, unifiedDiff } from './diff.js';
-import { fill, glyph, h } from './dom.js';
+import { fill, glyph, h, marked } from './dom.js';
 import { outputText } from './fold.js';
 import { MarkdownView } from './markdown.js';
 import { counted, decoded, lasted, oneLine, size, terminalPieces, visible } from './text.js';
@@ -10,8 +10,8 @@ import { counted, decoded, lasted, oneLine, size, terminalPieces, visible } from
 /** @typedef {import('./app.js').App} App */
 /** @typedef {import('./types.js').Part} Part */
 
-const SIGNS = { writing: '◌', running: '', done: '✓', failed: '✕', denied: '⊘', stopped: '■' };
-const SAYS = { writing: 'being written', running: 'running', done: 'done', failed: 'failed', denied: 'denied', stopped: 'stopped' };
+const ICONS = { writing: 'busy', running: 'busy', asking: 'ask', done: 'check', failed: 'close', denied: 'close', stopped: 'stop' };
+const SAYS = { writing: 'being written', running: 'running', asking: 'waits for your answer', done: 'done', failed: 'failed', denied: 'denied', stopped: 'stopped' };
 const LINES_SHOWN = 200;
 const LIVE_LINES = 8;
 const SMALL_DIFF = 24;
@@ -55,7 +55,7 @@ class ReasoningPart {
   constructor(app, key) {
     this.label = h('span');
     this.body = h('div.prose.thinking');
-    this.node = h('details.reasoning', null, h('summary', null, glyph('✦'), this.label), this.body);
+    this.node = h('details.reasoning', null, h('summary', null, glyph('thought'), this.label), this.body);
     this.view = new MarkdownView(this.body);
     app.keepOpen(this.node, key, () => this.#draw());
     this.part = null;
@@ -83,7 +83,7 @@ export class ToolCard {
   constructor(app, id) {
     this.app = app;
     this.id = id;
-    this.sign = h('span.sign', { aria: { hidden: true } });
+    this.sign = glyph('');
     this.verb = h('b');
     this.what = h('span.what');
     this.side = h('span.side');
@@ -107,10 +107,11 @@ export class ToolCard {
   refresh() {
     const { app, call } = this;
     const result = app.results.get(this.id);
-    const state = standing(call, result);
+    const isAsking = [...app.view.asks.open.values()].some((ask) => ask.request.tool_call_id === this.id);
+    const state = isAsking ? 'asking' : standing(call, result);
     if (this.node.dataset.state !== state) {
       this.node.dataset.state = state;
-      this.sign.textContent = SIGNS[state];
+      this.sign.dataset.icon = ICONS[state];
       this.state.textContent = SAYS[state];
     }
     this.#name(state, result);
@@ -181,7 +182,7 @@ function parameters(params) {
 /** @param {any[]} todos */
 export function todoList(todos) {
   /** @type {Record<string, string>} */
-  const sign = { completed: '✓', in_progress: '●', pending: '○' };
+  const sign = { completed: 'check', in_progress: 'dot', pending: 'circle' };
   /** @type {Record<string, string>} */
   const says = { completed: 'done', in_progress: 'under way', pending: 'to do' };
   return h('ul.todos', null, todos.map((todo) => {
@@ -247,7 +248,7 @@ class ShellPart {
   update(part) {
     const { command, output, exit_code: code } = part.data;
     const details = h('details.card', null,
-      h('summary', null, h('span.sign', null, code ? '✕' : '✓'), h('b', null, '$'), h('span.what.mono', null, oneLine(command)), h('span.side', null, code ? `exit code ${code}` : 'your command')),
+      h('summary', null, glyph(code ? 'close' : 'check'), h('b', null, '$'), h('span.what.mono', null, oneLine(command)), h('span.side', null, code ? `exit code ${code}` : 'your command')),
       h('div.card-body', null, longText(output)));
     this.node.dataset.state = code ? 'failed' : 'done';
     this.app.keepOpen(details, this.key, () => {});
@@ -271,6 +272,6 @@ class FinishPart {
     this.node.hidden = !words;
     if (!words) return;
     this.node.dataset.reason = reason;
-    fill(this.node, h('b', null, oneLine(message || words)), details && h('p', null, visible(details)));
+    fill(this.node, h('b', null, oneLine(message || words)), details && h('p', null, marked(visible(details))));
   }
 }

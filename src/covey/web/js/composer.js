@@ -1,7 +1,7 @@
 // Where prompts are written: drafts that survive, attachments, @files, commands, and how a prompt is sent.
 
 import { randomId } from './api.js';
-import { fill, h, later } from './dom.js';
+import { fill, glyph, h, later } from './dom.js';
 import { keep, keepFiles, kept, keptFiles, keptJson } from './store.js';
 import { oneLine, size } from './text.js';
 
@@ -33,6 +33,8 @@ export class Composer {
     this.turn = 0;
     /** @type {Attached[]} */
     this.savedFiles = this.files;
+    this.unread = 0;
+    /** Files of this draft that are not loaded yet. */
     this.#listen();
   }
 
@@ -88,6 +90,7 @@ export class Composer {
     const attachments = this.files.map(({ bytes, ...file }) => file);
     field.value = '';
     this.files = [];
+    this.unread = 0;
     this.#drawChips();
     this.#save();
     void this.app.prompt({ run_id: randomId(), prompt: [prompt, comments].filter(Boolean).join('\n\n'), mode: how, ...(attachments.length ? { attachments } : {}) });
@@ -103,7 +106,8 @@ export class Composer {
     send.disabled = !hasText;
     const word = isBusy ? MODES[mode.value] ?? 'Send' : 'Send';
     if (send.getAttribute('aria-label') !== word) { send.setAttribute('aria-label', word); send.title = word; }
-    hint.textContent = isBusy && hasText ? `${word}: ${SAYS[mode.value] ?? ''}` : '';
+    const says = isBusy && hasText ? `${word}: ${SAYS[mode.value] ?? ''}` : '';
+    if (hint.textContent !== says) hint.textContent = says;
   }
 
   // ── drafts ──
@@ -115,11 +119,17 @@ export class Composer {
     this.draftKey = key;
     const draft = keptJson(`draft ${key}`);
     this.parts.field.value = draft?.text ?? '';
-    this.files = [];
+    this.files = this.savedFiles = [];
+    this.unread = draft?.files ?? 0;
     this.#drawChips();
     this.drawState();
+    if (!this.unread) return; // files that a lost delete left behind were sent
     const files = await keptFiles(`draft ${key}`);
-    if (key === this.draftKey && files.length && !this.files.length) { this.files = files; this.#drawChips(); this.drawState(); }
+    if (key !== this.draftKey || !this.unread) return;
+    this.unread = 0;
+    this.files = this.savedFiles = [...files, ...this.files];
+    this.#drawChips();
+    this.drawState();
   }
 
   /** A draft for a new session goes with it. @param {string} key */
@@ -135,7 +145,8 @@ export class Composer {
     clearTimeout(this.timer);
     if (!this.draftKey) return;
     const text = this.parts.field.value;
-    keep(`draft ${this.draftKey}`, text ? JSON.stringify({ text }) : '');
+    const files = this.files.length + this.unread;
+    keep(`draft ${this.draftKey}`, text || files ? JSON.stringify({ text, files }) : '');
     if (this.savedFiles !== this.files) { this.savedFiles = this.files; void keepFiles(`draft ${this.draftKey}`, this.files); }
   }
 
@@ -176,7 +187,7 @@ export class Composer {
 
   #drawChips() {
     fill(this.parts.chips, this.files.map((file) => h('span.chip', null, oneLine(file.file_name), h('small', null, ` ${size(file.bytes)}`),
-      h('button', { type: 'button', aria: { label: `Remove ${oneLine(file.file_name)}` }, onclick: () => { this.files = this.files.filter((each) => each !== file); this.#drawChips(); this.drawState(); this.#save(); } }, '✕'))));
+      h('button', { type: 'button', aria: { label: `Remove ${oneLine(file.file_name)}` }, onclick: () => { this.files = this.files.filter((each) => each !== file); this.#drawChips(); this.drawState(); this.#save(); } }, glyph('close')))));
   }
 
   // ── completion: @files and /commands ──

@@ -1,6 +1,8 @@
 // For who runs the server: what goes on in every workspace now, what it costs, who is here. For people, not for machines.
 
-import { byId, fill, h, later } from './dom.js';
+import { byId, fill, glyph, h, later, marked } from './dom.js';
+import { browserName } from './login.js';
+import { clientName } from './sessions.js';
 import { keptJson } from './store.js';
 import { ago, counted, lasted, money, oneLine, thousands } from './text.js';
 
@@ -26,7 +28,11 @@ export class Dashboard {
     this.isLoaded = false;
     /** @type {any[]} */
     this.extensions = [];
+    this.drawnPeople = '';
+    app.onDrawn = () => this.look();
   }
+
+  get #others() { return [...this.app.view.clients.values()].filter((client) => client.client_id !== this.app.api.clientId); }
 
   get isShown() { return byId('main').dataset.view === 'home'; }
 
@@ -84,7 +90,7 @@ export class Dashboard {
     for (const run of this.runs.values()) if (!run.ended_at && run.workspace_id !== here && run.workspace_id) of(run).running++;
     for (const ask of this.asks.values()) if (ask.workspace_id !== here && ask.workspace_id) of(ask).asks++;
     fill(byId('others'), [...others].map(([id, { path, running, asks }]) => h(`a.other${asks ? '.needs' : ''}`, { href: `#/w/${encodeURIComponent(id)}`, title: path },
-      h('span', null, oneLine(path.split('/').at(-1) ?? path)), h('small', null, asks ? `${asks} ◆ needs you` : counted(running, 'run')))));
+      h('span', null, oneLine(path.split('/').at(-1) ?? path)), h('small', null, asks ? 'needs you' : counted(running, 'run')))));
   }
 
   draw() {
@@ -95,12 +101,12 @@ export class Dashboard {
     const failed = ended.filter((run) => run.state === 'failed' || run.state === 'interrupted');
     const today = new Date().toISOString().slice(0, 10);
     const cost = (/** @type {(row: any) => boolean} */ which) => this.stats.filter(which).reduce((sum, row) => sum + row.cost, 0);
-    fill(this.root, h('h1', null, h('button.icon-button.drawer-button', { type: 'button', aria: { label: 'Sessions' }, onclick: () => document.body.classList.toggle('drawer-open') }, '☰'), 'This server'), h('div.tiles', null,
+    fill(this.root, h('h1', null, h('button.icon-button.drawer-button', { type: 'button', aria: { label: 'Sessions' }, onclick: () => document.body.classList.toggle('drawer-open') }, glyph('menu')), 'This server'), h('div.tiles', null,
       tile(String(open.length), 'runs open now'), tile(String(this.asks.size), 'need somebody', this.asks.size > 0), tile(money(cost((row) => row.day === today)), 'today'), tile(money(cost(() => true)), 'in 30 days'), tile(String(failed.length), 'failed lately', failed.length > 0)),
-    this.#section('Needs somebody', [...this.asks.values()].map((ask) => this.#row(ask, '◆', oneLine(ask.description || ask.tool_name || 'a question'), 'asks'))),
-    this.#section('Running and queued', open.map((run) => this.#row(run, run.state === 'active' ? '▶' : '…', oneLine(run.prompt), `${STATES[run.state] ?? run.state}${run.started_at ? ` ${lasted(Date.now() / 1000 - run.started_at)}` : ''}`)), 'Nothing runs.'),
-    this.#section('Lately', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? '✓' : run.state === 'cancelled' ? '■' : '✕', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${ago(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
-    this.#spending(), this.#places(), this.#extensions(), this.version && h('p.hint', null, `Covey ${oneLine(this.version.version)} · build ${oneLine(this.version.build_id)} · Python ${oneLine(this.version.python_version)} · ${oneLine(this.version.platform)}`));
+    this.#section('Needs somebody', [...this.asks.values()].map((ask) => this.#row(ask, 'ask', oneLine(ask.description || ask.tool_name || 'a question'), 'asks'))),
+    this.#section('Running and queued', open.map((run) => this.#row(run, run.state === 'active' ? 'busy' : 'circle', oneLine(run.prompt), `${STATES[run.state] ?? run.state}${run.started_at ? ` ${lasted(Date.now() / 1000 - run.started_at)}` : ''}`)), 'Nothing runs.'),
+    this.#section('Lately', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? 'check' : run.state === 'cancelled' ? 'stop' : 'close', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${ago(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
+    this.#people(), this.#spending(), this.#places(), this.#extensions(), this.version && h('p.hint', null, `Covey ${oneLine(this.version.version)} · build ${oneLine(this.version.build_id)} · Python ${oneLine(this.version.python_version)} · ${oneLine(this.version.platform)}`));
   }
 
   /** @param {string} title @param {any[]} rows @param {string} [empty] */
@@ -112,7 +118,20 @@ export class Dashboard {
   /** @param {any} of @param {string} sign @param {string} text @param {string} state @param {string} [error] */
   #row(of, sign, text, state, error) {
     const place = oneLine(String(of.path ?? '').split('/').at(-1) ?? '');
-    return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: `#/w/${encodeURIComponent(of.workspace_id)}/s/${encodeURIComponent(of.session_id)}` }, h('span.sign', { aria: { hidden: true } }, sign), h('span.what', null, text || 'an attachment'), h('small', null, `${place} · ${state}`)), error && h('p.error', null, oneLine(error)));
+    return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: `#/w/${encodeURIComponent(of.workspace_id)}/s/${encodeURIComponent(of.session_id)}` }, glyph(sign), h('span.what', null, text || 'an attachment'), h('small', null, `${place} · ${state}`)), error && h('p.error', null, marked(oneLine(error))));
+  }
+
+  /** Who is attached to the workspace that this tab shows: this tab, and others. */
+  #people() {
+    const others = this.#others;
+    const row = (/** @type {string} */ name, /** @type {string} */ session) => h('li', null, h('div.row-line', null, glyph('dot'), h('span.what', null, name), h('small', null, session && this.app.titleOf(session))));
+    this.drawnPeople = JSON.stringify(others);
+    return this.#section('Here now', [row(`${browserName()} (browser), this one`, this.app.view.current), ...others.map((client) => row(clientName(client), client.session_id))]);
+  }
+
+  /** Somebody came or went. */
+  look() {
+    if (this.isShown && this.drawnPeople !== JSON.stringify(this.#others)) this.draw();
   }
 
   #spending() {
@@ -132,7 +151,7 @@ export class Dashboard {
   #extensions() {
     if (!this.extensions.length) return null;
     return h('section', null, h('h2', null, `Extensions of ${oneLine(this.app.root.split('/').at(-1) ?? '')}`), h('ul.rows', null, this.extensions.map((each) => h('li', null, h('div.row-line', null,
-      h('span.sign', { aria: { hidden: true } }, each.state === 'ready' || each.state === 'resting' ? '●' : each.state === 'failed' ? '✕' : '○'), h('span.what', null, `${oneLine(each.name)} (${oneLine(each.kind)})`),
+      glyph(each.state === 'ready' || each.state === 'resting' ? 'dot' : each.state === 'failed' ? 'close' : 'circle'), h('span.what', null, `${oneLine(each.name)} (${oneLine(each.kind)})`),
       h('small', null, `${oneLine(each.state).replace('_', ' ')}${each.memory_mb ? ` · ${Math.round(each.memory_mb)} MB` : ''}`)), each.why && h('p.error', null, oneLine(each.why))))));
   }
 
@@ -143,7 +162,7 @@ export class Dashboard {
     const all = [...new Map([...Object.entries(known), ...open])].map(([id, path]) => ({ id, path: String(path), isOpen: open.has(id) }));
     if (!all.length) return null;
     all.sort((a, b) => Number(b.isOpen) - Number(a.isOpen) || (a.path < b.path ? -1 : 1));
-    return h('section', null, h('h2', null, 'Workspaces'), h('ul.rows', null, all.map(({ id, path, isOpen }) => h('li', null, h('a', { href: `#/w/${encodeURIComponent(id)}` }, h('span.sign', { aria: { hidden: true } }, isOpen ? '●' : '○'), h('span.what', null, oneLine(path)), h('small', null, isOpen ? 'open' : ''))))));
+    return h('section', null, h('h2', null, 'Workspaces'), h('ul.rows', null, all.map(({ id, path, isOpen }) => h('li', null, h('a', { href: `#/w/${encodeURIComponent(id)}` }, glyph(isOpen ? 'dot' : 'circle'), h('span.what', null, oneLine(path)), h('small', null, isOpen ? 'open' : ''))))));
   }
 }
 

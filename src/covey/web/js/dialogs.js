@@ -1,12 +1,12 @@
 // Dialogs: a question, a choice from a list, a text. Built anew each time, and gone when they are closed.
 
-import { h } from './dom.js';
+import { glyph, h } from './dom.js';
 
 /** Show a dialog until it is closed; gives its `returnValue`. @param {string} title @param {any[]} children @param {string} [kind]
  * @returns {Promise<string>} */
 export function show(title, children, kind = '') {
   const dialog = h(`dialog${kind ? `.${kind}` : ''}`, { aria: { label: title } }, h('header', null, h('h2', null, title),
-    h('button.icon-button', { type: 'button', aria: { label: 'Close' }, onclick: () => dialog.close('') }, '✕')), ...children);
+    h('button.icon-button', { type: 'button', aria: { label: 'Close' }, onclick: () => dialog.close('') }, glyph('close'))), ...children);
   dialog.addEventListener('click', (/** @type {Event} */ event) => { if (event.target === dialog) dialog.close(''); });
   document.body.append(dialog);
   dialog.showModal();

@@ -56,8 +56,11 @@ export function iconButton(icon, label, onclick, more = {}) {
   return h(`button.icon-button${extra ? `.${extra}` : ''}`, { type: 'button', title: label, aria: { label }, onclick, ...rest }, glyph(icon));
 }
 
-/** A sign that is only seen. @param {string} icon */
-export const glyph = (icon) => h('span.glyph', { aria: { hidden: true } }, icon);
+/** A sign that is only seen: drawn by icons.css, by its name. @param {string} icon */
+export const glyph = (icon) => h('span.glyph', { data: { icon } });
+
+/** Words with `code` in them, as the server writes them. @param {string} text */
+export const marked = (text) => text.split(/`([^`\n]+)`/).map((piece, index) => (index % 2 ? h('code', null, piece) : piece));
 
 // ── the frame loop: whatever became dirty is drawn once, at the next frame ──
 

@@ -1,7 +1,6 @@
 // Colours for code without a node for each word: a scanner of linear expressions, and CSS custom highlights.
 
 const LINES_MAX = 2_000;
-const KINDS = ['comment', 'string', 'number', 'keyword', 'call'];
 
 const C_LIKE = 'async await break case catch class const continue default delete do else enum export extends false finally for from '
   + 'function if implements import in instanceof interface let new null of package private protected public return static super switch '
@@ -70,31 +69,45 @@ export function scan(text, language) {
 
 /** @type {Map<string, any>} */
 const registered = new Map();
-/** @type {[Text, string][]} */
-let waiting = [];
+/** @type {WeakMap<Element, {node: Text, language: string}>} */
+const known = new WeakMap();
+/** What is coloured now, by the element. @type {Map<Element, [any, StaticRange][]>} */
+const coloured = new Map();
+/** @type {Set<Element>} */
+const waiting = new Set();
+const idle = globalThis.requestIdleCallback ?? ((/** @type {() => void} */ work) => setTimeout(work, 50));
 
-/** Colour code when there is time. @param {Text} node @param {string} info */
+/** Only what is near the screen has colours: a browser goes through all of them with each frame, also for a key press. */
+const watcher = 'highlights' in CSS ? new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) forget(target);
+    else if (!waiting.size) idle(work);
+    if (isIntersecting) waiting.add(target);
+  }
+}, { rootMargin: '300px' }) : null;
+
+/** Colour code when there is time, and when it is seen. @param {Text} node @param {string} info */
 export function highlightLater(node, info) {
   const language = /^[\w+#.-]+/.exec(info)?.[0] ?? '';
-  if (!LANGUAGES[language.toLowerCase()] || !('highlights' in CSS)) return;
-  waiting.push([node, language]);
-  if (waiting.length > 1) return;
-  const idle = globalThis.requestIdleCallback ?? ((/** @type {() => void} */ work) => setTimeout(work, 50));
-  idle(work);
+  if (!LANGUAGES[language.toLowerCase()] || !node.parentElement) return;
+  known.set(node.parentElement, { node, language });
+  watcher?.observe(node.parentElement);
 }
 
 function work() {
-  const next = waiting.shift();
+  const [next] = waiting;
   if (!next) return;
-  const [node, language] = next;
-  if (node.isConnected) {
-    for (const { kind, from, to } of scan(node.data, language)) {
+  waiting.delete(next);
+  const found = known.get(next);
+  if (found && next.isConnected && !coloured.has(next)) {
+    const { node, language } = found;
+    coloured.set(next, scan(node.data, language).map(({ kind, from, to }) => {
       const range = new StaticRange({ startContainer: node, startOffset: from, endContainer: node, endOffset: to });
       of(kind).add(range);
-    }
+      return [of(kind), range];
+    }));
   }
-  const idle = globalThis.requestIdleCallback ?? ((/** @type {() => void} */ again) => setTimeout(again, 50));
-  if (waiting.length) idle(work);
+  if (waiting.size) idle(work);
 }
 
 /** @param {string} kind */
@@ -108,8 +121,9 @@ function of(kind) {
   return highlight;
 }
 
-/** Another session is shown: what was coloured is gone. */
-export function forgetHighlights() {
-  waiting = [];
-  for (const kind of KINDS) registered.get(kind)?.clear();
+/** It went out of sight, or out of the document. @param {Element} code */
+function forget(code) {
+  waiting.delete(code);
+  for (const [highlight, range] of coloured.get(code) ?? []) highlight.delete(range);
+  coloured.delete(code);
 }

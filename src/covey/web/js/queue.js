@@ -1,7 +1,7 @@
 // Prompts on their way and prompts that wait: edit, move, drop. What is edited is parked, so that nothing moves under one's hands.
 
 import { ApiError } from './api.js';
-import { fill, h, iconButton } from './dom.js';
+import { fill, glyph, h, iconButton } from './dom.js';
 import { oneLine } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -30,7 +30,7 @@ export class QueueDock {
 
   /** @param {any} each */
   #sent({ prompt, state, error }) {
-    if (state !== 'refused') return h('div.sent', { data: { run: prompt.run_id } }, h('span.spinner', { aria: { hidden: true } }), h('span', null, oneLine(prompt.prompt ?? '')), h('small', null, state === 'sending' ? 'sending…' : 'accepted'));
+    if (state !== 'refused') return h('div.sent', { data: { run: prompt.run_id } }, glyph('busy'), h('span', null, oneLine(prompt.prompt ?? '')), h('small', null, state === 'sending' ? 'sending…' : 'accepted'));
     return h('div.sent.refused', { data: { run: prompt.run_id } }, h('span', null, oneLine(prompt.prompt ?? '')), h('p', null, oneLine(error)),
       h('div.buttons', null, h('button', { type: 'button', onclick: () => this.app.shell.post(prompt) }, 'Send again'),
         h('button', { type: 'button', onclick: () => { this.app.shell.drop(prompt.run_id); this.app.composer.insert(prompt.prompt ?? ''); this.app.composer.focus(); } }, 'Back to the draft'),
@@ -42,11 +42,11 @@ export class QueueDock {
     const isOthers = run.parked_by && this.editing !== run.run_id;
     const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', null, oneLine(run.prompt)), isOthers && h('small', null, 'being edited'),
       h('span.queue-buttons', null,
-        index > 0 && iconButton('↑', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),
-        index < all.length - 1 && iconButton('↓', 'Later', () => this.#change(run, { after: all[index + 1].run_id })),
-        iconButton('✎', 'Edit', () => this.#edit(run, item)),
-        run.parked_by ? iconButton('▸', 'Let it run', () => this.#change(run, { unpark: true })) : iconButton('‖', 'Hold it back', () => this.#change(run, { park: true })),
-        iconButton('✕', 'Drop', () => void this.app.trying('Not dropped', () => this.app.api.dropPrompt(run.session_id, run.run_id)))));
+        index > 0 && iconButton('up', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),
+        index < all.length - 1 && iconButton('down', 'Later', () => this.#change(run, { after: all[index + 1].run_id })),
+        iconButton('edit', 'Edit', () => this.#edit(run, item)),
+        run.parked_by ? iconButton('play', 'Let it run', () => this.#change(run, { unpark: true })) : iconButton('pause', 'Hold it back', () => this.#change(run, { park: true })),
+        iconButton('close', 'Drop', () => void this.app.trying('Not dropped', () => this.app.api.dropPrompt(run.session_id, run.run_id)))));
     return item;
   }
 

@@ -1,7 +1,7 @@
 // The panel beside a session: all its changes as a review, files of the workspace, jobs.
 
 import { splitDiff, unifiedDiff } from './diff.js';
-import { byId, fill, h, later } from './dom.js';
+import { byId, fill, glyph, h, later } from './dom.js';
 import { FilesTab } from './files.js';
 import { JobsTab } from './jobs.js';
 import { keep, kept } from './store.js';
@@ -35,7 +35,7 @@ export class Review {
     this.jobs = new JobsTab(app);
     this.body = h('div.panel-body', { id: 'panel-body', role: 'tabpanel', tabIndex: -1 });
     this.tabs = h('div.tabs', { role: 'tablist', aria: { label: 'Beside the session' } });
-    root.append(h('header', null, this.tabs, h('button.icon-button', { type: 'button', aria: { label: 'Close the panel' }, onclick: () => this.toggle(false) }, '✕')), this.body);
+    root.append(h('header', null, this.tabs, h('button.icon-button', { type: 'button', aria: { label: 'Close the panel' }, onclick: () => this.toggle(false) }, glyph('close'))), this.body);
   }
 
   get isShown() { return document.body.classList.contains('panel-open'); }
@@ -123,7 +123,7 @@ export class Review {
     }
     const added = this.files.reduce((sum, file) => sum + (file.change.additions ?? 0), 0);
     const removed = this.files.reduce((sum, file) => sum + (file.change.deletions ?? 0), 0);
-    const view = h('button', { type: 'button', aria: { pressed: this.isSplit }, onclick: () => { this.isSplit = !this.isSplit; keep('diff', this.isSplit ? 'split' : ''); this.#draw(); } }, this.isSplit ? 'One column' : 'Two columns');
+    const view = h('button.pill', { type: 'button', aria: { pressed: this.isSplit }, onclick: () => { this.isSplit = !this.isSplit; keep('diff', this.isSplit ? 'split' : ''); this.#draw(); } }, this.isSplit ? 'One column' : 'Two columns');
     fill(this.body, h('div.review-head', null, h('span', null, counted(this.files.length, 'file'), ' ', h('span.plus', null, `+${added}`), ' ', h('span.minus', null, `−${removed}`)), view),
       this.#commentBox(), this.#tree(), this.#missed());
   }
@@ -225,7 +225,7 @@ export class Review {
       this.comments = this.comments.filter((each) => each !== comment);
       node.remove();
       this.#commentsChanged();
-    } }, '✕'));
+    } }, glyph('close')));
     return node;
   }
 

@@ -1,6 +1,6 @@
 // The sessions of the workspace, with what matters of each at a glance, and who is here.
 
-import { fill, h } from './dom.js';
+import { fill, glyph, h } from './dom.js';
 import { ago, oneLine } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -8,8 +8,13 @@ import { ago, oneLine } from './text.js';
 const SHOWN = 60;
 /** @type {Record<string, [string, string]>} */
 const MARKS = {
-  needs: ['◆', 'needs you'], busy: ['', 'running'], failed: ['✕', 'failed'], unread: ['●', 'new'], quiet: ['', ''],
+  needs: ['ask', 'needs you'], busy: ['busy', 'running'], failed: ['close', 'failed'], unread: ['dot', 'new'], quiet: ['', ''],
 };
+
+const KINDS = /** @type {Record<string, string>} */ ({ tui: 'terminal', web: 'browser', run: 'command', acp: 'editor', api: 'program' });
+
+/** @param {import('./types.js').PresentClient} client */
+export const clientName = (client) => `${oneLine(client.name ?? '') || 'somebody'} (${KINDS[client.kind ?? 'api'] ?? 'client'})`;
 
 export class SessionsPane {
   /** @param {App} app @param {HTMLElement} root */
@@ -60,13 +65,12 @@ export class SessionsPane {
   #row({ id, title, mark, at, isCurrent }) {
     const [sign, says] = MARKS[mark] ?? ['', ''];
     return h('li', null, h(`a.session.${mark}`, { href: `#/w/${encodeURIComponent(this.app.route.workspace)}/s/${encodeURIComponent(id)}`, aria: { current: isCurrent ? 'page' : undefined }, data: { session: id } },
-      h('span.mark', { aria: { hidden: true } }, mark === 'busy' ? h('span.spinner') : sign), h('span.session-title', null, title), h('small', null, says || at)));
+      glyph(sign), h('span.session-title', null, title), h('small', null, says || at)));
   }
 
   #drawHere() {
     const others = [...this.app.view.clients.values()].filter((client) => client.client_id !== this.app.api.clientId);
-    const kinds = /** @type {Record<string, string>} */ ({ tui: 'terminal', web: 'browser', run: 'command', acp: 'editor', api: 'program' });
-    const names = others.map((client) => `${oneLine(client.name ?? '') || 'somebody'} (${kinds[client.kind ?? 'api'] ?? 'client'})${client.session_id === this.app.view.current && client.session_id ? ' is here' : ''}`);
+    const names = others.map((client) => `${clientName(client)}${client.session_id === this.app.view.current && client.session_id ? ' is here' : ''}`);
     const text = names.length ? `With you: ${names.join(', ')}` : '';
     if (this.here.textContent !== text) this.here.textContent = text;
   }

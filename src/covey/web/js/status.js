@@ -1,6 +1,6 @@
 // What the run does now, what a cancel covered, and a banner exactly while events do not arrive.
 
-import { byId, fill, h, later } from './dom.js';
+import { byId, fill, glyph, h, later } from './dom.js';
 import { announce } from './notify.js';
 import { counted, lasted, oneLine } from './text.js';
 
@@ -49,7 +49,7 @@ export class StatusLine {
     this.wasBusy = isBusy;
     if (!run && !cancel) { fill(this.root, this.#todo()); return; }
     const seconds = run?.run.started_at ? Date.now() / 1000 - run.run.started_at : 0;
-    fill(this.root, h('span.spinner', { aria: { hidden: true } }), h('span', null, cancel ? this.#stopping(cancel) : this.#doing(run)),
+    fill(this.root, glyph(!cancel && this.app.view.asks.waitsIn(this.app.view.current) ? 'ask' : 'busy'), h('span', null, cancel ? this.#stopping(cancel) : this.#doing(run)),
       seconds >= 1 && h('small', null, lasted(Math.floor(seconds))));
   }
 
@@ -81,7 +81,7 @@ export class StatusLine {
     const { link } = this.app.view;
     const away = Date.now() / 1000 - link.since;
     const isAway = link.state !== 'connected' && away >= QUIET_S;
-    const text = this.refusal ? `This workspace cannot be opened: ${oneLine(this.refusal)}` : isAway ? `No connection to the server${link.state === 'lost' ? ` for ${lasted(Math.floor(away))}` : ''}. Trying again…`
+    const text = this.refusal ? `This workspace cannot be opened: ${oneLine(this.refusal)}` : isAway ? `No connection to the server${link.state === 'lost' ? ` for ${lasted(Math.floor(away))}` : ''}`
       : link.gap ? 'Some events are gone: loading what is there now…' : '';
     if (!isAway && link.state !== 'connected') setTimeout(() => later('status', () => this.draw()), QUIET_S * 1000 - away * 1000 + 20);
     this.banner.hidden = !text && !this.isUpdated;
@@ -90,7 +90,7 @@ export class StatusLine {
     if (this.banner.dataset.text === key) return;
     this.banner.dataset.text = key;
     if (this.refusal) fill(this.banner, text, ' ', h('a', { href: '#/home' }, 'Choose another'));
-    else if (text) fill(this.banner, h('span.spinner', { aria: { hidden: true } }), text);
+    else if (text) fill(this.banner, glyph('busy'), text);
     else if (this.isUpdated) fill(this.banner, 'Covey was updated. ', h('button', { type: 'button', onclick: () => location.reload() }, 'Reload'));
   }
 }

@@ -1,9 +1,8 @@
 // The messages of a session: a window of them in the document, followed or read.
 
 import { partView } from './cards.js';
-import { afterEachFrame, h, later } from './dom.js';
+import { afterEachFrame, glyph, h, later } from './dom.js';
 import { finishOf } from './growth.js';
-import { forgetHighlights } from './highlight.js';
 import { ago } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -54,7 +53,7 @@ class MessageNode {
     if (message.role === 'assistant') return;
     const time = h('time', { dateTime: new Date(message.created_at * 1000).toISOString(), title: new Date(message.created_at * 1000).toLocaleString('en') }, ago(message.created_at));
     this.meta.append(time);
-    if (message.run_id) this.meta.append(h('button.message-menu', { type: 'button', title: 'What can be done with this turn', aria: { label: 'What can be done with this turn', haspopup: 'menu' }, data: { run: message.run_id, message: message.id } }, '⋯'));
+    if (message.run_id) this.meta.append(h('button.message-menu', { type: 'button', title: 'What can be done with this turn', aria: { label: 'What can be done with this turn', haspopup: 'menu' }, data: { run: message.run_id, message: message.id } }, glyph('more')));
   }
 }
 
@@ -151,7 +150,6 @@ export class TranscriptPane {
       this.session = view.current;
       this.nodes.clear();
       this.log.replaceChildren();
-      forgetHighlights();
       this.#follow(true);
     }
     this.older.hidden = !view.loads.find('load_messages', view.current)?.before;

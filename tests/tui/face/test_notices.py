@@ -1,0 +1,59 @@
+"""What is said of others, of oneself and of the model, and that it covers nothing."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from covey.protocol.events import QuestionItem
+from covey.tui.face.facts import RunEnded, Said
+from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, an_end
+
+
+def test_who_dropped_a_prompt_from_the_queue_is_said_in_every_window() -> None:
+    desk = Desk()
+    desk.event(a_run())
+    for by, words in (("kim", "kim dropped"), ("ann", "you dropped"), (None, "somebody dropped")):
+        dropped = {"cancelled_by": "queue_remove", "cancelled_by_client": by, "ended_at": 999.0}
+        desk.event(a_run("r2", "cancelled", 2, "then write a changelog", **dropped))
+        desk.feed(RunEnded(an_end("r2", cancelled=True)))
+        assert f"{words} “then write a changelog” from the queue" in desk.text
+
+
+def test_one_s_own_prompt_in_the_queue_is_yours_and_others_have_names() -> None:
+    desk = Desk()
+    desk.event(a_run())
+    desk.event(a_run("r2", "queued", 2, "mine", posted_by="ann"))
+    desk.event(a_run("r3", "queued", 3, "hers", posted_by="kim", parked_by="ann"))
+    desk.look()
+    assert "you · waits" in desk.text
+    assert "kim · you edit it" in desk.text
+
+
+def test_a_notice_covers_no_key_and_a_long_one_is_whole() -> None:
+    desk = Desk(60, 20)
+    keys = desk.screen[-1]
+    desk.feed(Said("short"))
+    assert "─ short ─" in desk.text
+    long = "a sentence that is much longer than this window is wide, " * 3
+    desk.feed(Said(long))
+    assert " ".join(long.split()) in " ".join(desk.text.split())
+    assert desk.screen[-1] == keys
+
+
+def test_what_a_model_does_is_told_apart_by_what_comes() -> None:
+    desk = Desk()
+    desk.event(a_run(waiting_on="model"))
+    desk.look()
+    assert "thinks" in desk.screen[0]
+    desk.event(structs.replace(a_prompt("m2", "r1", "So it"), role="assistant"))
+    assert "writes" in desk.screen[0]
+
+
+def test_a_run_that_asks_waits_for_people_and_nothing_turns() -> None:
+    desk = Desk()
+    desk.event(a_run(waiting_on="tool:question"))
+    desk.event(a_batch(QuestionItem(id="i", type="yes_no", question="shall I?")))
+    desk.look()
+    assert "? waits for you" in desk.screen[0]
+    before = desk.now
+    assert (desk.face.wakes_at(before + 5) or before + 99) >= before + 6, "only its clock goes on"
