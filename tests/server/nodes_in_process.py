@@ -85,7 +85,8 @@ class FakeWhereabouts:
         return self.not_ready
 
     async def forget(self, name: str) -> int:
-        return 1 if self._table.nodes.pop(name, None) else 0
+        known = self._table.nodes.get(name)
+        return 1 if known and not known.is_alive and self._table.nodes.pop(name) else 0
 
     async def nodes(self) -> list[FakeNode]:
         return list(self._table.nodes.values())
