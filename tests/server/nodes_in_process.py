@@ -86,7 +86,10 @@ class FakeWhereabouts:
 
     async def forget(self, name: str) -> int:
         known = self._table.nodes.get(name)
-        return 1 if known and not known.is_alive and self._table.nodes.pop(name) else 0
+        if known is None or known.is_alive:
+            return 0
+        del self._table.nodes[name]
+        return 1
 
     async def nodes(self) -> list[FakeNode]:
         return list(self._table.nodes.values())

@@ -50,6 +50,16 @@ def test_a_number_that_refuses_refuses(home: Home) -> None:
     assert not (home.project / "made").exists()
 
 
+def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_be(home: Home) -> None:
+    done = _piped(home, "use a tool\nyes\n8\n/say 8\n1\n")
+    for word in ("yes", "8"):
+        assert f"{word} is no choice: type a number from 1 to " in done.stdout
+    assert "That is sent as a prompt. What was asked still waits for an answer." in done.stdout
+    assert "You said: yes" not in done.stdout and (home.project / "made").exists()
+    prompts = [line for line in done.stdout.splitlines() if line.startswith("> ")]
+    assert [prompt.split(" (")[0] for prompt in prompts] == ["> use a tool", "> 8"]
+
+
 def test_a_run_that_fails_is_said_and_is_the_exit_code(home: Home) -> None:
     done = _piped(home, "fail\n")
     assert done.returncode == 1

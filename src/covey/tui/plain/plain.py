@@ -33,6 +33,7 @@ from covey.tui.plain.choices import (
     PermissionChoices,
     QuestionChoices,
     QuestionsAnswered,
+    is_meant_as_answer,
 )
 from covey.tui.plain.line_reader import LineReader
 from covey.tui.plain.paper import Paper
@@ -240,7 +241,7 @@ class Talk:
 
     def _told(self, *, is_new: bool) -> LineStory:
         echoes = not self._reader.is_person
-        return LineStory(self.follower.view, self.paper.columns, self.root, echoes=echoes, is_new=is_new)
+        return LineStory(self.follower.view, self.paper.columns, self.root, time.time, echoes=echoes, is_new=is_new)
 
     def _ask_next(self) -> None:
         view = self.follower.view
@@ -317,16 +318,16 @@ class Talk:
             self.offer()
             return
         text, self._continued = self._continued + text, ""
-        if self._asked and self._answer(text):
-            return
         words = text.strip()
+        if self._asked and not words.startswith("/say ") and self._answer(text):
+            return
         if not words:
             self.offer()
             return
         try:
             if words.startswith("/") and await commands.run(self, words):
                 return
-            await self._post(text)
+            await self.post(text)
         except (ServerUnreachable, ApiError) as error:
             self.say(str(error), "warning")
 
@@ -335,9 +336,9 @@ class Talk:
         assert self._asked is not None
         ask_id, choices = self._asked
         if self._reader.is_person and time.monotonic() - self._asked_at < QUIET_S:
-            if text.strip().isdigit():
+            if is_answer := is_meant_as_answer(text):
                 self._ask(ask_id, choices)
-            return text.strip().isdigit()
+            return is_answer
         understood = choices.hear(text, self.paper.columns)
         match understood:
             case None:
@@ -367,7 +368,8 @@ class Talk:
             self._decided = ask_id
             self.follower.answer_approval(ask_id, approve=approve)
 
-    async def _post(self, text: str) -> None:
+    async def post(self, text: str) -> None:
+        """Send it as a prompt."""
         follower = self.follower
         if not follower.view.current:
             self._is_posting = True
@@ -379,3 +381,6 @@ class Talk:
         run_id = follower.post(PostPrompt(prompt=text))
         if self._story:
             self._story.posted(run_id)
+        if self._asked:
+            self.say("That is sent as a prompt. What was asked still waits for an answer.", "dim")
+            self.offer()
