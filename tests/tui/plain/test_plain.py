@@ -15,6 +15,7 @@ from tests.cli.conftest import Home, until
 from tests.support.mcp import HOSTILE
 from tests.tui.program import PtyProgram
 
+WITHOUT_MODELS = '[providers.none]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
 MOVES = re.compile(r"\x1b\[[0-9;]*[ABCDGHJKST]|\x1b\[\?1049")
 
 
@@ -73,6 +74,13 @@ def test_a_session_is_gone_on_with_and_its_end_is_told(home: Home) -> None:
     assert "This session has 2 messages. The last of them:" in again.stdout
     assert "You said: hello" in again.stdout and "You said: more" in again.stdout
     assert "  1. hello (this one)" in again.stdout and "/open N" in again.stdout
+
+
+def test_a_session_whose_only_prompt_was_refused_is_not_left_behind(own_home: Home) -> None:
+    own_home.config.write_text(WITHOUT_MODELS)
+    done = _piped(own_home, "hello\nagain\n")
+    assert done.returncode == 1 and done.stdout.count("Not sent: no usable model") == 2
+    assert own_home.sessions() == []
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Protocol, assert_never
 
@@ -40,6 +40,7 @@ from covey.tui.plain.paper import Paper
 from covey.tui.plain.story import LineStory
 
 PROMPT = "> "
+DECIDED = {"allowed": "It may be used.", "denied": "It is not used."}
 QUIET_S = 0.4
 """A line that comes so soon after a question was shown was typed before anybody could have read it."""
 
@@ -100,6 +101,8 @@ class Talk:
         """An extension that was decided about here, until the server says that it counts."""
         self._mentioned: set[str] = set()
         """Asks that are not answered here."""
+        self._beginners: set[str] = set()
+        """Runs that began a session here."""
         self._continued = ""
         """Lines that ended with a backslash: the prompt goes on."""
 
@@ -174,7 +177,7 @@ class Talk:
         seen = -1
         while True:
             seen = await self.follower.changed(seen)
-            self._report_refusals()
+            await self._report_refusals()
             self._ask_next()
             if not self._is_busy:
                 self.offer()
@@ -186,12 +189,21 @@ class Talk:
         is_sending = any(prompt.state != "refused" for prompt in view.outbox.prompts.values())
         return self._is_posting or is_sending or bool(record and record.is_busy)
 
-    def _report_refusals(self) -> None:
+    async def _report_refusals(self) -> None:
         for run_id, prompt in list(self.follower.view.outbox.prompts.items()):
             if prompt.state == "refused":
                 self.say(f"Not sent: {prompt.error}", "warning")
                 self.has_refusal = True
                 self.follower.drop(run_id)
+                if run_id in self._beginners:
+                    await self._leave_empty(prompt.prompt.session_id)
+
+    async def _leave_empty(self, session_id: str) -> None:
+        """A session whose only prompt was refused is none: the next prompt begins one."""
+        if self.follower.view.current == session_id:
+            self.open("")
+        with suppress(ServerUnreachable, ApiError):  # then it stays, and is empty
+            await self.client.delete_session(self.follower.workspace_id, session_id)
 
     async def _until_idle(self) -> None:
         """All that was piped in has been answered, or somebody interrupts."""
@@ -253,8 +265,7 @@ class Talk:
             self._asked = None
         if self._decided and (decided := view.asks.closed.get(self._decided)):
             self._decided = ""
-            words = {"allowed": "It may be used.", "denied": "It is not used."}
-            self.say(words.get(decided.outcome, "Nobody has to answer that any more."), "dim")
+            self.say(DECIDED.get(decided.outcome, "Nobody has to answer that any more."), "dim")
             self.offer()
         # What a run waits for goes before an extension, which nothing waits for.
         for ask_id, ask in sorted(view.asks.open.items(), key=lambda each: each[1].kind == "approval"):
@@ -276,10 +287,11 @@ class Talk:
             case ApprovalRequest() if self._reader.is_person:
                 if self._asked is None:
                     self._ask(ask_id, ApprovalChoices(request))
+            case ApprovalRequest(text=str()):
+                self._mentioned.add(ask_id)  # the run whose prompt names it fails, and says why
             case ApprovalRequest():
                 # A number that was piped in was meant for something else: nobody has read this.
-                about = f"{request.kind} {one_line(request.name)}"
-                self._put_aside(ask_id, f"The {about} waits for approval: `covey trust` shows it.")
+                self._put_aside(ask_id, f"The {request.kind} {one_line(request.name)} needs approval: see `covey trust`.")
             case _:
                 assert_never(request)
 
@@ -345,8 +357,7 @@ class Talk:
                 return False
             case Allowed(action, reason, network, unsandboxed):
                 self._asked = None
-                further = {"network": network, "unsandboxed": unsandboxed}
-                self.follower.answer_permission(ask_id, action, reason, **further)
+                self.follower.answer_permission(ask_id, action, reason, network=network, unsandboxed=unsandboxed)
             case Decided(approve):
                 self._asked = None
                 self._decide(ask_id, approve)
@@ -371,7 +382,8 @@ class Talk:
     async def post(self, text: str) -> None:
         """Send it as a prompt."""
         follower = self.follower
-        if not follower.view.current:
+        is_new = not follower.view.current
+        if is_new:
             self._is_posting = True
             try:
                 session = await self.client.create_session(follower.workspace_id)
@@ -379,6 +391,8 @@ class Talk:
                 self._is_posting = False
             self.open(session.id, is_new=True)
         run_id = follower.post(PostPrompt(prompt=text))
+        if is_new:
+            self._beginners.add(run_id)
         if self._story:
             self._story.posted(run_id)
         if self._asked:
