@@ -37,13 +37,11 @@ def test_n7_a_stream_goes_on_at_another_node_for_every_event(
 ) -> None:
     """The reader changes its node each time that it has been given something with an id."""
     model.on(lambda request: Reply(text="word {n} ", chunks=40, delay_ms=5))
+    whole = workspace.stream()
     session = workspace.session()
+    last_id = whole.wait_for(lambda events: next((event.id for event in events if event.id), ""))
     seen: list[Seen] = []
-    last_id = ""
     workspace.prompt(session, "hello", run_id="r1")
-    whole = workspace.stream(
-        last_event_id=f"{workspace.stream().wait_for(lambda e: [x for x in e if x.id])[0].id.split('.')[0]}.0"
-    )
     for number in range(200):
         stream = _stream_at(server, number, workspace, last_id)
         stream.wait_for(lambda events: [event for event in events if event.id])

@@ -39,6 +39,8 @@ BEYOND_LEASE_S = 3.0
 FIRST_PAUSE_S = 0.03
 LONGEST_PAUSE_S = 0.5
 """Between two looks for the owner."""
+LEAVE_S = 5.0
+"""How long a node that leaves stays for those who wait for an answer of another one."""
 MOVED = "workspace_moved"
 """The code of what this node's engine says about a workspace that it does not own any more."""
 W = "/v1/workspaces/"
@@ -88,10 +90,15 @@ class FrontDoor:
         elif not await self.nodes.answer(scope, receive, send):
             await self._app.route(scope, receive, send)
 
-    def leave(self) -> None:
-        """This node is about to go: who reads or waits through it does so through another one from now on."""
+    async def leave(self) -> None:
+        """This node is about to go: who reads through it does so through another one from now on.
+
+        Who waits for something may still get it, for a moment: the next owner has just begun.
+        """
+        self.passing.end("this node is about to leave", is_stream=True)
+        await self.passing.quiet(LEAVE_S)
         self._is_leaving = True
-        self.passing.end_what_waits()
+        self.passing.end("this node is about to leave", is_stream=False)
 
     def close(self) -> None:
         for task in self._looking:

@@ -68,6 +68,7 @@ class _Flight(NamedTuple):
     node_id: str
     is_look: bool
     """It changes nothing: whoever asks may ask again."""
+    is_stream: bool
 
     def end(self, why: str) -> None:
         """Unless the connection is at work for somebody else already."""
@@ -85,6 +86,9 @@ class PassingOn:
         self._name = name
         self._under_way: dict[str, set[_Flight]] = {}
         """By workspace."""
+        self._quiet = asyncio.Event()
+        """Nothing is under way."""
+        self._quiet.set()
 
     async def carry(self, passage: Passage, there: There, *, is_fresh: bool) -> None:
         """Pass the request on, and answer it. Raises NotTheOwner or PeerFailed as long as nothing was answered."""
@@ -128,12 +132,17 @@ class PassingOn:
             if flight.node_id != owner_id:
                 flight.end("the workspace has another owner")
 
-    def end_what_waits(self) -> None:
-        """End streams, and what is only looked at: it may be waiting for the end of a run."""
-        for flights in list(self._under_way.values()):
-            for flight in list(flights):
-                if flight.is_look:
-                    flight.end("this node is about to leave")
+    def end(self, why: str, *, is_stream: bool) -> None:
+        """End streams, or what is only looked at: it may be waiting for the end of a run."""
+        for flight in [flight for flights in self._under_way.values() for flight in flights]:
+            if flight.is_look and flight.is_stream == is_stream:
+                flight.end(why)
+
+    async def quiet(self, seconds: float) -> None:
+        """Until nothing is under way any more, but at most so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._quiet.wait()
 
     def close(self) -> None:
         self.connections.close()
@@ -143,9 +152,11 @@ class PassingOn:
     @asynccontextmanager
     async def _flight(self, passage: Passage, connection: PeerConnection, there: There) -> AsyncIterator[None]:
         """As long as it lasts, the end of either side is the end of the other."""
-        flight = _Flight(connection, connection.use + 1, there.node_id, passage.ask.method == "GET")
+        is_look = passage.ask.method == "GET"
+        flight = _Flight(connection, connection.use + 1, there.node_id, is_look, passage.is_stream)
         flights = self._under_way.setdefault(passage.workspace_id, set())
         flights.add(flight)
+        self._quiet.clear()
         gone = asyncio.create_task(_end_if_gone(passage.receive, flight))
         try:
             yield
@@ -159,6 +170,8 @@ class PassingOn:
             flights.discard(flight)
             if not flights and self._under_way.get(passage.workspace_id) is flights:
                 del self._under_way[passage.workspace_id]
+            if not self._under_way:
+                self._quiet.set()
 
     async def _ask(self, connection: PeerConnection, passage: Passage, there: There) -> Head:
         headers = [pair for pair in passage.scope["headers"] if pair[0] not in _OF_THE_HOP]

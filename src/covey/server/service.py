@@ -94,7 +94,7 @@ class Service:
         if self._joined:
             await self._joined.node.drain()
             if self.app.cluster:
-                self.app.cluster.leave()
+                await self.app.cluster.leave()
         await self.app.workspaces.close()
 
     async def close(self) -> None:
