@@ -92,7 +92,10 @@ class Cluster(Server):
     # ── their lives ──
 
     def start(self) -> None:
-        """Those that do not run."""
+        """Those that do not run, also because a test that failed has left them so."""
+        for node in self.nodes:
+            if node.process and node.process.poll() is not None:
+                node.wait()
         starting = [threading.Thread(target=node.start) for node in self.nodes if node.process is None]
         for thread in starting:
             thread.start()
