@@ -18,7 +18,19 @@ from bench.rig import Options
 
 PARTS = (
     *("latency", "fanout", "sessions", "turns", "long_answer", "tool_calls", "tool_output", "view", "growth"),
-    *("transcript", "memory", "startup", "sandbox", "providers", "files", "changes", "terminal", "page", "peers"),
+    *(
+        "transcript",
+        "memory",
+        "startup",
+        "sandbox",
+        "providers",
+        "files",
+        "changes",
+        "terminal",
+        "page",
+        "cluster",
+        "peers",
+    ),
 )
 
 

@@ -89,7 +89,7 @@ class Cluster:
     async def look(self) -> None:
         """Keep `sight` true, until cancelled. The database may be away."""
         while True:
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            with contextlib.suppress(Exception):  # whatever a database says that is being killed
                 connection = await asyncpg.connect(self.url, timeout=3)
                 try:
                     while True:

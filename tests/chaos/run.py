@@ -73,6 +73,8 @@ class Result:
         yield from self.verdict.lines()
         yield from (f"  needless: {text}" for text in self.needless[:20])
         yield from (f"  not ready again: {text}" for text in self.unready)
+        stuck = [fault for fault in self.faults if fault.stuck]
+        yield from (f"  still active a minute after {fault}: {', '.join(fault.stuck)}" for fault in stuck)
         yield from (f"  in the logs, {count} ×: {text}" for text, count in self.errors.most_common(10))
 
     def as_json(self) -> str:

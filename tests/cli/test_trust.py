@@ -73,3 +73,15 @@ def test_a_directory_that_is_gone_can_be_removed(own_home: Home) -> None:
 @pytest.mark.parametrize("args", [["--list", "--remove"], ["a", "b"]])
 def test_wrong_usage(own_home: Home, args: list[str]) -> None:
     assert own_home.covey("trust", *args).returncode == exits.USAGE
+
+
+def test_a_skill_that_nobody_has_trusted_is_complained_about_once(own_home: Home) -> None:
+    skill = own_home.project / ".agents" / "skills" / "nest" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: nest\ndescription: Nests\n---\nBuild a nest.\n")
+    asked = own_home.covey("run", "/nest now")
+    assert asked.returncode == 1
+    [complaint] = asked.stderr.splitlines()
+    assert complaint.startswith("covey: /nest is a skill of this project, and nobody has trusted its directory.")
+    by_lines = own_home.covey("--plain", stdin="/nest now\n").stdout
+    assert by_lines.count("nest is a skill") == 1 and "needs approval" not in by_lines

@@ -41,6 +41,7 @@ class ClusterLender:
         cluster.start()
         until(lambda: _cancelled(cluster) == 0)
         cluster.retire_clients()
+        self.model.reset()
 
     def close(self) -> None:
         if self._cluster:

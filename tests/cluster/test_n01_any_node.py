@@ -70,7 +70,7 @@ def test_n1_lists_are_those_of_the_cluster(server: Cluster, workspace: Workspace
     run_id = workspace.prompt(session, "findable words")["run_id"]
     workspace.ended(run_id)
     for node in server.nodes:
-        assert [each["id"] for each in node.request("GET", "/v1/workspaces").ok()] == [workspace.id]
+        assert [each["id"] for each in node.request("GET", "/v1/workspaces").ok()].count(workspace.id) == 1
         assert run_id in [run["run_id"] for run in node.request("GET", "/v1/runs").ok()]
         hits = node.request("GET", "/v1/search?q=findable").ok()["messages"]
         assert workspace.id in [hit["workspace_id"] for hit in hits]

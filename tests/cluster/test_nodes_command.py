@@ -32,7 +32,7 @@ def test_nodes_are_listed_by_any_of_them(server: Cluster) -> None:
 
 def test_a_node_is_drained_and_forgotten_by_way_of_another(tmp_path: Path, model: FakeModel) -> None:
     model.on(lambda request: Reply(text="slowly ", gates={1: "go"}) if request.prompt == "one" else Reply(text="done"))
-    with running_cluster(tmp_path, provider_config(model.url)) as server:
+    with running_cluster(tmp_path, provider_config(model.url), names=("a", "b")) as server:
         workspace = server.workspace()
         session = workspace.session()
         stream = workspace.stream()

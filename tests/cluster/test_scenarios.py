@@ -7,6 +7,7 @@ them are about a server that stops or is killed, for which a cluster has others:
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 
@@ -63,7 +64,7 @@ globals().update(
 @pytest.fixture(autouse=True)
 def servers_are_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a test that starts one with a configuration of its own."""
-    monkeypatch.setattr(test_e2e_bad_weather, "running", running_cluster)
+    monkeypatch.setattr(test_e2e_bad_weather, "running", partial(running_cluster, names=("a", "b")))
 
 
 def test_all_scenarios_are_here() -> None:
@@ -76,7 +77,7 @@ def test_scenario_17_a_node_that_leaves_writes_the_last_words_and_refuses_nothin
 ) -> None:
     """A run that does not end in time is cancelled, as by a server that shuts down. Other nodes go on with the rest."""
     model.on(lambda request: Reply(text="half ", ending="silence") if request.prompt == "one" else Reply(text="done"))
-    with running_cluster(tmp_path, provider_config(model.url), drain_s=0.5) as server:
+    with running_cluster(tmp_path, provider_config(model.url), names=("a", "b"), drain_s=0.5) as server:
         workspace = server.workspace()
         session = workspace.session()
         stream = workspace.stream()

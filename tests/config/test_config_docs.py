@@ -15,6 +15,7 @@ from covey.config.defaults import OPENAI_MODEL, resolve
 from covey.config.expand import expand
 from covey.config.load import MAX_DOTS_IN_LINE, MAX_FILE_BYTES, Trusted
 from covey.config.schema import (
+    ClusterSettings,
     Config,
     ContextSettings,
     Files,
@@ -60,6 +61,7 @@ def test_the_complete_example_has_its_models() -> None:
         ContextSettings,
         ToolSettings,
         ServerSettings,
+        ClusterSettings,
         NotifySettings,
         HookGroup,
         SearchSettings,

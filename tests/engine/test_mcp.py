@@ -7,15 +7,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from covey.config.schema import McpSettings
 from covey.engine.extensions import mcp_server
 from covey.protocol.extensions import McpEvent
 from covey.protocol.requests import QuestionResponse
 from covey.tools import owned_process
 from covey.tools.base import ToolOutput
 from covey.tools.mcp import client as mcp_client
-from tests.support.engine import call, within
+from tests.support.engine import Model, call, config, running, within
 from tests.support.mcp import McpEngine, hostile, mcp_running
 
 pytestmark = pytest.mark.anyio
@@ -243,6 +245,19 @@ async def test_m14_servers_start_side_by_side_and_one_failure_leaves_the_others(
         assert found.view("b").state == "failed" and "ImportError" in (found.view("b").why or "")
         await found.approve("a", "c")
         assert found.tools == ["mcp__a__echo", "mcp__c__echo"]
+
+
+@pytest.mark.parametrize("program", ["/nonexistent/prog", "./gone", "no-such-program"])
+async def test_a_program_that_is_not_there_is_said_so_with_what_to_do(tmp_path: Path, program: str) -> None:
+    servers = {"h": McpSettings(command=program)}
+    settings = msgspec.structs.replace(config(), mcp=servers)
+    (tmp_path / "project").mkdir()
+    async with running(tmp_path, settings=settings, project=tmp_path / "project", model=Model()) as engine:
+        found = McpEngine(engine, Model(), tmp_path)
+        await found.known("h")
+        why = found.view("h").why or ""
+        assert why.startswith("there is no program '") and program.removeprefix(".") in why
+        assert why.endswith("correct its `command`, or install it") and "Errno" not in why
 
 
 async def test_m15_a_crash_is_an_error_with_the_last_words_and_others_do_not_notice(tmp_path: Path) -> None:

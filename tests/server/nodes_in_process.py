@@ -85,7 +85,11 @@ class FakeWhereabouts:
         return self.not_ready
 
     async def forget(self, name: str) -> int:
-        return 1 if self._table.nodes.pop(name, None) else 0
+        known = self._table.nodes.get(name)
+        if known is None or known.is_alive:
+            return 0
+        del self._table.nodes[name]
+        return 1
 
     async def nodes(self) -> list[FakeNode]:
         return list(self._table.nodes.values())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
 
 from covey.protocol.events import Event, created
 from covey.store import journal as journal_module
-from covey.store.base import InsertRun, PutMessage, RunExists, RunRow, StoreFailed
+from covey.store.base import Change, InsertRun, PutMessage, RunExists, RunRow, StoreFailed
 from covey.store.journal import Journal, WorkspaceJournal
 from tests.store.publishing import Published, growth, say, within_bound
 from tests.store.test_store_conformance import message, run, session
@@ -348,3 +349,26 @@ async def test_a_message_is_in_the_store_when_it_is_published(disk: Disk, journa
         added = message(str(number))
         await within_bound(book.write((PutMessage(added),), (created(added),)))
     assert stored == [1, 2, 3, 4, 5]
+
+
+async def test_n5_who_comes_while_a_commit_is_in_doubt_is_told_at_once_that_the_store_is_away(
+    book: WorkspaceJournal, disk: Disk, published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit itself waits, and what belongs to a run waits behind it, in order."""
+    commit, loop = disk.commit, asyncio.get_running_loop()
+    later: list[asyncio.Future[None]] = []
+
+    def in_doubt(changes: Sequence[Change]) -> list[int | RunExists]:
+        monkeypatch.setattr(disk, "commit", commit)
+        loop.call_soon_threadsafe(lambda: later.extend((say(book, "b"), say(book, "c", patient=False))))
+        while len(later) < 2 or not later[1].done():
+            disk.while_away()
+        return commit(changes)
+
+    monkeypatch.setattr(disk, "commit", in_doubt)
+    await within_bound(say(book, "a"))
+    with pytest.raises(StoreFailed) as refused:
+        await later[1]
+    assert refused.value.passing
+    await within_bound(later[0])
+    assert published.order == ["a", "b"]

@@ -231,3 +231,12 @@ def test_a_value_that_cannot_be_sent_is_refused_for_good_and_the_next_one_is_wri
             made.commit([change(SetMark(bad, 1))])
         assert not failed.value.passing, failed.value
     assert plain(made.commit(groups()[1])) == [1]
+
+
+def test_n6_a_connection_that_breaks_before_a_commit_loses_no_head_of_a_log(made: Any) -> None:
+    """Of one workspace it was known, of the other it has to be read: on a connection that is new by then."""
+    event = created(session("s"))
+    assert surely(made, [change(events=(event, event))]) == [1]
+    made.claim("x")
+    made._writer._drop()
+    assert plain(made.commit([change(events=(event,)), change(events=(event,), workspace="x")])) == [3, 1]

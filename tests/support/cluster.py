@@ -67,6 +67,7 @@ class Cluster(Server):
         lease_s: float = LEASE_S,
         drain_s: float = 60,
         database: PostgresProcess | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.project = directory / "project"
@@ -74,7 +75,7 @@ class Cluster(Server):
         self.data_dir = directory / "dump"
         """What the nodes have written, after `finish`, as one server would have."""
         self.config_text, self.drain_s = config, drain_s
-        self.node_env: dict[str, str] = {}
+        self.node_env: dict[str, str] = env or {}
         self.database = database or postgres()
         self.url = self.database.new_database()
         self.secret_file, self.token_file = directory / "secret", directory / "token"
@@ -91,7 +92,10 @@ class Cluster(Server):
     # ── their lives ──
 
     def start(self) -> None:
-        """Those that do not run."""
+        """Those that do not run, also because a test that failed has left them so."""
+        for node in self.nodes:
+            if node.process and node.process.poll() is not None:
+                node.wait()
         starting = [threading.Thread(target=node.start) for node in self.nodes if node.process is None]
         for thread in starting:
             thread.start()
@@ -201,7 +205,12 @@ class Cluster(Server):
         for node in self.alive:
             for name, value in node.metrics().items():
                 found[name] = found.get(name, 0.0) + value
+        found["workspaces_open"] = float(len(self.open_here()))
         return found
+
+    def open_here(self) -> list[str]:
+        """The ids of what is open of this test's directory: who looked at one of another test holds it for a while."""
+        return [each["id"] for each in self.request("GET", "/v1/workspaces").ok() if each["path"] == str(self.project)]
 
     def resident_bytes(self) -> int:
         return sum(node.resident_bytes() for node in self.alive)

@@ -47,7 +47,7 @@ from covey.store.spending import AddSpending, SpendingRow
 class MemoryStore:
     """Dictionaries in the order of insertion. `before_commit` may raise StoreFailed to play a failing disk."""
 
-    is_away = False
+    while_away: Callable[[], None]  # never: it is always known here what became of a commit
 
     def __init__(self) -> None:
         self.before_commit: Callable[[Sequence[Change]], None] = lambda changes: None

@@ -41,9 +41,9 @@ def write(content: str) -> str:
 SILENT = directed({"text": "half an answer ", "ending": "silence"})
 
 
-def unpack(into: Path) -> Path | None:
+def unpack(into: Path, commit: str = COMMIT) -> Path | None:
     """The sources of that commit; None where the history does not reach back to it."""
-    packed = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, capture_output=True, check=False)
+    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=False)
     if packed.returncode:
         return None
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:

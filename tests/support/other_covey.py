@@ -7,6 +7,8 @@ python -m tests.support.other_covey newer serve …         of a version that ha
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 BEFORE = "9de360a"
@@ -21,7 +23,12 @@ def _old(url: str) -> None:
 
     real: Any = daemon.serve
     make: Any = store.PostgresStore
-    daemon.serve = lambda options: real(options, lambda path: make(url))  # type: ignore[assignment,misc]
+
+    def open_store(path: Path) -> Any:
+        with ThreadPoolExecutor(1) as elsewhere:  # it has a loop of its own, and this thread has one already
+            return elsewhere.submit(make, url).result()
+
+    daemon.serve = lambda options: real(options, open_store)  # type: ignore[assignment,misc]
 
 
 def _newer() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import fcntl
 import importlib.util
 import os
@@ -14,6 +13,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import uuid
@@ -216,35 +216,60 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 class _Membership:
-    """This process among those that share one server: a lock on a file, which ends with the process in any case."""
+    """This process among those that share one server: a lock on a file, which ends with the process in any case.
+
+    A process beside it waits for the same lock, and ends the server when nobody has it: also if all were killed.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._users = open(directory / "users", "a")  # noqa: SIM115 held until this process leaves
+        while not self._joined(new_directory(directory)):
+            pass
+
+    def _joined(self, directory: Path) -> bool:
         with _locked(directory / "guard"):
+            if not (directory / "guard").exists():  # the last one has just left
+                return False
+            self._users = open(directory / "users", "a")  # noqa: SIM115 held until this process leaves
+            fcntl.flock(self._users, fcntl.LOCK_SH)
             if not (directory / "port").exists():
                 fresh = PostgresProcess.fresh(directory)
                 (directory / "port").write_text(str(fresh.port))
+                _watch(directory)
             self.server = PostgresProcess.found(directory, int((directory / "port").read_text()))
             self.server.make_template()
-            fcntl.flock(self._users, fcntl.LOCK_SH)
-        atexit.register(self.leave)
+        return True
 
     def leave(self) -> None:
-        if self._users.closed:
-            return
-        self.server.hang_up()
-        with _locked(self._directory / "guard"), self._users:
-            fcntl.flock(self._users, fcntl.LOCK_UN)
-            with suppress(BlockingIOError):
-                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.server.remove()
+        if not self._users.closed:
+            self.server.hang_up()
+            self._users.close()
+
+
+def _watch(directory: Path) -> None:
+    command = [sys.executable, "-m", "tests.support.postgres", str(directory)]
+    root = Path(__file__).parents[2]
+    subprocess.Popen(
+        command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ).returncode = 0  # nobody waits for it  # fmt: skip
+
+
+def watch(directory: Path) -> None:
+    """Wait until nobody uses the server, then end it."""
+    with open(directory / "users", "a") as users:
+        while True:
+            fcntl.flock(users, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_UN)  # whoever joins holds the guard, and wants this
+            with _locked(directory / "guard"), suppress(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                PostgresProcess.found(directory, 0).remove()
+                return
 
 
 @cache
 def _membership() -> _Membership:
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
-    return _Membership(new_directory(Path("/tmp") / f"covey-pg-{run[:16]}"))
+    return _Membership(Path("/tmp") / f"covey-pg-{run[:16]}")
 
 
 def postgres() -> PostgresProcess:
@@ -253,6 +278,10 @@ def postgres() -> PostgresProcess:
 
 
 def leave() -> None:
-    """This process needs it no more. Called at the end of the tests: an exit may be given too little time."""
+    """This process needs it no more."""
     if _membership.cache_info().currsize:
         _membership().leave()
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]))

@@ -34,6 +34,19 @@ def app(home: Home) -> Iterator[PtyProgram]:
         yield program
 
 
+def test_a_first_prompt_that_is_refused_comes_back_with_the_whole_reason_and_leaves_no_session(own_home: Home) -> None:
+    own_home.config.write_text('[providers.none]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    why = own_home.covey("run", "hello").stderr.removeprefix("covey: ")
+    with _start(own_home) as program:
+        program.wait_for("Covey needs a model")
+        program.type("\x1b")
+        program.wait_until(lambda: "Covey needs a model" not in program.screen.text, "the list is closed")
+        program.type("hello there\r")
+        program.wait_until(lambda: "".join(why.split()) in "".join(program.screen.text.split()), "all of the reason")
+        program.wait_for("> hello there")
+    assert own_home.sessions() == []
+
+
 def _settle(program: PtyProgram) -> None:
     program.wait_until(lambda: not program.read(0.3), "it never stops writing")
 

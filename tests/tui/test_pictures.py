@@ -53,12 +53,16 @@ def _start(home: Home, name: str, **env: str) -> PtyProgram:
     return program
 
 
+def _shown(program: PtyProgram) -> list[str]:
+    return [row for row in program.screen.rows if PLACEHOLDER in row]
+
+
 def test_a_terminal_with_the_kitty_protocol_shows_it_until_it_is_scrolled_away(own_home: Home) -> None:
     with _start(own_home, "kitty(0.41.1)") as program:
-        program.wait_for(PLACEHOLDER)
+        program.wait_until(
+            lambda: [row.count(PLACEHOLDER) for row in _shown(program)] == [20] * 8, "not all of it is there"
+        )
         assert list(program.screen.pictures.values()) == [SENT]
-        shown = [row for row in program.screen.rows if PLACEHOLDER in row]
-        assert (len(shown), shown[0].count(PLACEHOLDER)) == (8, 20)
         program.type("more\r")
         program.wait_until(lambda: PLACEHOLDER not in program.screen.text, "it is still there")
         assert list(program.screen.pictures.values()) == [SENT], "it is kept for when it comes into sight again"

@@ -225,7 +225,12 @@ class Asking:
                 assert_never(self._unattended)
 
     def _leave_out(self, ask: ApprovalAsk) -> None:
-        """The run goes on without it, and it stays open for somebody who can decide."""
+        """The run goes on without it, and it stays open for somebody who can decide.
+
+        A skill, a command or an agent is asked about only if a prompt names it: that run fails, and says why itself.
+        """
+        if ask.request.text is not None:
+            return
         self._report_once(
             ask,
             f"left out, because nobody has approved it: {_in_short(ask)}\n"

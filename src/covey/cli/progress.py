@@ -139,7 +139,10 @@ class Progress:
             case CallEnded():
                 self._ended(item)
             case SummaryWritten(message):
-                self._screen.say(f"— The conversation {self._why_summarized}goes on from a summary of it.")
+                from covey.lines.notes import summary_note
+
+                record = self._view.find_run(self._run_id)
+                self._screen.say(f"— {summary_note(record.run if record else None)}")
                 if self._is_verbose:
                     self._screen.show(self._quoted(message.text))
             case RetryAnnounced(retry):
@@ -150,12 +153,6 @@ class Progress:
                 self._screen.warn(warning.reason or "")
             case _:
                 assert_never(item)
-
-    @property
-    def _why_summarized(self) -> str:
-        record = self._view.find_run(self._run_id)
-        was_asked_for = record is not None and record.run.effective_options.summarize
-        return "" if was_asked_for else "became long, and "
 
     def _begun(self, call: ToolCall) -> None:
         from covey.lines.results import begun_line

@@ -211,7 +211,7 @@ class Workspace:
         """
         self._admission.move()
         await self._undos.drained()
-        await self._parts.agent.jobs.close()
+        await asyncio.gather(self._parts.agent.jobs.close(), self.shell.close())
         written = self._parts.recorder.write(Batch())
         await asyncio.wait({written}, timeout=END_S)
         self._journal.cut_off()

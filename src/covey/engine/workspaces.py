@@ -16,7 +16,7 @@ from covey.engine.everywhere import Everywhere
 from covey.engine.shared import KnownClients, Shared, check_directory, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import Who
-from covey.store.base import Change, PutWorkspace, WorkspaceRow
+from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
 
 if TYPE_CHECKING:
     from covey.engine.workspace import Workspace
@@ -192,6 +192,8 @@ class Workspaces:
 
         fence = self._fences[row.id] = await self._ownership.claim(row.id)
         try:
+            if self._ownership.is_shared:  # a claim after a failover of the store begins a new epoch
+                row = await self._ownership.row(row.id) or row
             return await open_workspace(
                 row,
                 self._shared,
@@ -216,8 +218,9 @@ class Workspaces:
         leaving.add_done_callback(self._leaving.discard)
 
     async def _let_go(self, workspace_id: str) -> None:
-        """It is not open any more: somebody else may have it."""
-        await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
+        """It is not open any more: somebody else may have it. If the store is away, the next beat sees to it."""
+        with contextlib.suppress(StoreFailed):
+            await self._ownership.release(workspace_id, self._fences.pop(workspace_id, 0))
 
     # ── other nodes ──
 

@@ -1,4 +1,4 @@
-"""Sentences about a run beside its answer: how it ended, why an answer is cut off, when it is tried again."""
+"""Sentences about a run beside its answer: how it ended, why it is cut off, tried again, or goes on from a summary."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def retry_note(retry: AgentEvent, now: float) -> str:
     seconds = round(retry.retry_at - now) if retry.retry_at else 0
     when = f" in {seconds} s" if seconds > 0 else ""
     return f"{why} (attempt {retry.attempt}); trying again{when}."
+
+
+def summary_note(run: Run | None) -> str:
+    """The conversation goes on from a summary, which `run` has written: why, unless it was asked for."""
+    why = "" if run and run.effective_options.summarize else "became long, and "
+    return f"The conversation {why}goes on from a summary of it."
 
 
 def ending_note(finish: Finish, run: Run | None, *, me: str = "", key_refused: bool = False) -> Note | None:

@@ -30,6 +30,7 @@ from covey.cluster.whereabouts import There, Whereabouts
 from covey.protocol.errors import ApiError, NotFound, Unavailable
 from covey.server.access import bearer
 from covey.server.endpoint import read_bytes, respond
+from covey.server.incoming import rights_of, target_of
 from covey.server.membership import Ask
 from covey.server.pages import AT
 from covey.server.passing_on import Passage, PassingOn
@@ -238,8 +239,6 @@ async def _at_node(
     if node is None:
         await nodes.app.route(scope, _again(body), send)
         return
-    from covey.server.front_door import rights_of, target_of
-
     ask = Ask(scope["method"], target_of(scope), body, rights=rights_of(scope))
     try:
         await nodes.passing.carry(Passage(scope, receive, send, ask), node, is_fresh=True)

@@ -111,7 +111,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
         stopping.set,
         open_store,
     )
-    tracing = _tracing(environ)
+    tracing = _tracing(environ, cluster.node)
     if tracing:
         service.app.workspaces.everywhere.on_event = tracing.note
     serving = Serving(tracing.around(service.app) if tracing else service.app, listener)
@@ -129,13 +129,13 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     await preparing
 
 
-def _tracing(environ: Mapping[str, str]) -> Tracing | None:
+def _tracing(environ: Mapping[str, str], node: str) -> Tracing | None:
     """Spans for OpenTelemetry, if its variables ask for them. They cost nothing otherwise, not even an import."""
     if not any(environ.get(name) for name in TRACING_VARIABLES):
         return None
     from covey.server.tracing import Tracing
 
-    return Tracing.wanted(environ)
+    return Tracing.wanted(environ, node)
 
 
 async def _open_to_pages(pages: Pages, page_listener: PageListener, own: Address) -> None:

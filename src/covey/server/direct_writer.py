@@ -9,6 +9,8 @@ Only this module depends on the internals of uvicorn; with any other server `dir
 
 from __future__ import annotations
 
+import socket
+
 from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -56,6 +58,14 @@ class DirectWriter:
     def drop(self) -> None:
         """Close without waiting for the client to take what is buffered, for which ASGI has no word."""
         self._cycle.transport.abort()
+
+
+def hold_little(send: Send, size: int) -> None:
+    """Have the kernel keep at most so many bytes for whoever reads the answer, where this server has such a way."""
+    cycle = getattr(send, "__self__", None)
+    connection = cycle.transport.get_extra_info("socket") if isinstance(cycle, RequestResponseCycle) else None
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
 
 def direct_writer_of(send: Send) -> DirectWriter | None:

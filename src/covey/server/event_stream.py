@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from covey.protocol.errors import BadRequest, MethodNotAllowed
+from covey.protocol.errors import BadRequest, MethodNotAllowed, Unavailable
 from covey.protocol.sse import KEEP_ALIVE, preamble
 from covey.server.direct_writer import DirectWriter, direct_writer_of
 
@@ -86,7 +86,9 @@ async def _serve(stream: Stream, last_id: str, receive: Receive) -> None:
     except (asyncio.CancelledError, OSError):
         if not stream.aborted and not stream.is_over:  # closing waits for nobody who does not read
             raise
-    except Exception:  # the answer has begun, so it can only end: the client connects again and resumes
+    except Unavailable as error:  # the answer has begun, so it can only end: the client connects again and resumes
+        log.warning("an event stream ended, and its client comes back: %s", error)
+    except Exception:
         log.exception("an event stream failed")
     finally:
         gone.cancel()

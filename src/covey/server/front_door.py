@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -22,13 +21,13 @@ from covey.protocol.errors import BadRequest, Conflict, Forbidden, Misdirected, 
 from covey.protocol.requests import NodeView
 from covey.server.access import Access
 from covey.server.all_nodes import AllNodes
-from covey.server.endpoint import read_bytes, respond, respond_error
-from covey.server.membership import ALL as ALL_RIGHTS
-from covey.server.membership import PAGE, PASSED_ON, RUN_ID, TOOLS, Ask, PassedOn, verify
+from covey.server.direct_writer import hold_little
+from covey.server.endpoint import respond, respond_error
+from covey.server.incoming import Incoming, path_in, target_of
+from covey.server.membership import PASSED_ON, RUN_ID, TOOLS, PassedOn, verify
 from covey.server.page_sessions import REVOKED
-from covey.server.passing_on import WRONG_SECRET, NotTheOwner, Passage, PassingOn
-from covey.server.peer_connections import PeerFailed
-from covey.server.peers import is_from_our_tools
+from covey.server.passing_on import WRONG_SECRET, NotTheOwner, PassingOn
+from covey.server.peer_connections import SPLICED_BYTES, PeerFailed
 
 if TYPE_CHECKING:
     from covey.server.app import App
@@ -161,7 +160,7 @@ class FrontDoor:
     async def _open(self, request: Incoming) -> None:
         """Open the workspace of a directory: at its owner, if it has one."""
         body = await request.body()
-        path = _path_in(body)
+        path = path_in(body)
         waiting = OwnerWait(self._wait_s)
         while True:
             try:
@@ -249,6 +248,8 @@ class FrontDoor:
         scope["covey.page"] = said.page
         scope["covey.is_tool"] = said.rights == TOOLS
         await self._check_ours(scope, said, request)
+        if scope["path"].endswith("/events"):
+            hold_little(send, SPLICED_BYTES)
         if scope["path"].startswith(NODE):
             await self._between_nodes(scope, send)
             return
@@ -270,7 +271,7 @@ class FrontDoor:
             if not self.whereabouts.is_here(workspace_id):
                 found = await self.whereabouts.find(workspace_id, claim=_may_claim(scope["method"], rest))
         elif path == "/v1/workspaces" and scope["method"] == "POST":
-            _, found = await self.whereabouts.find_path(_path_in(await request.body()))
+            _, found = await self.whereabouts.find_path(path_in(await request.body()))
         if not isinstance(found, Here):
             raise _not_ours()
 
@@ -285,53 +286,6 @@ class FrontDoor:
             await respond(send, 200, b"", [(b"content-length", b"0")])
         else:
             raise NotFound(f"nodes do not ask each other for {scope['path']}")
-
-
-class Incoming:
-    """A request that may have to be asked more than once: what was read of it is kept."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.scope = scope
-        self.send = send
-        self._receive = receive
-        self._read: list[Any] = []
-        self._body: bytes | None = None
-        self._run_id = ""
-
-    async def receive(self) -> Any:
-        """As the server gives it, and kept."""
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._read.append(message)
-        return message
-
-    def replay(self) -> Receive:
-        """From the start."""
-        kept, self._read = self._read, []
-
-        async def receive() -> Any:
-            if not kept:
-                return await self.receive()
-            message = kept.pop(0)
-            self._read.append(message)
-            return message
-
-        return receive
-
-    async def body(self) -> bytes:
-        """All of it. Raises TooLarge."""
-        if self._body is None:
-            self._body = await read_bytes(self.scope, self.replay())
-        return self._body
-
-    async def passage(self, workspace_id: str, rest: str) -> Passage:
-        method = self.scope["method"]
-        body = b"" if method in ("GET", "HEAD") else await self.body()
-        if method == "POST" and (rest == "agent" or rest.endswith("/summarize")):
-            self._run_id = self._run_id or secrets.token_hex(8)
-        ask = Ask(method, target_of(self.scope), body, self._run_id, rights_of(self.scope))
-        is_stream = method == "GET" and rest == "events"
-        return Passage(self.scope, self._receive, self.send, ask, workspace_id, is_stream)
 
 
 class OwnerWait:
@@ -355,21 +309,6 @@ class OwnerWait:
         self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
 
 
-def target_of(scope: Scope) -> bytes:
-    """Path and query as the client wrote them."""
-    path: bytes = scope.get("raw_path") or scope["path"].encode()
-    query: bytes = scope["query_string"]
-    return path + b"?" + query if query else path
-
-
-def rights_of(scope: Scope) -> str:
-    """In whose name a request is passed on."""
-    if page := scope.get("covey.page"):
-        return PAGE + str(page)
-    access: Access = scope["covey.access"]
-    return TOOLS if access.is_socket and is_from_our_tools(scope.get("covey.peer", 0)) else ALL_RIGHTS
-
-
 def _may_claim(method: str, rest: str) -> bool:
     """Looking whether a workspace is there, or leaving it, must not open it again."""
     return bool(rest) or method not in ("GET", "DELETE")
@@ -380,18 +319,6 @@ def _is_repeatable(method: str, rest: str) -> bool:
     if method in ("GET", "HEAD", "PUT"):
         return True
     return method == "POST" and (rest in ("", "agent") or f"/{rest}".endswith(REPEATABLE))
-
-
-class _Opening(msgspec.Struct):
-    path: str = ""
-
-
-def _path_in(body: bytes) -> str:
-    """What directory is asked for; '' if the body cannot be read: the route says what is wrong with it."""
-    try:
-        return msgspec.json.decode(body, type=_Opening).path
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""
 
 
 def _not_ours() -> Misdirected:

@@ -25,6 +25,9 @@ IDLE_S = 55.0
 MOST_IDLE = 32
 """To each node."""
 HEAD_BYTES = 64 * 1024
+SPLICED_BYTES = 128 * 1024
+"""What the kernel may hold of a stream for a client that does not read: by itself it would take megabytes, and the
+owner, which alone can merge what was not read yet, would learn late that somebody is slow."""
 BUFFERED_BYTES = 256 * 1024
 """What may wait for a client that takes an answer slowly; beyond it the owner is slowed down."""
 
@@ -171,6 +174,8 @@ class PeerConnection(asyncio.Protocol):
 
     def splice_to(self, sink: Sink) -> None:
         """From now on whatever comes goes to the client."""
+        if (connection := self.transport.get_extra_info("socket")) is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SPLICED_BYTES)
         if self._answer:
             sink.write_raw(self._answer)
             self._answer = b""

@@ -7,7 +7,7 @@ next numbers of their workspace at that moment, so the log has no gaps and never
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -255,7 +255,7 @@ class SessionRow(NamedTuple):
 class Store(Protocol):
     """Called from the journal's threads only. Writes come from one thread; reads may come from several."""
 
-    is_away: bool  # a commit waits to learn what became of it: who comes with something new need not wait as well
+    while_away: Callable[[], None]  # called now and then while a commit waits to learn what became of it
 
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         """Write the changes in order, as one group: all or, with StoreFailed, none.

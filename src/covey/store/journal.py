@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -64,13 +65,19 @@ class _Pending:
     owner: WorkspaceJournal
 
 
+_Item = _Pending | Callable[[], None] | None
+"""What is handed to the writing thread: a change, something to do between two groups, or that there is no more."""
+
+
 class Journal:
     """The writing thread and the reading threads of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop = asyncio.get_running_loop()
-        self._inbox: queue.SimpleQueue[_Pending | Callable[[], None] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._put_off: deque[_Item] = deque()
+        """What came in while a commit was in doubt: before the inbox."""
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
         self._is_refused = False
@@ -79,6 +86,7 @@ class Journal:
         self._start()
 
     def _start(self) -> None:
+        self._store.while_away = self._refuse_new
         self._readers = ThreadPoolExecutor(READERS, "covey-read")
         self._thread = threading.Thread(target=self._write_loop, name="covey-write", daemon=True)
         self._thread.start()
@@ -99,10 +107,7 @@ class Journal:
         await silent.write(change.writes, patient=False)
 
     def submit(self, pending: _Pending) -> None:
-        if self._store.is_away and not pending.patient:
-            self._land([(pending, StoreFailed("the store cannot be reached", passing=True))])
-        else:
-            self._inbox.put(pending)
+        self._inbox.put(pending)
 
     def trim_events(self, workspace_id: str, keep: int) -> None:
         """Have the writing thread forget old events between two groups."""
@@ -135,10 +140,14 @@ class Journal:
         While nobody has anything to write, the store does what it has put off, one piece at a time.
         """
         group: list[_Pending] = []
-        while self._has_upkeep and not self._stalled and not closing and self._inbox.empty():
+        while self._has_upkeep and not (self._stalled or closing or self._put_off) and self._inbox.empty():
             self._maintain(self._do_upkeep)
         try:
-            item = self._inbox.get(timeout=RETRY_S if self._stalled else None)
+            item = (
+                self._put_off.popleft()
+                if self._put_off
+                else self._inbox.get(timeout=RETRY_S if self._stalled else None)
+            )
             while True:
                 if item is None:
                     closing = True
@@ -149,10 +158,26 @@ class Journal:
                     self._has_upkeep = True
                 if len(group) >= GROUP_LIMIT:
                     break
-                item = self._inbox.get_nowait()
+                item = self._taken(0)
         except queue.Empty:
             pass
         return group, closing
+
+    def _taken(self, timeout: float | None) -> _Item:
+        """The next item. Raises queue.Empty if there is none in time."""
+        if self._put_off:
+            return self._put_off.popleft()
+        return self._inbox.get(timeout=timeout) if timeout != 0 else self._inbox.get_nowait()
+
+    def _refuse_new(self) -> None:
+        """The store is away, and a commit waits to learn what became of it: nobody else has to wait for that."""
+        with suppress(queue.Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                if isinstance(item, _Pending) and not item.patient:
+                    self._land([(item, StoreFailed("the store cannot be reached", passing=True))])
+                else:
+                    self._put_off.append(item)
 
     def _write(self, group: list[_Pending]) -> None:
         if not group:

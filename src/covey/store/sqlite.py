@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -79,7 +79,7 @@ _PASSING = (
 class SqliteStore(ReadsConversations):
     """One database file for all workspaces of a server."""
 
-    is_away = False
+    while_away: Callable[[], None]  # never: it is always known here what became of a commit
 
     def __init__(self, path: Path) -> None:
         version = tuple(int(number) for number in apsw.sqlite_lib_version().split("."))

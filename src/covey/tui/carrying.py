@@ -98,7 +98,7 @@ class Carrier:
             self._tell(Said(f"{error.message.rstrip('.')}.", "error"))
         except (ServerUnreachable, ApiError, CoveyError, OSError) as error:
             if isinstance(effect, wanted.Post):
-                self._tell(Unsendable(effect.text, str(error)))
+                self._tell(Unsendable(effect.text, str(error), effect.new_model, effect.new_mode))
             elif isinstance(effect, wanted.EditQueued):
                 self._tell(EditTooLate(effect.run_id, str(error)))
             elif not isinstance(effect, wanted.FindFurtherUp):  # words that a server cannot look for are just not there
@@ -207,8 +207,25 @@ class Carrier:
             chosen = UpdateSession(model=effect.new_model or UNSET, mode=effect.new_mode)
             await follower.client.update_session(follower.workspace_id, session.id, chosen)
         follower.open(session.id)
-        follower.post(PostPrompt(session_id=session.id, prompt=effect.text, attachments=_attachments(effect.files)))
+        prompt = PostPrompt(session_id=session.id, prompt=effect.text, attachments=_attachments(effect.files))
+        run_id = follower.post(prompt)
         self._app.looked()
+        if not effect.files:  # those would be lost: the prompt stays where it is, to be sent again
+            await self._unless_refused(effect, run_id, session.id, follower)
+
+    async def _unless_refused(self, effect: wanted.Post, run_id: str, session_id: str, follower: Follower) -> None:
+        """A session whose only prompt was refused is none: it goes, and the prompt comes back with the reason."""
+        outbox = follower.view.outbox
+        await follower.until(lambda _: run_id not in outbox.prompts or outbox.prompts[run_id].state != "sending")
+        sent = outbox.prompts.get(run_id)
+        is_left = follower.view.current != session_id or not self._app.face.state.composer.is_empty
+        if sent is None or sent.state != "refused" or is_left:
+            return
+        follower.drop(run_id)
+        follower.open("")
+        self._app.looked()
+        self._tell(Unsendable(effect.text, sent.error, effect.new_model, effect.new_mode))
+        await follower.client.delete_session(follower.workspace_id, session_id)
 
     # ── requests ──
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from covey.client.view.inputs import CancelAsked, Disconnected, PromptGiven, SessionOpened
@@ -206,6 +208,20 @@ def test_who_is_here_is_shown() -> None:
     for client_id, name in (("me", "ann"), ("k", "kim"), ("k2", "kim")):
         desk.event(Presence(client_id=client_id, session_id="s1", attached=True, name=name, kind="tui"))
     assert "kim ×2, you" in desk.screen[0]
+
+
+def test_one_s_other_window_is_one_s_own_and_nobody_else() -> None:
+    desk = Desk(160)
+    for client_id in ("me", "a2"):
+        desk.event(Presence(client_id=client_id, session_id="s1", attached=True, name="ann", kind="tui"))
+    desk.event(Presence(client_id="a3", session_id="s1", attached=True, name="ann", kind="web"))
+    desk.event(a_permission())
+    desk.look()
+    assert "you ×3" in desk.screen[0] and "your other window shows it too" in desk.text
+    assert re.search(r" you +another window ", desk.text) and re.search(r" you +browser ", desk.text)
+    assert "ann" not in desk.text
+    desk.event(Presence(client_id="k", session_id="s1", attached=True, name="kim", kind="tui"))
+    assert "kim, you ×3" in desk.screen[0] and "kim sees it too" in desk.text
 
 
 @pytest.mark.parametrize("is_focused", [True, False])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from covey.protocol.events import QuestionItem
-from covey.tui.face.facts import RunEnded, Said
+from covey.tui.face.facts import RunEnded, Said, Unsendable
 from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, an_end
 
 
@@ -38,6 +38,14 @@ def test_a_notice_covers_no_key_and_a_long_one_is_whole() -> None:
     desk.feed(Said(long))
     assert " ".join(long.split()) in " ".join(desk.text.split())
     assert desk.screen[-1] == keys
+
+
+def test_what_went_wrong_is_read_to_its_end_in_a_narrow_window_too() -> None:
+    desk = Desk(38, 24)
+    why = "no usable model is configured. Log in to a provider, or name one in the configuration. " * 5
+    desk.feed(Unsendable("hello", why, new_mode="plan"))
+    assert why.strip() in " ".join(desk.text.split())
+    assert desk.draft == "hello" and desk.state.new_mode == "plan"
 
 
 def test_what_a_model_does_is_told_apart_by_what_comes() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionChoice, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import QuestionResponse
@@ -55,8 +57,17 @@ def test_each_offer_has_a_number_and_the_number_answers() -> None:
 
 def test_what_is_no_offered_number_is_no_answer() -> None:
     choices = _permission()
-    for text in ("", "0", "99", "yes", "y", "1 and more", "also run ruff", "-1", "\uff11"):
+    for text in ("", "1 and more", "also run ruff", "yes, and run ruff too"):
         assert choices.hear(text, 80) is None
+
+
+@pytest.mark.parametrize("text", ["0", "8", "99", "yes", " Y ", "no", "ok", "-1", "3.", "\uff11", "9" * 5000])
+def test_what_can_only_be_meant_as_an_answer_is_told_what_the_choices_are(text: str) -> None:
+    for choices, count in ((_permission(), 4), (_approval(), 3)):
+        heard = choices.hear(text, 80)
+        assert isinstance(heard, AskedOn)
+        [row] = heard.lines
+        assert f"is no choice: type a number from 1 to {count}, and Enter. `/say " in row.text and len(row.text) < 150
 
 
 def test_no_may_be_followed_by_a_line_of_words() -> None:
@@ -123,8 +134,8 @@ def test_an_extension_is_approved_refused_or_left_for_later_by_a_number() -> Non
     choices = _approval(command="db-server", args=("-v",))
     assert _texts(choices)[0] == "May this extension be used?"
     assert "runs  db-server -v" in _texts(choices) and "  1. yes, as it is now" in _texts(choices)
-    assert [choices.hear(each, 80) for each in "1234"] == [Decided(True), Decided(False), Decided(None), None]
-    assert choices.hear("yes", 80) is None and choices.hear("", 80) is None
+    assert [choices.hear(each, 80) for each in "123"] == [Decided(True), Decided(False), Decided(None)]
+    assert choices.hear("go on then", 80) is None and choices.hear("", 80) is None
 
 
 def test_an_extension_that_was_shown_in_part_is_not_approved_before_it_was_shown_whole() -> None:

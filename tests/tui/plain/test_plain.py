@@ -15,6 +15,7 @@ from tests.cli.conftest import Home, until
 from tests.support.mcp import HOSTILE
 from tests.tui.program import PtyProgram
 
+WITHOUT_MODELS = '[providers.none]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
 MOVES = re.compile(r"\x1b\[[0-9;]*[ABCDGHJKST]|\x1b\[\?1049")
 
 
@@ -50,6 +51,16 @@ def test_a_number_that_refuses_refuses(home: Home) -> None:
     assert not (home.project / "made").exists()
 
 
+def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_be(home: Home) -> None:
+    done = _piped(home, "use a tool\nyes\n8\n/say 8\n1\n")
+    for word in ("yes", "8"):
+        assert f"{word} is no choice: type a number from 1 to " in done.stdout
+    assert "That is sent as a prompt. What was asked still waits for an answer." in done.stdout
+    assert "You said: yes" not in done.stdout and (home.project / "made").exists()
+    prompts = [line for line in done.stdout.splitlines() if line.startswith("> ")]
+    assert [prompt.split(" (")[0] for prompt in prompts] == ["> use a tool", "> 8"]
+
+
 def test_a_run_that_fails_is_said_and_is_the_exit_code(home: Home) -> None:
     done = _piped(home, "fail\n")
     assert done.returncode == 1
@@ -63,6 +74,13 @@ def test_a_session_is_gone_on_with_and_its_end_is_told(home: Home) -> None:
     assert "This session has 2 messages. The last of them:" in again.stdout
     assert "You said: hello" in again.stdout and "You said: more" in again.stdout
     assert "  1. hello (this one)" in again.stdout and "/open N" in again.stdout
+
+
+def test_a_session_whose_only_prompt_was_refused_is_not_left_behind(own_home: Home) -> None:
+    own_home.config.write_text(WITHOUT_MODELS)
+    done = _piped(own_home, "hello\nagain\n")
+    assert done.returncode == 1 and done.stdout.count("Not sent: no usable model") == 2
+    assert own_home.sessions() == []
 
 
 @pytest.fixture

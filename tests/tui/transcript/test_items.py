@@ -115,6 +115,16 @@ def test_prompts_that_are_not_with_the_server_are_shown_and_say_so() -> None:
     assert "refused: too long" in screen.texts()[2]
 
 
+def test_why_a_prompt_was_refused_is_read_to_its_end() -> None:
+    why = "no usable model is configured. Log in to a provider, or name one in the configuration. " * 3
+    for columns in (38, 80):
+        view = view_of([])
+        screen = Screen(view, columns)
+        view.apply(PromptGiven(PostPrompt(session_id="s", prompt="two", run_id="r9"), NOW))
+        view.apply(PromptRefused("r9", why, ""))
+        assert why.strip() in " ".join(" ".join(row.removeprefix("┃") for row in screen.texts()).split())
+
+
 def test_shell_commands_summaries_and_retries() -> None:
     shell = ShellCommandPart(data=ShellCommand(command="ls\npwd", output="a\nb\n", exit_code=2))
     summary = message("s", "assistant", text_part("what was said"), finish("end_turn"))

@@ -130,6 +130,8 @@ class Runs:
             mode = intake.mode_of(request, options)
             return await dispatcher.post(row, mode=mode, limit=limit)
         except RunExists:
+            if not request.run_id and not chosen_id:  # another node, whose clock is ahead, gave out the same one
+                return await self._accept(request, options, mentioned, who)
             posted = await self._posted_before(request, options, chosen_id)
             assert posted is not None
             return posted

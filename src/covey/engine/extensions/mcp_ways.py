@@ -39,7 +39,10 @@ def _program(command: str, cwd: Path, search_path: str, root: Path) -> str:
     """A name is looked for on the PATH, and never in the project: what lies there has to be named by its path."""
     command = os.path.expanduser(command)
     if "/" in command:
-        return str(cwd / command)
+        path = cwd / command
+        if not path.exists():
+            raise McpError(f"there is no program {str(path)!r}: correct its `command`, or install it")
+        return str(path)
     if found := find_program(command, search_path, root):
         return found
-    raise McpError(f"there is no program {command!r} on the PATH")
+    raise McpError(f"there is no program {command!r} on the PATH: correct its `command`, or install it")

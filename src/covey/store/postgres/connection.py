@@ -63,6 +63,10 @@ def _is_in_doubt(error: BaseException) -> bool:
     return isinstance(error, _IN_DOUBT) and not isinstance(error, ValueError)
 
 
+class NotConnected(Exception):
+    """There is no connection, so nothing was asked, and nothing can be in doubt."""
+
+
 class ConnectionBroken(StoreFailed):
     """The connection broke. What was under way may or may not have been done."""
 
@@ -77,6 +81,8 @@ def failures(what: str) -> Iterator[None]:
         yield
     except StoreFailed:
         raise
+    except NotConnected as error:
+        raise StoreFailed(f"{what}: {error}", passing=True) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         text = f"{what}: {str(error) or type(error).__name__}"
         if getattr(error, "sqlstate", "") == FENCED:
@@ -92,7 +98,7 @@ class Connection:
     def __init__(self, url: str, on_connect: Ask[None] | None = None, name: str = "covey") -> None:
         self._url = url
         self._on_connect = on_connect
-        self._name = name
+        self.name = name
         self.made = 0
         """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
@@ -111,7 +117,9 @@ class Connection:
         try:
             connection = await self._connected()
         except _IN_DOUBT as error:  # nothing was asked yet
-            raise StoreFailed(f"cannot connect: {str(error) or type(error).__name__}", passing=True) from error
+            if not _is_in_doubt(error):
+                raise
+            raise NotConnected(str(error) or type(error).__name__) from error
         try:
             return await ask(connection)
         except _IN_DOUBT as error:
@@ -122,7 +130,7 @@ class Connection:
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            settings = {**SETTINGS, "application_name": self._name}
+            settings = {**SETTINGS, "application_name": self.name}
             made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
             self.made += 1
             try:
@@ -160,7 +168,7 @@ class Readers:
 
     def __init__(self, url: str, name: str = "covey") -> None:
         self._url = url
-        self._name = name
+        self.name = name
         self._local = threading.local()
         self._made: list[Connection] = []
 
@@ -181,8 +189,12 @@ class Readers:
 
     def _mine(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
+        if connection and connection.name != self.name:  # it was renamed: each thread lets go of its own
+            self._made.remove(connection)
+            connection.close()
+            connection = None
         if connection is None:
-            connection = self._local.connection = Connection(self._url, name=self._name)
+            connection = self._local.connection = Connection(self._url, name=self.name)
             self._made.append(connection)
         return connection
 

@@ -184,8 +184,24 @@ BEGIN
                 AND EXISTS (SELECT 1 FROM nodes WHERE lease_until > now() AND steady_since < now() - lease)))
         RETURNING fence INTO new_fence;
     IF new_fence IS NOT NULL THEN
+        PERFORM covey_note_timeline(w);
         RETURN NEXT;
     END IF;
+END $$;
+
+-- A database that failed over to a standby which had not everything has forgotten what it acknowledged: the numbers of
+-- lost events are given out again. So a workspace begins a new epoch when it is claimed for the first time after that.
+CREATE OR REPLACE FUNCTION covey_note_timeline(w text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    now_on integer := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer;
+    before record;
+BEGIN
+    SELECT timeline, is_synced INTO before FROM logs WHERE workspace_id = w;
+    IF before.timeline <> now_on AND NOT before.is_synced THEN
+        UPDATE workspaces SET epoch = greatest(epoch + 1, extract(epoch FROM now())::bigint) WHERE id = w;
+    END IF;
+    UPDATE logs SET timeline = now_on, is_synced = current_setting('synchronous_standby_names') <> ''
+            AND current_setting('synchronous_commit') NOT IN ('off', 'local') WHERE workspace_id = w;
 END $$;
 
 -- The row of a directory, made if there is none: also if two nodes ask at once.

@@ -112,7 +112,6 @@ class NodeTable:
     """The nodes of a cluster, seen by one of them. Each thread that calls it has a connection of its own."""
 
     def __init__(self, url: str, lease_s: float, *, version: int = FORMAT, reach: tuple[str, ...] = (PLACE,)) -> None:
-        self._url = url
         self._connections = Readers(url)
         self._lease = timedelta(seconds=lease_s)
         self.version = version
@@ -134,8 +133,7 @@ class NodeTable:
                     passing=False,
                 )
             self.declare_dead(other.id)
-        self._connections.close()
-        self._connections = Readers(self._url, _presence_of(node.id))
+        self._connections.name = _presence_of(node.id)
         self._fetch(_CLEAN)
         own = (list(self._reach), self.version, node.covey, self._lease)
         self._fetch(_JOIN, node.id, node.name, node.home, node.address, *own)

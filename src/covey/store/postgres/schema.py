@@ -91,6 +91,9 @@ STEPS: tuple[str, ...] = (
     );
     CREATE INDEX nodes_by_name ON nodes (name);
     CREATE INDEX logs_by_owner ON logs (owner);
+    -- On which timeline of the database it was claimed last, and whether a standby had all that was acknowledged there.
+    ALTER TABLE logs ADD COLUMN timeline integer;
+    ALTER TABLE logs ADD COLUMN is_synced boolean NOT NULL DEFAULT false;
     ALTER TABLE workspaces ADD COLUMN place text COLLATE "C" NOT NULL DEFAULT 'any';
     -- What people have decided about it, for its next owner.
     ALTER TABLE workspaces ADD COLUMN kept bytea NOT NULL DEFAULT '{}';

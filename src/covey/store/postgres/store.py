@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ class PostgresStore(ReadsPostgres):
         self._last_event: dict[str, tuple[int, int]] = {}
         """By workspace, a fence and the last event that was written under it: nobody else writes under that."""
         self._closing = threading.Event()
-        self.is_away = False
+        self.while_away: Callable[[], None] = lambda: None
         self._untrimmed: dict[str, int] = {}
         """By workspace: up to which event the log is still to be trimmed."""
         self._landed: dict[str, tuple[str, list[bool]]] = {}
@@ -105,11 +105,11 @@ class PostgresStore(ReadsPostgres):
     def _heads(self, group: Group) -> dict[str, int]:
         """By workspace, the last event that is in its log. What was claimed since the last time is read."""
         fences = group.fences
-        if unknown := [w for w, fence in fences.items() if self._last_event.get(w, (-1, 0))[0] != fence]:
-            with failures("cannot write"):
-                found = self._writer.fetch(HEADS, self.owner, unknown)
+        if any(self._last_event.get(w, (-1, 0))[0] != fence for w, fence in fences.items()):
+            with failures("cannot write"):  # all of them: a connection that is made anew here knows none any more
+                found = self._writer.fetch(HEADS, self.owner, list(fences))
             self._last_event |= {row["workspace_id"]: (fences[row["workspace_id"]], row["last_event"]) for row in found}
-            if lost := set(unknown) - self._last_event.keys():
+            if lost := fences.keys() - {row["workspace_id"] for row in found}:
                 raise Fenced(f"the workspace {lost.pop()} has another owner by now")
         return {workspace_id: self._last_event[workspace_id][1] for workspace_id in fences}
 
@@ -144,15 +144,9 @@ class PostgresStore(ReadsPostgres):
 
     def _found_out(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         """Connect until it is known what became of a commit whose connection broke (N6)."""
-        self.is_away = True
         self.figures.in_doubt += 1
-        try:
-            return self._asked_until_known(group, commit_id, broken)
-        finally:
-            self.is_away = False
-
-    def _asked_until_known(self, group: Group, commit_id: str, broken: ConnectionBroken) -> list[bool]:
         while not self._closing.wait(RETRY_S):
+            self.while_away()
             try:
                 with failures("cannot connect"):
                     self._writer.fetch("SELECT 1")

@@ -41,7 +41,9 @@ def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[Styled
         lines, caret = _approval(state, ask.request, ask, inner), None
         title = "may this extension be used?" if ask.request.what == "entry" else "may these tools be used?"
     more = looks.asks_here(view)
-    right = " · ".join(filter(None, [f"1 of {len(more)}" if len(more) > 1 else "", _who_sees(view, client_id)]))
+    right = " · ".join(
+        filter(None, [f"1 of {len(more)}" if len(more) > 1 else "", _who_sees(view, client_id, state.me)])
+    )
     has_keys = answering.takes_keys(state, view, state.now)
     style: Style = "accent" if state.focus == "ask" else "warning"
     foot = _foot(state, ask, has_keys=has_keys)
@@ -52,10 +54,11 @@ def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[Styled
     return rows, (caret[0] + 1, caret[1] + 2) if caret else None
 
 
-def _who_sees(view: View, client_id: str) -> str:
-    names = [p.name for p in looks.present(view, client_id) if p.is_here and not p.is_you]
+def _who_sees(view: View, client_id: str, me: str) -> str:
+    others = [p for p in looks.present(view, client_id, me) if p.is_here and not p.is_you]
+    names = list(dict.fromkeys(p.name for p in others if not p.is_yours))
     if not names:
-        return ""
+        return "your other window shows it too" if others else ""
     return f"{names[0]} sees it too" if len(names) == 1 else f"{len(names)} others see it too"
 
 

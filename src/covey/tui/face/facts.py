@@ -9,7 +9,7 @@ from msgspec import Struct
 from covey.protocol.changes import SessionChanges
 from covey.protocol.extensions import ExtensionView
 from covey.protocol.jobs import JobView
-from covey.protocol.messages import Session
+from covey.protocol.messages import Session, SessionMode
 from covey.protocol.requests import ProviderInfo, UndoReceipt
 from covey.protocol.runs import RunComplete
 from covey.protocol.search import SearchHit
@@ -152,6 +152,9 @@ class Unsendable(Struct, frozen=True):
 
     text: str
     why: str
+    new_model: str = ""
+    new_mode: SessionMode = "ask"
+    """These two: what was chosen for the session, and still is."""
 
 
 class Pointed(Struct, frozen=True):

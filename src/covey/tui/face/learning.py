@@ -206,8 +206,8 @@ def _composed(step: FaceStep, fact: Composed) -> FaceStep:
             return step.compose(composer.edited()).say("changed; it waits again") if is_this else step
         case EditTooLate(run_id, why):
             return _too_late(step, run_id, why)
-        case Unsendable(text, why):
-            step = step.set(unsent="")
+        case Unsendable(text, why, new_model, new_mode):
+            step = step.set(unsent="", new_model=new_model, new_mode=new_mode)
             if composer.is_empty:
                 step = step.compose(composer.with_editor(shown_text(text)))
             return step.say(why, "error")

@@ -103,17 +103,25 @@ class Attendee:
     is_you: bool
     is_here: bool
     """It shows this session."""
+    is_yours: bool = False
+    """Another client of one's own name: the same person, as far as names say. As everywhere, `you`."""
 
 
-def present(view: View, client_id: str) -> list[Attendee]:
+def present(view: View, client_id: str, me: str) -> list[Attendee]:
     """Who is attached, oneself first."""
     found = [
-        Attendee(c.name or "somebody", c.kind or "", c.client_id == client_id, c.session_id == view.current)
+        Attendee(
+            c.name or "somebody",
+            c.kind or "",
+            is_you=c.client_id == client_id,
+            is_here=c.session_id == view.current,
+            is_yours=c.client_id != client_id and bool(me) and c.name == me,
+        )
         for c in view.clients.values()
     ]
     if not any(each.is_you for each in found):  # the server has not heard of this window yet
         found.append(Attendee("you", "tui", is_you=True, is_here=True))
-    return sorted(found, key=lambda each: (not each.is_you, not each.is_here, each.name))
+    return sorted(found, key=lambda each: (not each.is_you, not each.is_yours, not each.is_here, each.name))
 
 
 def listed(view: View) -> list[tuple[Session, SessionRecord]]:

@@ -141,20 +141,22 @@ def _sessions_fitting(people_rows: int, height: int) -> int:
     return max(height - people_rows - 3, 1)
 
 
-def sessions_shown(view: View, height: int, client_id: str) -> list[Session]:
+def sessions_shown(state: FaceState, view: View, height: int, client_id: str) -> list[Session]:
     """Those at the left side, from its second row on."""
-    present = min(len(looks.present(view, client_id)), PEOPLE_SHOWN)
+    present = min(len(looks.present(view, client_id, state.me)), PEOPLE_SHOWN)
     rows = _sessions_fitting(present + bool(present), height)
     return [known for known, _ in looks.listed(view)[:rows]]
 
 
 def left_side(state: FaceState, view: View, columns: int, height: int, client_id: str) -> list[StyledLine]:
     """Sessions with their marks, and who is here."""
-    present = looks.present(view, client_id)
+    present = looks.present(view, client_id, state.me)
     people = [line(Span(" here", "dim"))] if present else []
     for each in present[:PEOPLE_SHOWN]:
-        name = "you" if each.is_you else one_line(each.name)
-        kind = {"tui": "", "run": "covey run", "web": "browser"}.get(each.kind, each.kind)
+        name = "you" if each.is_you or each.is_yours else one_line(each.name)
+        kind = {"tui": "another window" if each.is_yours else "", "run": "covey run", "web": "browser"}.get(
+            each.kind, each.kind
+        )
         where = "" if each.is_here else "elsewhere"
         about = " · ".join(filter(None, (kind, where)))
         people.append(spread(line("   ", Span(cut(name, columns - 6))), line(Span(f"{about} ", "dim")), columns))

@@ -23,7 +23,7 @@ def target(state: FaceState, view: View, regions: Regions, row: int, column: int
     """What stands at this cell that can be clicked; None: nothing of these."""
     if column < left_columns(state):
         first = head_rows(state) + 1
-        listed = sessions_shown(view, state.height - head_rows(state) - foot_rows(state), client_id)
+        listed = sessions_shown(state, view, state.height - head_rows(state) - foot_rows(state), client_id)
         return Pointed("session", id=listed[row - first].id) if 0 <= row - first < len(listed) else None
     found = next(((part, row - rows.start) for part, rows in regions.parts.items() if row in rows), None)
     if found is None or not 0 <= column - regions.left < regions.columns:

@@ -62,7 +62,7 @@ def _pieces(state: FaceState, view: View, client_id: str) -> list[StyledLine]:
     if (share := looks.context_share(view)) is not None:
         style: Style = "warning" if share >= WARN_AT else "dim"
         found.append(line(Span(f"{share:.0%} full", style)))
-    found.append(_here(view, client_id))
+    found.append(_here(view, client_id, state.me))
     if (meters := looks.meters(view)) and meters.cost:
         found.append(line(Span(dollars(meters.cost), "dim")))
     if model := looks.model(view):
@@ -130,15 +130,16 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
-def _here(view: View, client_id: str) -> StyledLine:
-    others = [p for p in looks.present(view, client_id) if p.is_here and not p.is_you]
+def _here(view: View, client_id: str, me: str) -> StyledLine:
+    others = [p for p in looks.present(view, client_id, me) if p.is_here and not p.is_you]
     if not others:
         return StyledLine()
-    names = Counter(one_line(other.name) for other in others)
+    names = Counter(one_line(other.name) for other in others if not other.is_yours)
+    places = 1 + sum(other.is_yours for other in others)
     if len(names) > 2:
         return line(Span(f"{len(others) + 1} here", "dim"))
-    shown_names = [name if count == 1 else f"{name} ×{count}" for name, count in names.items()]
-    return line(Span(f"{', '.join(shown_names)}, you", "dim"))
+    shown_names = [name if count == 1 else f"{name} ×{count}" for name, count in (*names.items(), ("you", places))]
+    return line(Span(", ".join(shown_names), "dim"))
 
 
 # ── the last row ──

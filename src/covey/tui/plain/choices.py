@@ -1,6 +1,7 @@
 """What is asked, as numbered choices, and what a typed line answers. Pure.
 
 A line that is none of the numbers is no answer, so that a prompt which was being typed when the question came is none.
+One that can only have been meant as an answer, such as `yes`, is no prompt either: it is said what the choices are.
 """
 
 from __future__ import annotations
@@ -20,6 +21,19 @@ from covey.protocol.requests import PermissionAction, QuestionResponse
 
 APPROVAL_ROWS = 24
 """Of an extension, so many rows are shown at once: what was asked stays on a usual screen."""
+LONGEST_QUOTED = 20
+
+_MEANT_AS_ANSWER = re.compile(r"[-+]?\d+[.)]?|y|yes|n|no|ok|okay|allow|deny", re.IGNORECASE)
+
+
+def is_meant_as_answer(text: str) -> bool:
+    """Nobody would prompt so while something is asked: `/say` sends it all the same."""
+    return _MEANT_AS_ANSWER.fullmatch(text.strip()) is not None
+
+
+def _offered_number(text: str, count: int) -> int | None:
+    words = text.strip()
+    return int(words) if re.fullmatch(r"[0-9]{1,2}", words) and 1 <= int(words) <= count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,15 @@ Understood = Allowed | Decided | QuestionsAnswered | AskedOn | None
 """None: the line was not meant for the question."""
 
 
+def _no_choice(text: str, count: int) -> AskedOn | None:
+    """What is said of a line that is none of so many numbers; None: it is a prompt."""
+    if not is_meant_as_answer(text):
+        return None
+    words = visible(text.strip())[:LONGEST_QUOTED]
+    said = f"{words} is no choice: type a number from 1 to {count}, and Enter. `/say {words}` sends it as a prompt."
+    return AskedOn((line(Span(said, "warning")),))
+
+
 @dataclass
 class PermissionChoices:
     request: PermissionRequest
@@ -79,10 +102,10 @@ class PermissionChoices:
         if self.wants_words:
             return Allowed("deny", text.strip())
         offered = self._offered()
-        words = text.strip()
-        if not re.fullmatch(r"[0-9]{1,2}", words) or not 1 <= int(words) <= len(offered):
-            return None
-        answer = offered[int(words) - 1][1]
+        number = _offered_number(text, len(offered))
+        if number is None:
+            return _no_choice(text, len(offered))
+        answer = offered[number - 1][1]
         if answer == "whole" or (self._is_cut and isinstance(answer, Allowed) and answer.action != "deny"):
             # What was shown in part only cannot be allowed before all of it was shown.
             self.is_whole = True
@@ -198,10 +221,10 @@ class ApprovalChoices:
 
     def hear(self, text: str, columns: int) -> Understood:
         offered = self._offered(columns)
-        words = text.strip()
-        if not re.fullmatch(r"[0-9]", words) or not 1 <= int(words) <= len(offered):
-            return None
-        answer = offered[int(words) - 1][1]
+        number = _offered_number(text, len(offered))
+        if number is None:
+            return _no_choice(text, len(offered))
+        answer = offered[number - 1][1]
         if answer is None or (answer.approve and self._is_cut(columns)):
             # What was shown in part only cannot be approved before all of it was shown.
             self.is_whole = True

@@ -17,6 +17,7 @@ HELP = {
     "/open N": "go on with the session of that number",
     "/queue": "the prompts that wait",
     "/drop N": "take back the waiting prompt of that number",
+    "/say TEXT": "send the text as a prompt, whatever it looks like and whatever is asked",
     "/cancel": "cancel what runs; so does Ctrl-C",
     "/quit": "leave; so does Ctrl-D. What runs goes on",
 }
@@ -34,6 +35,9 @@ async def run(talk: Talk, words: str) -> bool:
         talk.write([line(Span("A line that ends with \\ goes on in the next one.", "dim"))])
     elif name in ("/quit", "/exit"):
         talk.is_leaving = True
+    elif name == "/say" and rest.strip():
+        await talk.post(rest)
+        return True
     elif name == "/cancel":
         talk.follower.cancel()
         talk.say("Cancelling.", "dim")
@@ -50,6 +54,8 @@ async def run(talk: Talk, words: str) -> bool:
         await _drop(talk, number)
     elif f"{name} N" in HELP:
         talk.say(f"{name} needs a number.", "warning")
+    elif name == "/say":
+        talk.say("/say needs a text.", "warning")
     else:
         return False
     talk.offer()

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Protocol, assert_never
 
@@ -33,12 +33,14 @@ from covey.tui.plain.choices import (
     PermissionChoices,
     QuestionChoices,
     QuestionsAnswered,
+    is_meant_as_answer,
 )
 from covey.tui.plain.line_reader import LineReader
 from covey.tui.plain.paper import Paper
 from covey.tui.plain.story import LineStory
 
 PROMPT = "> "
+DECIDED = {"allowed": "It may be used.", "denied": "It is not used."}
 QUIET_S = 0.4
 """A line that comes so soon after a question was shown was typed before anybody could have read it."""
 
@@ -99,6 +101,8 @@ class Talk:
         """An extension that was decided about here, until the server says that it counts."""
         self._mentioned: set[str] = set()
         """Asks that are not answered here."""
+        self._beginners: set[str] = set()
+        """Runs that began a session here."""
         self._continued = ""
         """Lines that ended with a backslash: the prompt goes on."""
 
@@ -173,7 +177,7 @@ class Talk:
         seen = -1
         while True:
             seen = await self.follower.changed(seen)
-            self._report_refusals()
+            await self._report_refusals()
             self._ask_next()
             if not self._is_busy:
                 self.offer()
@@ -185,12 +189,21 @@ class Talk:
         is_sending = any(prompt.state != "refused" for prompt in view.outbox.prompts.values())
         return self._is_posting or is_sending or bool(record and record.is_busy)
 
-    def _report_refusals(self) -> None:
+    async def _report_refusals(self) -> None:
         for run_id, prompt in list(self.follower.view.outbox.prompts.items()):
             if prompt.state == "refused":
                 self.say(f"Not sent: {prompt.error}", "warning")
                 self.has_refusal = True
                 self.follower.drop(run_id)
+                if run_id in self._beginners:
+                    await self._leave_empty(prompt.prompt.session_id)
+
+    async def _leave_empty(self, session_id: str) -> None:
+        """A session whose only prompt was refused is none: the next prompt begins one."""
+        if self.follower.view.current == session_id:
+            self.open("")
+        with suppress(ServerUnreachable, ApiError):  # then it stays, and is empty
+            await self.client.delete_session(self.follower.workspace_id, session_id)
 
     async def _until_idle(self) -> None:
         """All that was piped in has been answered, or somebody interrupts."""
@@ -240,7 +253,7 @@ class Talk:
 
     def _told(self, *, is_new: bool) -> LineStory:
         echoes = not self._reader.is_person
-        return LineStory(self.follower.view, self.paper.columns, self.root, echoes=echoes, is_new=is_new)
+        return LineStory(self.follower.view, self.paper.columns, self.root, time.time, echoes=echoes, is_new=is_new)
 
     def _ask_next(self) -> None:
         view = self.follower.view
@@ -252,8 +265,7 @@ class Talk:
             self._asked = None
         if self._decided and (decided := view.asks.closed.get(self._decided)):
             self._decided = ""
-            words = {"allowed": "It may be used.", "denied": "It is not used."}
-            self.say(words.get(decided.outcome, "Nobody has to answer that any more."), "dim")
+            self.say(DECIDED.get(decided.outcome, "Nobody has to answer that any more."), "dim")
             self.offer()
         # What a run waits for goes before an extension, which nothing waits for.
         for ask_id, ask in sorted(view.asks.open.items(), key=lambda each: each[1].kind == "approval"):
@@ -275,10 +287,11 @@ class Talk:
             case ApprovalRequest() if self._reader.is_person:
                 if self._asked is None:
                     self._ask(ask_id, ApprovalChoices(request))
+            case ApprovalRequest(text=str()):
+                self._mentioned.add(ask_id)  # the run whose prompt names it fails, and says why
             case ApprovalRequest():
                 # A number that was piped in was meant for something else: nobody has read this.
-                about = f"{request.kind} {one_line(request.name)}"
-                self._put_aside(ask_id, f"The {about} waits for approval: `covey trust` shows it.")
+                self._put_aside(ask_id, f"The {request.kind} {one_line(request.name)} needs approval: `covey trust`.")
             case _:
                 assert_never(request)
 
@@ -317,16 +330,16 @@ class Talk:
             self.offer()
             return
         text, self._continued = self._continued + text, ""
-        if self._asked and self._answer(text):
-            return
         words = text.strip()
+        if self._asked and not words.startswith("/say ") and self._answer(text):
+            return
         if not words:
             self.offer()
             return
         try:
             if words.startswith("/") and await commands.run(self, words):
                 return
-            await self._post(text)
+            await self.post(text)
         except (ServerUnreachable, ApiError) as error:
             self.say(str(error), "warning")
 
@@ -335,17 +348,16 @@ class Talk:
         assert self._asked is not None
         ask_id, choices = self._asked
         if self._reader.is_person and time.monotonic() - self._asked_at < QUIET_S:
-            if text.strip().isdigit():
+            if is_answer := is_meant_as_answer(text):
                 self._ask(ask_id, choices)
-            return text.strip().isdigit()
+            return is_answer
         understood = choices.hear(text, self.paper.columns)
         match understood:
             case None:
                 return False
             case Allowed(action, reason, network, unsandboxed):
                 self._asked = None
-                further = {"network": network, "unsandboxed": unsandboxed}
-                self.follower.answer_permission(ask_id, action, reason, **further)
+                self.follower.answer_permission(ask_id, action, reason, network=network, unsandboxed=unsandboxed)
             case Decided(approve):
                 self._asked = None
                 self._decide(ask_id, approve)
@@ -367,9 +379,11 @@ class Talk:
             self._decided = ask_id
             self.follower.answer_approval(ask_id, approve=approve)
 
-    async def _post(self, text: str) -> None:
+    async def post(self, text: str) -> None:
+        """Send it as a prompt."""
         follower = self.follower
-        if not follower.view.current:
+        is_new = not follower.view.current
+        if is_new:
             self._is_posting = True
             try:
                 session = await self.client.create_session(follower.workspace_id)
@@ -377,5 +391,10 @@ class Talk:
                 self._is_posting = False
             self.open(session.id, is_new=True)
         run_id = follower.post(PostPrompt(prompt=text))
+        if is_new:
+            self._beginners.add(run_id)
         if self._story:
             self._story.posted(run_id)
+        if self._asked:
+            self.say("That is sent as a prompt. What was asked still waits for an answer.", "dim")
+            self.offer()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import assert_never
 
 from covey.client.view.inputs import MessagesLoaded, Received, ViewInput
@@ -22,24 +22,23 @@ from covey.client.view.run_news import (
 from covey.client.view.view import Step, View
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.markdown import MarkdownRows
+from covey.lines.notes import CUT_SHORT, retry_note, summary_note
 from covey.lines.plain_text import one_line, plain
 from covey.lines.results import Shown, begun_line, result_lines
 from covey.lines.words import counted, dollars
 from covey.lines.wrap import wrap
 from covey.protocol.runs import Run, RunComplete
 
-CUT_SHORT = {
-    "max_tokens": "the answer is cut off: the model has reached the longest answer that it may give (max_tokens).",
-    "content_filter": "the answer is cut off by the provider's content filter.",
-}
-
 
 class LineStory:
     """The session that the view shows. A prompt that was typed here is on the screen already: it is not repeated."""
 
-    def __init__(self, view: View, columns: int, root: str, *, echoes: bool, is_new: bool = False) -> None:
+    def __init__(
+        self, view: View, columns: int, root: str, clock: Callable[[], float], *, echoes: bool, is_new: bool = False
+    ) -> None:
         """`echoes`: what is typed here cannot be seen, as it comes out of a pipe. `is_new`: nothing was said yet."""
         self._view = view
+        self._clock = clock
         self._shown = Shown(columns, root, plain=True)
         self._echoes = echoes
         self._own: set[str] = set()
@@ -116,11 +115,11 @@ class LineStory:
                 return [*self._settle(), begun_line(call, self._shown)]
             case CallEnded(call, result):
                 return [*self._settle(), *result_lines(call, result, None, self._shown)]
-            case SummaryWritten():
-                return self._note("The conversation became long, and goes on from a summary of it.")
+            case SummaryWritten(message):
+                record = self._view.find_run(message.run_id or "")
+                return self._note(summary_note(record.run if record else None))
             case RetryAnnounced(retry):
-                why = (retry.reason or retry.error or "The model failed").rstrip(".")
-                return self._note(f"{why}; trying again (attempt {retry.attempt}).")
+                return self._note(retry_note(retry, self._clock()))
             case RunWarned(warning):
                 return self._note(warning.reason or "")
             case _:

@@ -185,8 +185,12 @@ def _cut(look: Look, *pieces: str | Span) -> StyledLine:
 
 def _prompt_head(item: PromptItem, look: Look) -> list[StyledLine]:
     """Who said it and when: above the text, where there is no room beside it."""
-    spans = _prompt_facts(item, look)
-    return [_cut(look, Span("┃ ", "accent"), *spans)] if spans and not _has_room(item, spans, look) else []
+    spans, bar = _prompt_facts(item, look), Span("┃ ", "accent")
+    if not spans or _has_room(item, spans, look):
+        return []
+    if item.state == "refused":  # why has to be read to its end: it says what to do
+        return wrap(spans, look.text + len(MARGIN), (bar,), (bar,))
+    return [_cut(look, bar, *spans)]
 
 
 def _has_room(item: PromptItem, facts: list[Span], look: Look) -> bool:
