@@ -42,7 +42,7 @@ def test_a_notice_covers_no_key_and_a_long_one_is_whole() -> None:
 
 def test_what_went_wrong_is_read_to_its_end_in_a_narrow_window_too() -> None:
     desk = Desk(38, 24)
-    why = "no usable model is configured. Log in to a provider, or name one in the configuration. " * 4
+    why = "no usable model is configured. Log in to a provider, or name one in the configuration. " * 5
     desk.feed(Unsendable("hello", why, new_mode="plan"))
     assert why.strip() in " ".join(desk.text.split())
     assert desk.draft == "hello" and desk.state.new_mode == "plan"

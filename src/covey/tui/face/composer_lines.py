@@ -16,7 +16,7 @@ from covey.tui.face.sizes import composer_top, is_low
 from covey.tui.face.state import FaceState
 
 LONGEST_NOTICE = 4
-"""Rows: more is in the log, or said where it happened. What went wrong may take half the screen: it says what to do."""
+"""Rows: more is in the log, or said where it happened. What went wrong may take two thirds: it says what to do."""
 
 
 def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[StyledLine], tuple[int, int]]:
@@ -51,7 +51,7 @@ def notice_rows(state: FaceState, columns: int) -> list[StyledLine]:
     if is_low(state) or width(text) + 4 <= columns:
         text = cut(text, columns - 4)
         return [line(Span("─ ", "border"), Span(text, style), Span(f" {'─' * (columns - width(text) - 3)}", "border"))]
-    most = max(LONGEST_NOTICE, state.height // 2) if toast.kind == "error" else LONGEST_NOTICE
+    most = max(LONGEST_NOTICE, state.height * 2 // 3) if toast.kind == "error" else LONGEST_NOTICE
     rows = wrap([Span(text, style)], columns - 2, (Span("  "),), (Span("  "),))[:most]
     return [rule(columns), *rows, rule(columns)]
 

@@ -291,9 +291,7 @@ class Talk:
                 self._mentioned.add(ask_id)  # the run whose prompt names it fails, and says why
             case ApprovalRequest():
                 # A number that was piped in was meant for something else: nobody has read this.
-                self._put_aside(
-                    ask_id, f"The {request.kind} {one_line(request.name)} needs approval: see `covey trust`."
-                )
+                self._put_aside(ask_id, f"The {request.kind} {one_line(request.name)} needs approval: `covey trust`.")
             case _:
                 assert_never(request)
 
