@@ -21,9 +21,10 @@ Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
 """Something that is asked of a connection."""
 
 CONNECT_S = 5.0
-NOTICE = 2
+NOTICE = 4
 """Rounds of the loop before anything is asked: it only runs meanwhile, so a connection that broke is noticed now. What
-is sent on one would be in doubt, and what is not sent is not."""
+is sent on one would be in doubt, and what is not sent is not. A server that goes away says so first, and then hangs up:
+each is read in a round of its own, after whoever asks has had its turn in it."""
 STATEMENT_S = 30.0
 """For one statement. Nothing here takes long, but the store may be busy."""
 SETTINGS = {"application_name": "covey", "transaction_timeout": "30s", "client_min_messages": "warning"}
