@@ -7,6 +7,7 @@ import random
 import uuid
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -14,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from covey.engine.workspace import Workspace
 from covey.protocol.requests import PostPrompt
 from covey.protocol.sse import FrameDecoder
-from covey.server.direct_writer import direct_writer_of
+from covey.server.direct_writer import DirectWriter, direct_writer_of
 from covey.server.event_stream import Stream
 from tests.server.site import CLIENT, Site, scope, serving
 from tests.support.engine import Gate, within
@@ -146,3 +147,12 @@ async def test_a_client_that_stops_reading_is_dropped_and_not_written_to_any_mor
         gate.open()
         assert (await within(workspace.runs.get("a", 10))).state == "completed"
         assert workspace._parts.feed.readers == 0
+
+
+@pytest.mark.parametrize("is_closing", [False, True])
+async def test_who_is_gone_is_given_nothing_of_a_stream_that_is_passed_on(is_closing: bool) -> None:
+    """A transport that is closed raises, with the loop that servers use: in the middle of what another node sends."""
+    transport = mock.Mock(**{"is_closing.return_value": is_closing})
+    cycle = mock.Mock(disconnected=False, transport=transport)
+    DirectWriter(cycle).write_raw(b"1\r\nx\r\n")
+    assert transport.write.call_count == (0 if is_closing else 1)

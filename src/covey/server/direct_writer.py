@@ -40,8 +40,9 @@ class DirectWriter:
         self._cycle.transport.write(chunk)
 
     def write_raw(self, data: bytes) -> None:
-        """Bytes that are chunks of HTTP already: those of a stream that another node has framed."""
-        self._cycle.transport.write(data)
+        """Bytes that are chunks of HTTP already, as another node has framed them. Who is gone gets none."""
+        if not self.is_gone:
+            self._cycle.transport.write(data)
 
     @property
     def is_gone(self) -> bool:

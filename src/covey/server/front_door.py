@@ -208,7 +208,9 @@ class FrontDoor:
             return False
         except PeerFailed as failure:
             self._known.pop(workspace_id, None)
-            log.info("%s %s at node %s: %s", passage.ask.method, request.scope["path"], there.name, failure)
+            if not request.has_failed:  # said once, not at each attempt
+                log.info("%s %s at node %s: %s", passage.ask.method, request.scope["path"], there.name, failure)
+            request.has_failed = True
             if failure.was_sent and not may_repeat:
                 raise Unavailable(
                     f"the node {there.name}, which has this workspace, went away before it answered: "

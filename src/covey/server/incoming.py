@@ -22,6 +22,8 @@ class Incoming:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.send = send
+        self.has_failed = False
+        """Another node that was asked did not answer."""
         self._receive = receive
         self._read: list[Any] = []
         self._body: bytes | None = None
