@@ -162,8 +162,8 @@ def test_no_command_sends_anything_raw_to_a_terminal(attacked: Home, command: tu
     assert sent(attacked, *(word.replace("{id}", session) for word in command)).strip()
 
 
-SILENT = {"serve", "stop", "init", "login", "logout", "help", "completion", "acp", "web"}
-"""Commands that show no text of a model, a project or a server; what `acp` prints is for a program."""
+SILENT = {"serve", "stop", "init", "login", "logout", "help", "completion", "acp", "web", "nodes", "store"}
+"""Commands that show no text of a model, a project or a server alone; what `acp` prints is for a program."""
 
 
 def test_every_command_is_among_them() -> None:

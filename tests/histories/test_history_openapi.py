@@ -41,6 +41,7 @@ NEVER_DONE = {
     "GET /v1/workspaces/{id}/extensions/{kind}/{name}",
     "POST /v1/web/sessions",
     "DELETE /v1/web/sessions/{page_id}",
+    "DELETE /v1/nodes/{name}",
 }
 """Only two commands are known, and chance does not find them; a session that is busy is not undone; a prompt has one
 place, and chance gives it several; chance finds neither a file, a custom command,

@@ -15,6 +15,7 @@ import pytest
 from covey.config.schema import Config, LspSettings, ToolSettings
 from covey.engine.extensions.kind import ExtensionParts
 from covey.engine.extensions.lsp import LspHost
+from covey.engine.ownership import SoleOwner
 from covey.tools.base import ToolContext, ToolOutput
 from covey.tools.files import FileReads
 from covey.tools.processes import LocalProcesses
@@ -31,7 +32,8 @@ class Languages:
     reads: FileReads = field(default_factory=FileReads)
 
     def __post_init__(self) -> None:
-        shared: Any = SimpleNamespace(environ={"XDG_CONFIG_HOME": str(self.home), "HOME": str(self.home)})
+        environ = {"XDG_CONFIG_HOME": str(self.home), "HOME": str(self.home)}
+        shared: Any = SimpleNamespace(environ=environ, ownership=SoleOwner())
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.host = LspHost(
             ExtensionParts(

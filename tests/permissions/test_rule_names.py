@@ -13,7 +13,8 @@ def test_rules_may_be_about_every_tool_of_ours_and_about_mcp_servers() -> None:
     described = {
         file.name.removesuffix(".md") for file in resources.files("covey.tools").iterdir() if file.name[-3:] == ".md"
     }
-    assert described - {"mcp_resources"} | {"mcp"} == set(RULED)  # resources are asked for as mcp:SERVER/resources
+    of_servers = {"mcp_resources", "mcp_skill"}  # asked for as mcp:SERVER/resources and mcp:SERVER/skills/…
+    assert described - of_servers | {"mcp"} == set(RULED)
 
 
 @pytest.mark.parametrize("rule", ["bash", "bash:git status*", "mcp:time/*", "mcp:*/delete_*", "web_search"])
