@@ -26,7 +26,7 @@ first call to one of its tools. Its tools are offered once you have approved the
 
 Covey as an MCP server, for another agent:
   covey mcp serve              started by another agent; it reads JSON from stdin
-  covey mcp serve --cwd ~/projectfor this directory, unless a call names another
+  covey mcp serve --cwd ~/app    for this directory, unless a call names another
   covey mcp serve --http       at http://127.0.0.1:8791/mcp, with the token of your data directory
 
 In the settings of another agent (docs/EDITORS.md has more of them):

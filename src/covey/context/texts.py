@@ -102,19 +102,11 @@ class Texts:
 
     def typed(self, name: str) -> TextFile | None:
         """What a person means by `/name`: a command before a skill."""
-        return _meant(self.files, name)
-
-    def typed_withheld(self, name: str) -> TextFile | None:
-        """The same, of what the project would have if it were trusted."""
-        return None if self.typed(name) else _meant(self.withheld, name)
+        fitting = [file for file in self.files if file.name == name and file.is_for_people]
+        return next((file for file in fitting if file.kind == "command"), next(iter(fitting), None))
 
 
 NO_TEXTS = Texts()
-
-
-def _meant(files: tuple[TextFile, ...], name: str) -> TextFile | None:
-    fitting = [file for file in files if file.name == name and file.is_for_people]
-    return next((file for file in fitting if file.kind == "command"), next(iter(fitting), None))
 
 
 def read_texts(root: Path, environ: Mapping[str, str], *, trusted: bool, previous: Texts | None = None) -> Texts:

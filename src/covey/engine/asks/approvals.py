@@ -36,9 +36,6 @@ class ApprovalDesk:
         self._open[request.id] = (request, on_approved)
         self._journal.write((), (created(request),))
 
-    def was_refused(self, request_id: str) -> bool:
-        return request_id in self._refused
-
     def withdraw(self, request_id: str) -> None:
         """It is not asked any more: what it is about is gone, or was approved elsewhere."""
         if self._open.pop(request_id, None):
