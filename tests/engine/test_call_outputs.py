@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from covey.engine.commands.stream import Reader
 from covey.protocol.endings import OUTPUT_UNTIL_THEN, CallEnd, call_end
 from covey.protocol.events import Event, ToolOutputDelta, decode_event
 from covey.protocol.messages import Message
+from covey.protocol.requests import RunShell
 from covey.protocol.runs import RunComplete
 from covey.protocol.sse import FrameDecoder
 from covey.tools.base import ToolOutput
@@ -38,9 +40,11 @@ class Client:
     def _take(self, data: bytes) -> None:
         self.events += [event for frame in self._decoder.feed(data) if (event := decode_event(frame.data))]
 
+    def outputs(self) -> list[ToolOutputDelta]:
+        return [event.payload for event in self.read() if isinstance(event.payload, ToolOutputDelta)]
+
     def printed(self, call_id: str = "c1") -> list[tuple[int, str]]:
-        outputs = [event.payload for event in self.read() if isinstance(event.payload, ToolOutputDelta)]
-        return [(output.offset, output.delta) for output in outputs if output.tool_call_id == call_id]
+        return [(output.offset, output.delta) for output in self.outputs() if output.tool_call_id == call_id]
 
     def close(self) -> None:
         self._reader.live.close()
@@ -191,3 +195,25 @@ async def test_what_a_cancelled_call_had_printed_is_kept_with_its_result(tmp_pat
         await engine.post("go on", "b")
         await engine.ended("b")
         assert result in [seen for message in engine.model.requests[-1].messages for seen in message.tool_results]
+
+
+async def test_what_a_person_has_started_is_seen_meanwhile_under_the_id_of_its_message(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        with attached(engine) as client, attached(engine, deltas=False) as whole:
+            engine.workspace._parts.agent.root = tmp_path
+            os.mkfifo(tmp_path / "go")
+            command = RunShell(command="echo one; cat go")
+            asking = asyncio.create_task(engine.workspace.shell.run(engine.session_id, command))
+            while not (client.outputs() and whole.outputs()):
+                await asyncio.sleep(0)
+            with attached(engine) as late:
+                assert client.outputs() == whole.outputs() == late.outputs()
+            await asyncio.to_thread((tmp_path / "go").write_text, "two\n")
+            assert (await within(asking)).output == "one\ntwo\n"
+            (message,) = engine.messages()
+            assert "".join(output.delta for output in client.outputs()) == "one\ntwo\n"
+            assert {(o.run_id, o.message_id, o.tool_call_id) for o in client.outputs()} == {
+                ("", message.id, message.id)
+            }
+            with attached(engine) as late:
+                assert late.outputs() == [], "the message is what counts now"

@@ -54,7 +54,7 @@ def test_a_request_without_a_name_or_with_two_is_refused() -> None:
     assert refusal(authorization=BEARER) == "forbidden_host"
     both = [(b"host", b"evil.example"), (b"host", b"localhost"), (b"authorization", BEARER.encode())]
     with pytest.raises(ApiError) as refused:
-        ACCESS.check({"path": "/v1/version", "headers": both})
+        ACCESS.check({"method": "GET", "path": "/v1/version", "headers": both})
     assert refused.value.code == "forbidden_host"
 
 
@@ -105,6 +105,13 @@ def test_only_health_and_the_files_of_the_page_need_no_token() -> None:
 
 def test_a_unix_socket_needs_neither_name_nor_token() -> None:
     assert refusal(access=Access()) == ""
+    assert refusal(access=Access(), host="api.some-client.localhost") == ""
+
+
+def test_other_web_pages_are_refused_also_where_a_port_is_forwarded_to_the_socket() -> None:
+    assert refusal(access=Access(), host="localhost:8080", origin="http://localhost:8080") == ""
+    assert refusal(access=Access(), host="localhost:8080", origin="http://evil.example") == "forbidden_origin"
+    assert refusal(access=Access(), host="evil.example", origin="http://evil.example") == "forbidden_host"
 
 
 @pytest.mark.anyio

@@ -64,7 +64,7 @@ async def test_a_body_of_another_kind_is_refused(tmp_path: Path, kind: str) -> N
         assert (answer.status, answer.code) == (415, "unsupported_media_type")
 
 
-async def test_a_body_of_another_kind_is_refused_also_where_none_is_needed(tmp_path: Path) -> None:
+async def test_a_body_of_another_kind_or_that_is_broken_is_refused_also_where_none_is_needed(tmp_path: Path) -> None:
     without_body = [e for e in ENDPOINTS if e.body is None and e.method != "GET"]
     assert len(without_body) >= 4
     async with serving(tmp_path) as site:
@@ -76,6 +76,8 @@ async def test_a_body_of_another_kind_is_refused_also_where_none_is_needed(tmp_p
                 headers = {"content-type": "text/plain", **announced}
                 answer = await site.request(endpoint.method, where, chunks=[b"hi"], headers=headers)
                 assert (answer.status, answer.code) == (415, "unsupported_media_type"), where
+                answer = await site.request(endpoint.method, where, chunks=[b"{]"], headers={**JSON, **announced})
+                assert (answer.status, answer.code) == (400, "invalid_request"), where
         taken = await site.request("POST", f"{path}/agent/sessions/{sid}/cancel", {"anything": 1})
         assert taken.status == 200, "JSON that nobody needs is read and left alone"
 

@@ -58,6 +58,7 @@ class PlainServer:
                     table.pop(value["id"], None)
                 else:
                     table[value["id"]] = copy.deepcopy(value)
+                self.outputs.pop(value["id"], None)  # a person's own command, which has ended
                 for part in value.get("parts", ()):
                     if part["type"] == "tool_result":
                         self.outputs.pop(part["data"]["tool_call_id"], None)

@@ -92,6 +92,18 @@ def job_outlives_its_run(r: Recording) -> None:
     r.until(lambda view: view.conversation.outputs)
 
 
+def own_command(r: Recording) -> None:
+    """What a person's own command prints while it runs; its message takes the place of it."""
+    command = "printf '始まり🚀\\n'; until [ -e go ]; do sleep 0.05; done; rm go; echo 完了 ✅"
+    r.connect()
+    session = r.session()
+    begun = r.workspace.begin("POST", f"/agent/sessions/{session}/shell", {"command": command})
+    r.until(lambda view: view.conversation.outputs)
+    (r.server.project / "go").touch()
+    begun.answer().ok()
+    r.until(lambda view: len(view.conversation.messages) == 1)
+
+
 def structured_output(r: Recording) -> None:
     """A run with a schema: the first answer does not fit, the second does, and its JSON is that of the run."""
     schema = {

@@ -146,7 +146,9 @@ class MessageDelta(Wire, frozen=True):
 
 
 class ToolOutputDelta(Wire, frozen=True):
-    """What a running tool call has printed since. Its result, once there is one, is what counts.
+    """What a running tool call, or a person's own command, has printed since. The result of the call, or the message
+    of the command, is what counts once it is there. A command has no run: `run_id` is empty, and both other ids are
+    that of its message.
 
     `offset` and `dropped` count bytes: those of the UTF-8 of all that was printed, with U+FFFD in the place of what is
     no UTF-8. `delta` begins at `offset`, and the `dropped` bytes before it are not sent.
@@ -155,7 +157,7 @@ class ToolOutputDelta(Wire, frozen=True):
     session_id: str
     run_id: str
     message_id: str
-    """The answer that has the call."""
+    """The answer that has the call, or the message that the command will have."""
     tool_call_id: str
     offset: int
     delta: str

@@ -45,22 +45,22 @@ class Access:
 
     def check(self, scope: Scope) -> None:
         """Raise Forbidden or Unauthorized unless the request may pass."""
-        if self.is_socket:
-            return
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        asked = scope["method"], scope["path"]
+        origin = headers.get(b"origin")
+        is_page = origin is not None or asked == REDEEM
         names = [value for name, value in scope["headers"] if name == b"host"]
         host = names[0].decode("latin-1") if len(names) == 1 else ""  # of two, a proxy may have believed the other
-        if not self._is_ours(host):
+        # Programs may call a socket what they like. A browser is only there if somebody forwards a port to it.
+        if (is_page or not self.is_socket) and not self._is_ours(host):
             raise Forbidden(
                 f"this server does not go by {host!r}: use 127.0.0.1 or localhost, "
                 "or add the name to server.allowed_hosts",
                 "forbidden_host",
             )
-        asked = scope["method"], scope["path"]
-        origin = headers.get(b"origin")
-        if (origin is not None or asked == REDEEM) and not self._is_own(origin or b"", host):
+        if is_page and not self._is_own(origin or b"", host):
             raise Forbidden("requests from other web pages are refused", "forbidden_origin")
-        if asked in OPEN or is_page_file(*asked):
+        if self.is_socket or asked in OPEN or is_page_file(*asked):
             return
         token = bearer(headers.get(b"authorization", b""))
         if self.token and hmac.compare_digest(token, self.token.encode()):

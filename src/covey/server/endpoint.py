@@ -107,7 +107,7 @@ class Endpoint:
     handler: Handler
     summary: str
     body: Any = None
-    """What the request must decode to; None: no body is read."""
+    """What the request must decode to; None: nothing is needed, and what is sent all the same is only checked."""
     answer: Any = None
     """The type of the answer; None: an empty one, unless the handler gives `StreamedAnswer`."""
     status: int = 200
@@ -118,11 +118,10 @@ class Endpoint:
     """What whoever calls it must be allowed to do; None: to read for GET, else to prompt."""
     needs_for: Callable[[Any], May | None] | None = None
     """What whoever sends this body must be allowed to do besides."""
-    _decoder: msgspec.json.Decoder[Any] | None = field(default=None, init=False)
+    _decoder: msgspec.json.Decoder[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.body is not None:
-            self._decoder = msgspec.json.Decoder(self.body)
+        self._decoder = msgspec.json.Decoder(Any if self.body is None else self.body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["covey"]
@@ -133,9 +132,9 @@ class Endpoint:
         call = Call(state.workspaces, scope["path_params"], query, state.stop, state.pages, state.streams, page)
         if state.cluster is not None:
             call.cluster, call.run_id = state.cluster, scope.get("covey.run_id", "")
-        # One that nobody needs is read all the same: it must be of the right type, and who sends it is hung up on else.
-        sent = await read_body(scope, receive) if self._decoder or _announces_body(scope) else b""
-        body = self._decode(sent) if self._decoder else None
+        # One that nobody needs is read all the same: it must be JSON, and who sends it is hung up on else.
+        sent = await read_body(scope, receive) if self.body is not None or _announces_body(scope) else b""
+        body = self._decode(sent)
         if self.needs_for and (more := self.needs_for(body)):
             access.require(scope, more)
         working = self.handler(call, body)
@@ -147,13 +146,13 @@ class Endpoint:
         await respond(send, self.status, data, headers)
 
     def _decode(self, data: bytes) -> Any:
-        assert self._decoder is not None
         if not data:
-            if self.optional_body:
+            if self.optional_body or self.body is None:
                 return None
             raise BadRequest("a JSON body is required")
         try:
-            return self._decoder.decode(data)
+            decoded = self._decoder.decode(data)
+            return decoded if self.body is not None else None
         except msgspec.ValidationError as error:
             return self._without_nulls(data, error)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

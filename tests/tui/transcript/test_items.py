@@ -139,6 +139,15 @@ def test_shell_commands_summaries_and_retries() -> None:
     assert screen.transcript.is_live and screen.transcript.ticks
 
 
+def test_what_an_own_command_prints_is_seen_until_its_message_comes() -> None:
+    view = view_of([user("u", "go")])
+    printed(view, "a", "building\n50 %\r100 %\n")
+    screen = Screen(view)
+    assert [row for row in screen.texts() if row][-2:] == ["! building", "! 100 %"]
+    put(view, message("a", "user", ShellCommandPart(data=ShellCommand(command="make", output="", exit_code=0))))
+    assert [row for row in screen.texts() if row][-1] == "! make  not shown to the model"
+
+
 def test_a_warning_stays_until_the_next_turn() -> None:
     view = view_of([user("u", "go"), answer("a", "done")])
     warning = AgentEvent(type="warning", session_id="s", run_id="r1", reason="the window is\nsmall")

@@ -50,6 +50,7 @@ class ShownConversation:
 
     def message(self, message: Message, event: Event) -> TranscriptChange | None:
         if message.session_id == self.session_id:
+            self.outputs.pop(message.id, None)  # a person's own command, which has ended
             for result in message.tool_results:
                 self.outputs.pop(result.tool_call_id, None)
             return self.messages.apply(event)

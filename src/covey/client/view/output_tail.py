@@ -25,6 +25,11 @@ class ShownOutput:
         self._data = bytearray()
 
     @property
+    def is_own_command(self) -> bool:
+        """A person's own command prints this: it has no call, and goes by the id that its message will have."""
+        return self.tool_call_id == self.message_id
+
+    @property
     def end(self) -> int:
         """How many bytes were printed in all."""
         return self.start + len(self._data)

@@ -1,19 +1,21 @@
 """Commands that people run themselves, in the directory of the workspace: at once, beside whatever the agent does.
 
 Such a command is no run: no lane knows of it, and a cancel of the session does not end it. It ends with its client,
-with the workspace, or by itself, and is recorded then as a message of its own that belongs to no turn.
+with the workspace, or by itself, and is recorded then as a message of its own that belongs to no turn. What it prints
+until then everybody sees as live output, under the id of that message.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from covey.engine.command_changes import Changes, Watch, so_far
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
+from covey.engine.turns.call_outputs import FeedSink
 from covey.engine.turns.file_versions import cause_of, record_changes
 from covey.engine.turns.watching import is_harmless
+from covey.feed.outputs import OutputTail
 from covey.machine.names import tag_within
 from covey.permissions.judge import Intent
 from covey.protocol.errors import BadRequest, Conflict
@@ -22,6 +24,7 @@ from covey.protocol.requests import RunShell, ShellResult
 from covey.tools.bash import NOT_INTERACTIVE, OUTPUT_LIMIT
 from covey.tools.git_guard import repository_of
 from covey.tools.links import WorkspaceLinks
+from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output
 from covey.tools.processes import Completed
 
@@ -39,8 +42,6 @@ class Shell:
     def __init__(self, parts: WorkspaceParts) -> None:
         self._parts = parts
         self._running: set[asyncio.Task[ShellResult]] = set()
-        self.new_output: Callable[[str], Output] = lambda session_id: Output(OUTPUT_LIMIT)
-        """Collects what a command of a session writes: whoever wants to show it meanwhile puts an own one here."""
 
     async def run(self, session_id: str, request: RunShell) -> ShellResult:
         """Run it to its end, and record it. If whoever waits is cancelled it is ended, and recorded all the same."""
@@ -69,20 +70,26 @@ class Shell:
             await asyncio.wait(running)
 
     async def _run(self, session_id: str, request: RunShell) -> ShellResult:
-        output = self.new_output(session_id)
+        message_id = self._parts.shared.world.new_id()
+        live = LiveOutput(FeedSink(self._parts.feed, OutputTail(session_id, "", message_id, message_id)))
+        output = Output(OUTPUT_LIMIT, live=live)
         watch = await self._watch(session_id, request.command)
         try:
-            completed = await self._completed(request, output)
+            try:
+                completed = await self._completed(request, output)
+            finally:
+                live.close()
             changes = await self._parts.changes.end(watch) if watch else Changes()
         except asyncio.CancelledError:
             changes = await self._cut_off(watch)
-            self._record(session_id, request, ShellResult(output=output.text(), exit_code=CUT_OFF), changes)
+            cut_off = ShellResult(output=output.text(), exit_code=CUT_OFF)
+            self._record(session_id, message_id, request, cut_off, changes)
             raise
         except (OSError, ValueError) as error:
             await self._cut_off(watch)
             raise BadRequest(f"the command could not be started: {error}") from None
         result = ShellResult(output=completed.output, exit_code=_exit_code(completed))
-        if written := self._record(session_id, request, result, changes):
+        if written := self._record(session_id, message_id, request, result, changes):
             await confirmed(written)
         return result
 
@@ -114,7 +121,7 @@ class Shell:
         )
 
     def _record(
-        self, session_id: str, request: RunShell, result: ShellResult, changes: Changes
+        self, session_id: str, message_id: str, request: RunShell, result: ShellResult, changes: Changes
     ) -> asyncio.Future[None] | None:
         """None: the session was deleted meanwhile."""
         if session_id not in self._parts.book:
@@ -124,7 +131,7 @@ class Shell:
         )
         now = self._parts.shared.world.now_s()
         message = Message(
-            id=self._parts.shared.world.new_id(),
+            id=message_id,
             role="user",
             session_id=session_id,
             parts=(ShellCommandPart(data=command),),
@@ -135,6 +142,7 @@ class Shell:
         )
         batch = Batch()
         batch.add_message(message)
+        batch.update_session(self._parts.book.get(session_id))  # with the count of what is added to it here
         record_changes(batch, changes, cause_of(message), self._parts.shared.world)
         self._parts.book.add_command(message)
         return self._parts.recorder.write(batch)

@@ -106,13 +106,22 @@ class EntryReader:
                 assert_never(message.role)
 
     def after_all(self) -> list[Item]:
-        """What comes after the last message: what to know of the newest turn, and prompts that no run is known of."""
+        """What comes after the last message: what to know of the newest turn, what people's own commands print, and
+        prompts that no run is known of."""
         view = self.view
         record = view.sessions.get(view.current) if view.current else None
         runs = [each for each in record.runs.values() if each.run.started_at] if record else []
         newest = max(runs, key=lambda each: each.run.seq, default=None)
         sent = [sent for sent in view.outbox.prompts.values() if sent.prompt.session_id == view.current]
-        return [*(self._passing(newest) if newest else ()), *(self._outgoing(each) for each in sent)]
+        passing = self._passing(newest) if newest else ()
+        return [*passing, *self._printed(), *(self._outgoing(each) for each in sent)]
+
+    def _printed(self) -> Iterator[Item]:
+        """Of people's own commands, which have no message before they end: the last lines."""
+        for output in self.view.conversation.outputs.values():
+            if output.is_own_command:
+                for number, text in enumerate(output.last_lines(TAIL_ROWS)):
+                    yield NoteItem(f"printed {output.message_id} {number}", one_line(text), "!")
 
     def _passing(self, record: RunRecord) -> Iterator[Item]:
         """Of a run: what no message says."""

@@ -176,6 +176,7 @@ export class View {
       else this.elsewhere.put(message);
       return none();
     }
+    this.outputs.delete(message.id);  // a person's own command, which has ended
     for (const part of message.parts) if (part.type === 'tool_result') this.outputs.delete(part.data.tool_call_id);
     if (change === 'deleted') {
       this.messages.pop(message.id);
