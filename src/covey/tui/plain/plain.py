@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Protocol, assert_never
 
 from covey.client.client import Client
+from covey.client.cwd import cwd_in
 from covey.client.errors import ServerUnreachable
 from covey.client.follower import Follower
 from covey.client.view.inputs import ViewInput
@@ -23,6 +24,7 @@ from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import PostPrompt, WorkspaceView
+from covey.tui.places import plain_history
 from covey.tui.plain import commands
 from covey.tui.plain.choices import (
     Allowed,
@@ -53,11 +55,6 @@ class PlainDoor(Protocol):
     def join(self, client: Client) -> Awaitable[WorkspaceView]: ...
 
     def choose(self, client: Client, workspace_id: str) -> Awaitable[str]: ...
-
-
-def history_file(env: Mapping[str, str]) -> Path:
-    base = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return Path(base) / "covey" / "plain_history"
 
 
 def start(door: PlainDoor) -> int:
@@ -93,7 +90,7 @@ class Talk:
         self._signal = signal.SIGINT
         """Why it stopped, if it did."""
         self._listen()  # before the reader changes how the terminal takes keys
-        self._reader = LineReader(PROMPT, history_file(os.environ), paper.prompted)
+        self._reader = LineReader(PROMPT, Path(plain_history(os.environ)), paper.prompted)
         self._story: LineStory | None = None
         self._asked: tuple[str, Choices] | None = None
         self._asked_at = 0.0
@@ -390,7 +387,7 @@ class Talk:
             finally:
                 self._is_posting = False
             self.open(session.id, is_new=True)
-        run_id = follower.post(PostPrompt(prompt=text))
+        run_id = follower.post(PostPrompt(prompt=text, cwd=cwd_in(self.root)))
         if is_new:
             self._beginners.add(run_id)
         if self._story:
