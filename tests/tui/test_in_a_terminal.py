@@ -39,9 +39,12 @@ def test_a_first_prompt_that_is_refused_comes_back_with_the_whole_reason_and_lea
     why = own_home.covey("run", "hello").stderr.removeprefix("covey: ")
     with _start(own_home) as program:
         program.wait_for("Covey needs a model")
+        program.type("hello there")
+        program.wait_for("> hello there")
+        assert "What you type is kept below" in program.screen.text and "Look around first" in program.screen.text
         program.type("\x1b")
         program.wait_until(lambda: "Covey needs a model" not in program.screen.text, "the list is closed")
-        program.type("hello there\r")
+        program.type("\r")
         program.wait_until(lambda: "".join(why.split()) in "".join(program.screen.text.split()), "all of the reason")
         program.wait_for("> hello there")
     assert own_home.sessions() == []

@@ -363,26 +363,6 @@ def test_a_prompt_steers_waits_or_interrupts_as_it_is_told(site: Site, tab: Tab,
     assert runs[0]["mode"] == how
 
 
-@pytest.mark.parametrize(("key", "mode"), [("Enter", "fold"), ("Alt+Enter", "own_turn")])
-def test_while_it_works_enter_steers_and_alt_enter_queues_as_in_the_terminal(
-    site: Site, tab: Tab, model: FakeModel, key: str, mode: str
-) -> None:
-    model.on(lambda request: Reply(gates={1: "go"}) if len(model.requests) == 1 else Reply(text="Second."))
-    tab.prompt("First.")
-    until(lambda: model.requests)
-    tab.waits_for("#stop")
-    tab.page.fill("#prompt", "Second, please.")
-    tab.sees("Steer: joins what is being done, at its next step · Alt Enter: Queue", within="#hint")
-    tab.page.press("#prompt", key)
-    expect(tab.waits_for(".queue-list li small", int(mode == "fold"))).to_have_text(
-        ["joins the turn"] * (mode == "fold")
-    )
-    model.release("go")
-    tab.sees("Second.")
-    tab.idle()
-    assert site.workspace.get("/runs")[0]["mode"] == mode
-
-
 def test_a_queued_prompt_is_edited_moved_and_dropped_in_its_place(site: Site, tab: Tab, model: FakeModel) -> None:
     model.on(
         lambda request: Reply(gates={1: "go"}) if len(model.requests) == 1 else Reply(text=f"Did {request.prompt}")
