@@ -282,7 +282,7 @@ class _Command:
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
             return self._stop_code
-        return exits.OF_OUTCOME[terminal.outcome]
+        return exits.of_end(terminal)
 
     def _report_end(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
         if exit_code == exits.TIMEOUT:

@@ -110,6 +110,8 @@ class Run(Wire, frozen=True):
     """Who cancelled it, if a client did; `cancelled_by` says how."""
     output: Any = None
     """The JSON that it ended with, if it has an `output_schema` and completed."""
+    at_bound: bool = False
+    """It failed because it may not go on, and not because it could not: `error` names the bound."""
 
     @property
     def effective_options(self) -> RunOptions:
@@ -140,6 +142,8 @@ class RunComplete(Wire, frozen=True):
     usage: Usage | None = None
     output: Any = None
     """The JSON in `text`, which fits the `output_schema` of the prompt."""
+    at_bound: bool = False
+    """See `Run`."""
 
     @property
     def outcome(self) -> str:
