@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from covey.cli.directory import default_directory
-from covey.cli.prompt_input import mentions_from_root
+from covey.client.cwd import cwd_in, seen_from
 from tests.cli.conftest import Home
 
 
@@ -65,17 +66,72 @@ def test_sessions_are_found_from_every_directory_of_the_repository(home: Home) -
     assert len(home.sessions()) == 1
 
 
-def test_a_mention_is_seen_from_where_it_was_typed(repository: Path) -> None:
-    here = repository / "src"
-    (here / "a.py").touch()
-    (repository / "README.md").touch()
-    for typed, sent in {
-        "see @a.py, please": "see @src/a.py, please",
-        "@a.py:10-20": "@src/a.py:10-20",
-        "(@covey/)": "(@src/covey)",
-        "@../README.md": "@README.md",
-        "@README.md": "@README.md",
-        "ann@a.py": "ann@a.py",
-    }.items():
-        assert mentions_from_root(typed, here, repository) == sent
-        assert mentions_from_root(typed, repository, repository) == typed
+@pytest.fixture
+def below(home: Home) -> Path:
+    """The directory below the root of a repository that commands are given in."""
+    (home.project / ".git").mkdir()
+    (home.project / "README.md").write_text("of the root\n")
+    home.project = home.project / "src"
+    home.project.mkdir()
+    (home.project / "a.py").write_text("below = True\n")
+    return home.project
+
+
+def test_the_model_is_told_where_its_user_is(home: Home, below: Path) -> None:
+    told = """(I am in 'src' of the workspace as I write this: "here" and relative paths may mean there.)"""
+    assert home.covey("run", "fix the tests here").stdout == f"You said: fix the tests here\n\n{told}\n"
+    assert told in home.covey("--plain", stdin="fix it here\n").stdout
+    assert told not in home.covey("run", "--cwd", ".", "hello").stdout, "then it is the workspace"
+    home.project = below.parent
+    assert told not in home.covey("run", "hello").stdout
+
+
+def test_it_can_also_be_told_by_who_steers_a_run(home: Home, below: Path) -> None:
+    run_id = home.covey("run", "--detach", "hang").stdout.strip()
+    assert home.covey("runs", "say", run_id, "look at @a.py here").returncode == 0
+    said = json.loads(home.covey("runs", "--json").stdout)
+    assert [run["options"]["cwd"] for run in said] == ["src", "src"]
+    assert home.covey("runs", "cancel", run_id).returncode == 0
+
+
+def test_mentions_and_attachments_are_files_of_where_they_are_typed(home: Home, below: Path) -> None:
+    done = home.covey("run", "-a", "a.py", "see @a.py, @../README.md and @README.md; not @gone.py")
+    assert "there is no file gone.py here" in done.stderr and done.stderr.count("there is no file") == 1
+    prompt = home.messages(home.sessions()[0]["id"])[0]
+    assert prompt["cwd"] == "src"
+    assert prompt["parts"][0]["data"]["text"].startswith("see @a.py, "), "it stays as it was written"
+    assert [part["data"]["Path"] for part in prompt["parts"][1:]] == [str(below / "a.py"), "src/a.py", "README.md"]
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"), [("src/covey", "src/covey"), (".", ""), ("..", ""), ("../birdhouse-2", "")]
+)
+def test_where_one_is_in_a_workspace(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, current: str, expected: str
+) -> None:
+    (repository / current).mkdir(exist_ok=True)
+    monkeypatch.chdir(repository / current)
+    assert cwd_in(str(repository)) == expected
+    link = repository.parent / "link"
+    link.symlink_to(repository)
+    assert cwd_in(str(link)) == expected
+
+
+def test_a_directory_that_is_gone_or_has_no_name_is_nowhere(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = repository / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert cwd_in(str(repository)) == ""
+    unnamed = os.fsencode(repository) + b"/\xff"
+    os.mkdir(unnamed)
+    monkeypatch.chdir(os.fsdecode(unnamed))
+    assert cwd_in(str(repository)) == ""
+
+
+def test_files_that_are_offered_are_called_as_where_one_is() -> None:
+    assert seen_from("", "src/a.py", (0, 4)) == ("src/a.py", (0, 4))
+    assert seen_from("src", "src/api/a.py", (0, 4, 8)) == ("api/a.py", (0, 4))
+    assert seen_from("src/api", "src/a.py", (4,)) == ("../a.py", (3,))
+    assert seen_from("src", "README.md", (0,)) == ("../README.md", (3,))
+    assert seen_from("src", "srcs/a.py") == ("../srcs/a.py", ())

@@ -36,14 +36,16 @@ def test_a_bound_is_named_as_it_was_given(error: str, options: RunOptions, said:
     assert in_flags(error, options) == said
 
 
-def test_the_bound_of_a_real_run_is_named_as_it_was_given(home: Home) -> None:
+def test_38_a_bound_has_an_exit_code_of_its_own_and_is_named_as_it_was_given(home: Home) -> None:
     done = home.covey("run", "--json", "--yolo", "--max-steps", "1", "use the tool")
-    assert done.returncode == exits.FAILED
+    assert done.returncode == exits.BOUND
     assert json.loads(done.stdout)["error"] == "stopped after 1 step (--max-steps)"
     assert done.stderr.endswith("covey: stopped after 1 step (--max-steps)\n")
     assert "(--max-steps)" in home.covey("runs", "--all").stdout
     run_id = json.loads(done.stdout)["run_id"]
-    assert "(--max-steps)" in home.covey("runs", "wait", run_id).stderr
+    waited = home.covey("runs", "wait", run_id)
+    assert waited.returncode == exits.BOUND and "(--max-steps)" in waited.stderr
+    assert home.covey("run", "fail").returncode == exits.FAILED
 
 
 def terminal(**fields: object) -> RunComplete:

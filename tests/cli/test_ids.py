@@ -78,13 +78,20 @@ def test_a_run_of_another_session_is_not_undone(home: Home) -> None:
     assert f"run {run_id} is of session {first}, not of {second}" in done.stderr
 
 
-@pytest.mark.parametrize("action", ["show", "delete"])
-def test_an_empty_id_means_nothing(home: Home, action: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("sessions", "show", ""), ("sessions", "delete", ""), ("run", "-s", "", "second"), ("-s", "")),
+        *(("undo", "-s", ""), ("run", "--run-id", "", "second"), ("runs", "wait", "")),
+    ],
+    ids=" ".join,
+)
+def test_29_an_empty_id_means_nothing(home: Home, words: tuple[str, ...]) -> None:
     ask(home, "first")
-    done = home.covey("sessions", action, "")
+    done = home.covey(*words)
     assert done.returncode == exits.USAGE
-    assert "the id is empty" in done.stderr
-    assert len(home.sessions()) == 1
+    assert "the id is empty" in done.stderr or "'' is not a run id" in done.stderr
+    assert len(home.messages(home.sessions()[0]["id"])) == 2
 
 
 def test_of_very_many_candidates_some_are_shown() -> None:

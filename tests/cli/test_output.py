@@ -148,6 +148,7 @@ def test_json_is_one_object_with_all_fields() -> None:
         "error": None,
         "cancelled": False,
         "interrupted": False,
+        "at_bound": False,
         "folded_into": None,
         "usage": None,
         "denied": [],

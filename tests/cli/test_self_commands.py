@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import subprocess
@@ -45,6 +46,15 @@ def test_every_command_has_help_and_is_in_the_manual(
 def test_every_command_teaches_with_an_example(command: object) -> None:
     epilog = getattr(command, "parser").epilog  # noqa: B009 - parametrised values have no type
     assert re.search(r"examples:\n  ", epilog or "")
+
+
+def test_39_no_message_sends_people_to_a_page_that_is_not_installed() -> None:
+    """Pages are in the sources alone. Comments and docstrings may name them: their readers have those."""
+    for path in sorted((ROOT / "src" / "covey").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in notes]
+        assert [text for text in texts if isinstance(text, str) and re.search(r"docs/\w+\.md", text)] == [], path
 
 
 @pytest.mark.parametrize(
@@ -196,7 +206,7 @@ def test_two_homes_of_one_user_are_two_servers(tmp_path: Path) -> None:
         one.close()
 
 
-def test_too_much_on_stdin_is_refused_with_advice(home: Home) -> None:
+def test_32_too_much_on_stdin_is_refused_with_advice(home: Home) -> None:
     done = home.covey("run", "why?", stdin="x" * (MAX_PIPED_BYTES + 1))
     assert done.returncode == exits.USAGE
     assert "more than 256 KiB came in on stdin" in done.stderr and "tail -c" in done.stderr

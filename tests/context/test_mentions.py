@@ -64,6 +64,21 @@ def test_what_is_a_mention(prompt: str, expected: list[str], root: Path) -> None
     assert names(prompt, root) == expected
 
 
+def test_paths_are_meant_from_where_the_author_was_and_else_from_the_root(root: Path) -> None:
+    (root / "src" / "README").write_text("below\n")
+    for prompt, expected in {
+        "@a.py:3": ["src/a.py:3-3"],
+        "@README": ["src/README"],
+        "@../README": ["README"],
+        "@src/a.py and @test": ["src/a.py", "test/"],
+        "@../../secret": [],
+    }.items():
+        assert [attachment.file_path for attachment in expand(prompt, root, "src")] == expected
+    (root / "out").symlink_to(root.parent)
+    assert expand("@secret", root, "out") == [], "a link leads nowhere else"
+    assert [attachment.file_path for attachment in expand("@README", root, "gone")] == ["README"]
+
+
 @pytest.mark.parametrize(
     "code",
     [

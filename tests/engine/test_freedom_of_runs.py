@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from covey.context.freedom import NOBODY_THERE, UNATTENDED
+from covey.models.base import ModelFailed
+from covey.protocol.errors import Conflict
 from covey.protocol.requests import PostPrompt, UpdateSession
 from covey.tools.base import ToolOutput
 from tests.support.engine import Gate, call, config, running, within
@@ -60,3 +62,38 @@ async def test_19_that_nobody_watches_makes_no_other_run_of_it(tmp_path: Path) -
         await engine.post("and this", "folded", "fold")
         gate.open()
         assert (await engine.ended("folded")).folded_into == "host"
+
+
+async def test_24_where_its_author_is_goes_with_each_prompt_and_leaves_the_system_prompt_alone(tmp_path: Path) -> None:
+    """It is no option that keeps prompts apart: they are folded as ever. With another one it is another post (R14)."""
+    async with running(tmp_path) as engine:
+        gate = Gate()
+        engine.model.answer(gate, *call())
+        request = PostPrompt(session_id=engine.session_id, prompt="fix it here", run_id="host", cwd="src")
+        await within(engine.workspace.runs.post(request))
+        await gate.reached()
+        with pytest.raises(Conflict):
+            await within(engine.workspace.runs.post(msgspec.structs.replace(request, cwd="lib")))
+        folded = msgspec.structs.replace(request, run_id="folded", prompt="and here", mode="fold", cwd="lib")
+        await within(engine.workspace.runs.post(folded))
+        gate.open()
+        assert (await engine.ended("folded")).folded_into == "host"
+        first, second = engine.model.requests
+        asked = [message for message in second.messages if message.role == "user"]
+        assert [message.text.partition(" of the")[0] for message in asked] == [
+            "fix it here\n\n(I am in 'src'",
+            "and here\n\n(I am in 'lib'",
+        ]
+        assert first.system == second.system
+
+
+async def test_24_a_summary_in_the_middle_of_a_turn_keeps_where_its_author_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        await engine.post("before", "b")
+        await engine.ended("b")
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        engine.model.answer("Something was said.")
+        request = PostPrompt(session_id=engine.session_id, prompt="fix it here", run_id="a", cwd="src")
+        await within(engine.workspace.runs.post(request))
+        await engine.ended("a")
+        assert "fix it here\n\n(I am in 'src'" in engine.model.requests[-1].messages[0].text

@@ -27,7 +27,8 @@ async def test_the_last_word_at_a_bound_is_the_text_of_the_run(tmp_path: Path) -
         engine.model.answer("Half of it is done.")
         await engine.post("a", "a")
         run = await engine.ended("a")
-        assert (run.state, run.text) == ("failed", "Half of it is done.")
+        assert (run.state, run.text, run.at_bound) == ("failed", "Half of it is done.", True)
+        assert [terminal.at_bound for terminal in engine.terminals().values()] == [True]
         assert "after 2 steps" in (run.error or "")
         asked = engine.model.requests[-1].messages[-1]
         assert asked.role == "user" and "stopped after 2 steps" in asked.text
@@ -63,7 +64,7 @@ async def test_a_cancel_during_the_last_word_is_a_cancel(tmp_path: Path) -> None
         await gate.reached()
         await engine.cancel()
         run = await engine.ended("a")
-        assert (run.state, run.error) == ("cancelled", None)
+        assert (run.state, run.error, run.at_bound) == ("cancelled", None, False)
 
 
 async def test_a_turn_that_summarises_after_each_step_is_stopped_with_advice(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -225,3 +226,20 @@ def test_whatever_is_stored_each_call_has_one_result_and_repairing_twice_changes
     assert history.for_model(seen) == seen
     assert history.open_calls(seen) == []
     assert [m.text for m in seen if m.role == "user"] == [m.text for m in messages if m.role == "user"]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "shown"), [("src", "'src'"), ("a\n\u202eb'c", '"a\\n\\u202eb\'c"')], ids=["plain", "made by a stranger"]
+)
+def test_a_prompt_says_where_its_author_was_and_nothing_in_its_name_is_hidden(cwd: str, shown: str) -> None:
+    prompt = msgspec.structs.replace(message("1", "user", text("fix it here")), cwd=cwd)
+    (seen,) = history.for_model([prompt])
+    words = f'(I am in {shown} of the workspace as I write this: "here" and relative paths may mean there.)'
+    assert seen.text == f"fix it here\n\n{words}"
+
+
+def test_the_note_at_the_end_of_a_turn_is_nowhere() -> None:
+    prompt = msgspec.structs.replace(message("1", "user", text("fix it here")), cwd="src")
+    stopped = message("2", "assistant", FinishPart(data=Finish(reason="canceled", time=1)))
+    seen = history.for_model([prompt, stopped])
+    assert [(one.role, "I am in" in one.text) for one in seen] == [("user", True), ("assistant", False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,21 @@ async def test_l11_in_a_directory_that_is_not_trusted_nothing_starts_and_nothing
         await languages.host.server_for(languages.root / "a.odd", "renameProvider")
     assert languages.pids == []
     assert "not trusted" in (languages.host.views()[0].why or "")
+
+
+async def test_l11_where_a_server_only_finds_what_is_wrong_nothing_else_is_offered(languages: Languages) -> None:
+    """Ruff's own word for it, too: none of the others could be answered."""
+    ruff = LspSettings(command=str(Path(sys.executable).parent / "ruff"), args=("server",), suffixes=("py",))
+    await languages.use(linter=ruff)
+    assert list(languages.host.tools()) == ["diagnostics"]
+    assert (
+        "nowhere" in (await languages.call("diagnostics", file_path=str(languages.file("a.py", "nowhere\n")))).content
+    )
+    for capability in ("definition", "references", "documentSymbol", "workspaceSymbol", "rename"):
+        with pytest.raises(ToolFailed, match="linter cannot do that"):
+            await languages.host.server_for(languages.root / "a.py", f"{capability}Provider")
+    await languages.use("push", linter=ruff)
+    assert list(languages.host.tools()) == ["definition", "references", "symbols", "diagnostics", "rename"]
 
 
 async def test_l12_who_is_not_asked_for_long_rests_and_the_next_question_starts_it(

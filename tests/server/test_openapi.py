@@ -198,6 +198,7 @@ def test_what_a_prompt_needs_is_described_as_it_is_checked(document: dict[str, A
         "debug",
         "unattended",
         "output_schema",
+        "cwd",
     }
     assert {"session_id", "prompt", "run_id", "attachments", "mode"} | options == set(properties)
 

@@ -39,12 +39,34 @@ def test_a_first_prompt_that_is_refused_comes_back_with_the_whole_reason_and_lea
     why = own_home.covey("run", "hello").stderr.removeprefix("covey: ")
     with _start(own_home) as program:
         program.wait_for("Covey needs a model")
+        program.type("hello there")
+        program.wait_for("> hello there")
+        assert "What you type is kept below" in program.screen.text and "Look around first" in program.screen.text
         program.type("\x1b")
         program.wait_until(lambda: "Covey needs a model" not in program.screen.text, "the list is closed")
-        program.type("hello there\r")
+        program.type("\r")
         program.wait_until(lambda: "".join(why.split()) in "".join(program.screen.text.split()), "all of the reason")
         program.wait_for("> hello there")
     assert own_home.sessions() == []
+
+
+def test_files_and_prompts_are_those_of_the_directory_that_it_was_started_in(home: Home) -> None:
+    (home.project / ".git").mkdir()
+    (home.project / "README.md").touch()
+    home.project = home.project / "src"
+    home.project.mkdir()
+    (home.project / "feed.py").touch()
+    with _start(home) as program:
+        program.wait_for(">")
+        program.type("see @fee")
+        program.wait_for("@feed.py")
+        program.type("\tand @READ")
+        program.wait_for("see @feed.py and @READ")
+        program.wait_for("@../README.md")
+        program.type("\t\r")
+        program.wait_for("I am in 'src' of the workspace")
+    prompt = home.messages(home.sessions()[0]["id"])[0]
+    assert [part["data"].get("Path") for part in prompt["parts"]] == [None, "src/feed.py", "README.md"]
 
 
 def _settle(program: PtyProgram) -> None:

@@ -369,6 +369,8 @@ def test_a_queued_prompt_is_edited_moved_and_dropped_in_its_place(site: Site, ta
     )
     tab.prompt("First.")
     until(lambda: model.requests)
+    tab.waits_for("#stop")
+    tab.page.select_option("#mode", "own_turn")
     for text in ("alpha", "beta", "gamma"):
         tab.prompt(text)
     tab.waits_for(".queue-list li", 3)

@@ -11,7 +11,7 @@ examples:
   covey acp                              started by an editor, not by you; it reads JSON from stdin
   covey acp --host tcp://127.0.0.1:8790  a server that somebody else runs
 
-In the settings of your editor, as an agent that speaks ACP (docs/EDITORS.md has all of it):
+In the settings of your editor, as an agent that speaks ACP:
   Zed        "agent_servers": {"Covey": {"type": "custom", "command": "covey", "args": ["acp"]}}
   JetBrains  ~/.jetbrains/acp.json: {"agent_servers": {"Covey": {"command": "covey", "args": ["acp"]}}}
   acpx       acpx --agent "covey acp" exec "fix the failing test"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from covey.protocol.runs import RunComplete
+
 OK = 0
 FAILED = 1
 """The run failed, or the server refused."""
@@ -12,6 +17,8 @@ CANCELLED = 4
 """Somebody else cancelled the run."""
 INTERRUPTED = 5
 """The server was killed while the run was active."""
+BOUND = 6
+"""The run reached a bound: of its steps or its costs, or it went round in circles."""
 TIMEOUT = 124
 """As `timeout` of coreutils has it."""
 STOPPED = 130
@@ -24,5 +31,9 @@ class UsageError(Exception):
     """The command cannot be carried out as it was written; the text says what to write instead."""
 
 
-OF_OUTCOME = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED, "interrupted": INTERRUPTED}
-"""How a run ended, as an exit code."""
+_OF_OUTCOME = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED, "interrupted": INTERRUPTED}
+
+
+def of_end(terminal: RunComplete) -> int:
+    """How a run ended, as an exit code."""
+    return BOUND if terminal.at_bound else _OF_OUTCOME[terminal.outcome]

@@ -21,15 +21,15 @@ examples:
   covey mcp remove git
 
 They are written into your own config.toml; with --here they hold in this directory alone. A server is started by the
-first call to one of its tools. Its tools are offered once you have approved them, and withheld as soon as one changes
-(docs/EXTENSIONS.md). Secrets belong into variables: what stands in quotes as '$NAME' is looked up when it is started.
+first call to one of its tools. Its tools are offered once you have approved them, and withheld as soon as one changes.
+Secrets belong into variables: what stands in quotes as '$NAME' is looked up when it is started.
 
 Covey as an MCP server, for another agent:
   covey mcp serve              started by another agent; it reads JSON from stdin
   covey mcp serve --cwd ~/app    for this directory, unless a call names another
   covey mcp serve --http       at http://127.0.0.1:8791/mcp, with the token of your data directory
 
-In the settings of another agent (docs/EDITORS.md has more of them):
+In the settings of another agent, many of which read this file:
   .mcp.json  {"mcpServers": {"covey": {"command": "covey", "args": ["mcp", "serve"]}}}
 
 It gets the tools prompt, wait, cancel, answer, list_sessions and read_session, and sessions as resources. What it began

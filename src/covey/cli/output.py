@@ -105,6 +105,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     cancelled: bool
     interrupted: bool
+    at_bound: bool
     folded_into: str | None
     usage: Usage | None
     denied: list[Denied]

@@ -20,7 +20,9 @@ _FILE = re.compile(r"(?:[\w+-][\w.+-]*/)*[\w.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,4}")
 
 async def doubts(client: Client, workspace: WorkspaceView, request: PostPrompt, typed: str) -> list[str]:
     """One sentence for each; `typed` is what came from the command line, and not out of a pipe."""
-    found = [_no_such_file(name) for name in missing(typed, Path(workspace.path))] if client.address.is_unix else []
+    root = Path(workspace.path)
+    lost = missing(typed, root / request.cwd, root) if client.address.is_unix else []
+    found = [_no_such_file(name) for name in lost]
     if name := asked_for(typed):
         known = [command.name for command in await client.commands(workspace.id)]
         found += [unknown_command(name, known)] if name not in known else []
@@ -44,10 +46,11 @@ def unknown_command(name: str, known: Collection[str]) -> str:
     return f"there is no command /{name}, so the model reads it as it is{hint}"
 
 
-def missing(typed: str, root: Path) -> list[str]:
-    """The files that are mentioned, and not there."""
+def missing(typed: str, *directories: Path) -> list[str]:
+    """The files that are mentioned, and in none of the directories."""
     names = [re.sub(r":\d+(?:-\d+)?$", "", match["path"].rstrip(".,;:!?)")) for match in MENTION.finditer(typed)]
-    return [name for name in dict.fromkeys(names) if _FILE.fullmatch(name) and not os.path.lexists(root / name)]
+    names = [name for name in dict.fromkeys(names) if _FILE.fullmatch(name)]
+    return [name for name in names if not any(os.path.lexists(directory / name) for directory in directories)]
 
 
 def _no_such_file(name: str) -> str:

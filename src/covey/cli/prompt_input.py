@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Sequence
 from mimetypes import guess_type
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -63,24 +62,6 @@ def unseen(attachments: Sequence[Attachment]) -> list[str]:
         for attachment in attachments
         if not attachment.is_text and not attachment.mime_type.startswith("image/")
     ]
-
-
-def mentions_from_root(prompt: str, current: Path, root: Path) -> str:
-    """The prompt, in which `@path` is seen from the root, as the server sees it, also where it was from here.
-
-    Who works in a directory below the root types paths from there. What is there from the root alone stays as it is.
-    """
-    if current == root or not current.is_relative_to(root):
-        return prompt
-    here = current.relative_to(root)
-
-    def seen_from_root(mention: re.Match[str]) -> str:
-        path = mention["path"].rstrip(".,;:!?)")
-        name = re.sub(r":\d+(?:-\d+)?$", "", path)
-        is_here = name and not os.path.isabs(name) and os.path.lexists(current / name)
-        return f"@{os.path.normpath(here / path)}{mention['path'][len(path) :]}" if is_here else mention[0]
-
-    return MENTION.sub(seen_from_root, prompt)
 
 
 def piped_stdin() -> BinaryIO | None:

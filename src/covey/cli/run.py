@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
@@ -23,11 +22,12 @@ from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
 from covey.cli.progress import Progress
-from covey.cli.prompt_input import mentions_from_root, piped_stdin, read_attachments, read_prompt, read_schema, unseen
+from covey.cli.prompt_input import piped_stdin, read_attachments, read_prompt, read_schema, unseen
 from covey.cli.run_request import request_of, where_debug_is
 from covey.cli.screen import Screen, share_lines, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
+from covey.client.cwd import cwd_in
 from covey.client.errors import ServerUnreachable
 from covey.client.prompt import run_prompt
 from covey.client.transcript import TranscriptChange
@@ -95,10 +95,8 @@ class _Command:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
         if args.steer and self._request.options.are_own:
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
-        root = Path(common.working_directory(args.cwd))
-        words = [mentions_from_root(word, Path.cwd(), root) for word in args.prompt]
-        self._typed = " ".join(words).strip()
-        prompt = read_prompt(words, piped_stdin())
+        self._typed = " ".join(args.prompt).strip()
+        prompt = read_prompt(args.prompt, piped_stdin())
         attachments = read_attachments(args.attach)
         if not prompt and not any(attachment.is_text for attachment in attachments):
             raise exits.UsageError("there is no prompt: write one after the command, or pipe one in")
@@ -146,7 +144,9 @@ class _Command:
                     self._screen.warn(text)
                 self._data_dir = workspace.data_dir if client.address.is_unix else ""
                 session_id = await self._choose_session(client, workspace.id)
-                self._request = msgspec.structs.replace(self._request, session_id=session_id)
+                self._request = msgspec.structs.replace(
+                    self._request, session_id=session_id, cwd=cwd_in(workspace.path)
+                )
                 if "@" in self._typed or self._typed.startswith("/") or self._request.attachments:
                     from covey.cli.prompt_doubts import doubts  # late: most prompts are words
 
@@ -282,7 +282,7 @@ class _Command:
     def _exit_code(self, terminal: RunComplete) -> int:
         if self._stop_code == exits.STOPPED or (self._stop_code and terminal.cancelled):
             return self._stop_code
-        return exits.OF_OUTCOME[terminal.outcome]
+        return exits.of_end(terminal)
 
     def _report_end(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
         if exit_code == exits.TIMEOUT:

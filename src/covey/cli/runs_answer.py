@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from covey.cli import exits
+from covey.cli import common, exits
 from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
 from covey.cli.ids import find_run
 from covey.cli.open_runs import Request, open_requests, waits_for
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
+from covey.client.cwd import cwd_in
 from covey.client.prompt import new_run_id
 from covey.lines.plain_text import visible
 from covey.lines.request_text import request_text
@@ -104,7 +105,13 @@ async def say(client: Client, workspace_id: str, args: argparse.Namespace) -> in
         further = f'`covey run -s {run.session_id} "…"` goes on in its session'
         raise exits.UsageError(f"run {run.run_id} has ended ({run.state}): {further}")
     mode: Mode = "fold" if args.action == "say" else "interrupt"
-    prompt = PostPrompt(session_id=run.session_id, prompt=" ".join(args.text), run_id=new_run_id(), mode=mode)
+    prompt = PostPrompt(
+        session_id=run.session_id,
+        prompt=" ".join(args.text),
+        run_id=new_run_id(),
+        mode=mode,
+        cwd=cwd_in(common.working_directory(args.cwd)),
+    )
     receipt = await client.post_prompt(workspace_id, prompt)
     if args.json:
         print(json_text(receipt))

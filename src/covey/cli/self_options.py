@@ -59,7 +59,7 @@ examples:
 A cluster is several servers on one PostgreSQL (`covey serve --store postgres://…`): any node takes any request, and
 each workspace has one owner, which the others pass requests on to. `drain` is what SIGTERM does: turns under way end
 first, what waits is started by the next owner, nothing is cancelled. A node that died needs neither: others
-take over what it had within seconds. docs/CLUSTER.md says more.
+take over what it had within seconds.
 
 exit codes:
   0 done     1 there is no such node, it is alive (forget), or this server is no node     2 wrong usage     3 no server

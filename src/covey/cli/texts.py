@@ -71,6 +71,7 @@ exit codes:
   0 completed              2 wrong usage
   1 the run failed, or was denied something and there is --fail-on-denied
   3 no server              4 cancelled by others     5 interrupted: the server was killed
+  6 stopped at a bound: its steps or costs, or it went round in circles; the model has had a last word
   124 timeout              130 Ctrl-C or SIGTERM     141 nobody reads stdout
 """
 

@@ -52,8 +52,8 @@ models = [{ id = "smollm2-135m", context_window = 4096, max_tokens = 512 }]
 
 WHAT_SCRIPTED_IS = "`scripted`: it replays a text and does not think"
 NO_MODEL = f"""\
-No model is set up, so it is {WHAT_SCRIPTED_IS}. Name a real one in the configuration
-file of your own (docs/CONFIGURATION.md), or set OPENAI_API_KEY.
+No model is set up, so it is {WHAT_SCRIPTED_IS}. Log in to a real one with
+`covey login`, name it in your own configuration (`covey config edit`), or set OPENAI_API_KEY.
 """
 
 

@@ -139,7 +139,7 @@ class _Wait:
         finally:
             asking.close()
         self._screen.wait_for("")
-        exit_code = exits.OF_OUTCOME[terminal.outcome]
+        exit_code = exits.of_end(terminal)
         terminal = ending.worded(terminal)
         output.end(terminal, progress.news.end(terminal), exit_code)
         if explanation := ending.explanation(terminal):

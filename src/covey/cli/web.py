@@ -72,7 +72,7 @@ def _phone(code: WebCode) -> int:
             f"  tailscale serve --bg {port}\n"
             "and put its name into your configuration (`covey config edit`):\n"
             '  [server]\n  allowed_hosts = ["NAME.ts.net"]\n'
-            "It counts from the next start on (`covey stop`). See docs/PAGE.md."
+            "It counts from the next start on (`covey stop`)."
         )
         return exits.FAILED
     for url in code.other_urls:

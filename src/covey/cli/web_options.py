@@ -17,7 +17,7 @@ examples:
 The link holds a code that buys the page a token of its own; the page stays signed in for 30 days. It may do all that
 you may but stop the server, run your own shell commands and let other pages in. The server listens on this machine
 only. From elsewhere put a proxy that ends TLS in front (`tailscale serve`, caddy) and its name into
-server.allowed_hosts, or use a tunnel: ssh -L PORT:127.0.0.1:PORT. See docs/PAGE.md.
+server.allowed_hosts, or use a tunnel: ssh -L PORT:127.0.0.1:PORT.
 
 exit codes:
   0 done     1 no such page, or no way in from other devices     2 wrong usage     3 no server

@@ -202,4 +202,5 @@ def terminal_of(run: Run, host: Run | None = None) -> RunComplete:
         interrupted=state == "interrupted",
         folded_into=run.folded_into,
         output=run.output,
+        at_bound=run.at_bound,
     )

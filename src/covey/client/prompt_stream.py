@@ -62,6 +62,8 @@ class PromptOptions(TypedDict, total=False):
     max_steps: int
     output_schema: dict[str, Any]
     """A JSON Schema: the run ends with JSON that fits it, which is the `output` of its end, or fails."""
+    cwd: str
+    """Where its author is: a directory of the workspace, from its root. The model is told; `@path` is meant there."""
     on_permission: OnPermission
     """By default every request is denied, with the reason that nobody could be asked."""
     on_question: OnQuestion

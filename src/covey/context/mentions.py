@@ -62,11 +62,11 @@ class Mention:
     lines: tuple[int, int] | None = None
 
 
-def expand(prompt: str, root: Path) -> list[Attachment]:
-    """What the prompt mentions, in order, each once."""
+def expand(prompt: str, root: Path, cwd: str = "") -> list[Attachment]:
+    """What the prompt mentions, in order, each once. `cwd`: where in the root its author was."""
     attachments: list[Attachment] = []
     text_left, image_left = MAX_TOTAL_TEXT_BYTES, MAX_TOTAL_IMAGE_BYTES
-    for mention in islice(find(prompt, root), MAX_MENTIONS):
+    for mention in islice(find(prompt, root, cwd), MAX_MENTIONS):
         attachment = _attach(mention, text_left, image_left)
         if attachment.mime_type.startswith("image/"):
             image_left -= len(attachment.content)
@@ -76,12 +76,12 @@ def expand(prompt: str, root: Path) -> list[Attachment]:
     return attachments
 
 
-def find(prompt: str, root: Path) -> Iterator[Mention]:
-    """The mentions in a prompt, each once."""
+def find(prompt: str, root: Path, cwd: str = "") -> Iterator[Mention]:
+    """The mentions in a prompt, each once. What is not there from where its author was is looked for from the root."""
     root = root.resolve()
     seen: set[Mention] = set()
     for match in islice(_MENTION.finditer(_without_code(prompt[:MAX_PROMPT_CHARS])), MAX_CANDIDATES):
-        mention = _meant(match, root)
+        mention = _meant(match, root, root / cwd) or (_meant(match, root, root) if cwd else None)
         if mention and mention not in seen:
             seen.add(mention)
             yield mention
@@ -100,13 +100,13 @@ def _without_code(prompt: str) -> str:
     return "\n".join(kept)
 
 
-def _meant(match: re.Match[str], root: Path) -> Mention | None:
+def _meant(match: re.Match[str], root: Path, start: Path) -> Mention | None:
     """The longest beginning of the words that is there: the end may belong to the sentence."""
     if quoted := match["quoted"]:
-        return _place(quoted, root)
+        return _place(quoted, root, start)
     words = match["plain"]
     for _ in range(MAX_TRAILING + 1):
-        if mention := _place(words, root):
+        if mention := _place(words, root, start):
             return mention
         if words[-1] not in _TRAILING or len(words) == 1:
             return None
@@ -114,13 +114,13 @@ def _meant(match: re.Match[str], root: Path) -> Mention | None:
     return None
 
 
-def _place(words: str, root: Path) -> Mention | None:
+def _place(words: str, root: Path, start: Path) -> Mention | None:
     if words.startswith("~"):
         return None
-    if (path := resolved_inside(root / words, root)) and os.path.exists(path):
+    if (path := resolved_inside(start / words, root)) and os.path.exists(path):
         return Mention(path, _name(path, root))
     if ranged := _RANGE.fullmatch(words):
-        path = resolved_inside(root / ranged["path"], root)
+        path = resolved_inside(start / ranged["path"], root)
         first, last = int(ranged["first"]), int(ranged["last"] or ranged["first"])
         if path and path.is_file() and first <= last:
             return Mention(path, f"{_name(path, root)}:{first}-{last}", (first, last))

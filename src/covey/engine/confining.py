@@ -151,4 +151,4 @@ def announce() -> None:
     if abilities.landlock and abilities.seccomp and abilities.views is not Views.NONE:
         log.info("%s", text)
     else:
-        log.warning("%s See docs/SECURITY.md for what does not hold here.", text)
+        log.warning("%s `covey doctor` says what does not hold here.", text)

@@ -64,6 +64,16 @@ def held(reason: str) -> str:
     return f"[A hook does not let the turn end yet. It says: {reason}]"
 
 
+def place_words(message: Message) -> str:
+    """What the model reads after a prompt whose author was in a directory below the root; '' for all else.
+
+    The name of a directory may be a stranger's: whatever in it could end a line or be invisible is written out.
+    """
+    if not message.cwd or message.role != "user":
+        return ""
+    return f'\n\n(I am in {message.cwd!r} of the workspace as I write this: "here" and relative paths may mean there.)'
+
+
 def dropped_calls(count: int) -> str:
     """What the model reads when it made more calls in one answer than are run."""
     return (
@@ -102,7 +112,7 @@ def for_model(messages: Sequence[Message], summary_message_id: str = "") -> list
             seen.append(_with_valid_input(message))
         else:
             seen += _correction(message)
-            seen += [message] if _has_words(message) else []
+            seen += [_with_place(message)] if _has_words(message) else []
     seen.reverse()
     return seen
 
@@ -230,6 +240,12 @@ def _with_commands(messages: Sequence[Message]) -> list[Message]:
             shared = ()
         shown.append(message)
     return shown
+
+
+def _with_place(message: Message) -> Message:
+    if not (words := place_words(message)):
+        return message
+    return msgspec.structs.replace(message, parts=(*message.parts, TextPart(data=Text(text=words))))
 
 
 def _with_notes(messages: Sequence[Message], summary_message_id: str) -> list[Message]:

@@ -129,6 +129,8 @@ class Message(Wire, frozen=True):
     updated_at: int
     is_summary_message: bool = False
     run_id: str | None = None
+    cwd: str = ""
+    """Of a prompt: where its author was, see `RunOptions`. The model is told."""
 
     @property
     def finish(self) -> Finish | None:

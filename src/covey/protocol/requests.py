@@ -196,6 +196,8 @@ class PostPrompt(Wire, frozen=True):
     """These ten: see `RunOptions`. Only who may approve can ask for what `answers_for_people`."""
     output_schema: dict[str, Any] | None = None
     """A JSON Schema that the answer has to fit: `run_complete` then has it as `output`."""
+    cwd: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+    """See `RunOptions`. As long as a path can be."""
 
     @property
     def options(self) -> RunOptions:
@@ -211,6 +213,7 @@ class PostPrompt(Wire, frozen=True):
             debug=self.debug,
             unattended=self.unattended,
             output_schema=self.output_schema,
+            cwd=self.cwd,
         )
 
     @property

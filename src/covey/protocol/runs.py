@@ -67,16 +67,18 @@ class RunOptions(Wire, frozen=True):
     """Of a delegate that may change files and run commands: the run whose turn its changes count for."""
     unattended: bool = False
     """Whoever posted it can ask nobody, and denies what is asked: its model reads that before it tries."""
+    cwd: str = ""
+    """Where its author was: a directory of the workspace, from its root. Its model is told; `@path` is meant there."""
 
     @property
     def decides(self) -> Self:
-        """Those that change what the run may do or how: not whether somebody is there, which says nothing of that."""
+        """Those that change what is asked for: not whether somebody is there, which says nothing of that."""
         return structs.replace(self, unattended=False)
 
     @property
     def are_own(self) -> bool:
-        """The turn is another one than a prompt without options would get."""
-        return self.decides != RunOptions()
+        """The turn is another one than a prompt without options would get. Where somebody is belongs to their words."""
+        return structs.replace(self.decides, cwd="") != RunOptions()
 
 
 class Run(Wire, frozen=True):
@@ -108,6 +110,8 @@ class Run(Wire, frozen=True):
     """Who cancelled it, if a client did; `cancelled_by` says how."""
     output: Any = None
     """The JSON that it ended with, if it has an `output_schema` and completed."""
+    at_bound: bool = False
+    """It failed because it may not go on, and not because it could not: `error` names the bound."""
 
     @property
     def effective_options(self) -> RunOptions:
@@ -138,6 +142,8 @@ class RunComplete(Wire, frozen=True):
     usage: Usage | None = None
     output: Any = None
     """The JSON in `text`, which fits the `output_schema` of the prompt."""
+    at_bound: bool = False
+    """See `Run`."""
 
     @property
     def outcome(self) -> str:

@@ -14,12 +14,14 @@ from msgspec import UNSET
 
 from covey.client.changes import all_changes
 from covey.client.client import Client
+from covey.client.cwd import cwd_in, seen_from
 from covey.client.errors import ServerUnreachable
 from covey.client.follower import Follower
 from covey.protocol.custom import CustomCommand
 from covey.protocol.errors import ApiError, CoveyError, NotFound
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import EditPrompt, ForkSession, PostPrompt, RunShell, UndoTurns, UpdateSession
+from covey.protocol.runs import Mode
 from covey.tui import outer
 from covey.tui.face import effects as wanted
 from covey.tui.face.composer import PromptToken, Suggestion
@@ -177,11 +179,11 @@ class Carrier:
 
     async def _intend(self, effect: wanted.IntentEffect, follower: Follower) -> None:
         match effect:
-            case wanted.Post(text, mode, files):
+            case wanted.Post(mode=mode):
                 if not follower.view.current:
                     await self._begin_session(effect, follower)
                     return
-                follower.post(PostPrompt(prompt=text, mode=mode, attachments=_attachments(files)))
+                follower.post(self._prompt(effect, mode))
             case wanted.Cancel(session_id):
                 follower.cancel(session_id)
             case wanted.AnswerPermission(ask_id, action, reason, network, unsandboxed):
@@ -199,6 +201,10 @@ class Carrier:
             case _:
                 assert_never(effect)
 
+    def _prompt(self, effect: wanted.Post, mode: Mode | None = None) -> PostPrompt:
+        cwd = cwd_in(self._app.link.root)
+        return PostPrompt(prompt=effect.text, mode=mode, attachments=_attachments(effect.files), cwd=cwd)
+
     async def _begin_session(self, effect: wanted.Post, follower: Follower) -> None:
         """The first prompt of a new session. While the connection is lost it waits, as any other prompt does."""
         await follower.until(lambda view: view.link.state == "connected")
@@ -207,8 +213,7 @@ class Carrier:
             chosen = UpdateSession(model=effect.new_model or UNSET, mode=effect.new_mode)
             await follower.client.update_session(follower.workspace_id, session.id, chosen)
         follower.open(session.id)
-        prompt = PostPrompt(session_id=session.id, prompt=effect.text, attachments=_attachments(effect.files))
-        run_id = follower.post(prompt)
+        run_id = follower.post(self._prompt(effect))
         self._app.looked()
         if not effect.files:  # those would be lost: the prompt stays where it is, to be sent again
             await self._unless_refused(effect, run_id, session.id, follower)
@@ -262,7 +267,9 @@ class Carrier:
         match effect:
             case wanted.FindFiles(query):
                 found = await client.find_files(workspace_id, query, limit=FILES_SHOWN)
-                self._tell(FilesFound(query, tuple(Suggestion(f.path, places=f.places) for f in found.files)))
+                cwd = cwd_in(self._app.link.root)
+                named = (seen_from(cwd, file.path, file.places) for file in found.files)
+                self._tell(FilesFound(query, tuple(Suggestion(path, places=places) for path, places in named)))
             case wanted.LoadList(what):
                 await self._load(what, client, workspace_id)
             case wanted.LoadChanges(session_id):

@@ -27,6 +27,8 @@ class ServerLink:
         self._door = door
         self.client: Client | None = None
         self.follower: Follower | None = None
+        self.root = ""
+        """Of the workspace, once it is joined."""
         self.is_ready = asyncio.Event()
         """A workspace was joined: commands may be sent."""
 
@@ -42,6 +44,7 @@ class ServerLink:
         async with self._door.connect(lambda text: self._app.feed(Said(text, "warning"))) as client:
             self.client = client
             workspace = await self._door.join(client)
+            self.root = workspace.path
             session_id = await self._door.choose(client, workspace.id)
             async with Follower(client, workspace.id, session_id=session_id, on_step=self._app.stepped) as follower:
                 self.follower = follower

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 
 
 def state_dir(env: Mapping[str, str]) -> str:
+    return os.path.join(_own_dir(env), "tui")
+
+
+def plain_history(env: Mapping[str, str]) -> str:
+    """The lines that were typed in plain mode."""
+    return os.path.join(_own_dir(env), "plain_history")
+
+
+def _own_dir(env: Mapping[str, str]) -> str:
     base = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "covey", "tui")
+    return os.path.join(base, "covey")
 
 
 def log_file(env: Mapping[str, str]) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from covey.tui.face import lists
 from covey.tui.face.composer import Draft, PromptToken, Suggestion, draft_of, from_draft
 from covey.tui.face.editing import edited
 from covey.tui.face.editor import Editor, row_of, typed, wrapped
@@ -325,3 +327,18 @@ def test_the_caret_stands_where_the_next_letter_goes_also_behind_wide_ones() -> 
     row, column = frame.cursor
     assert frame.rows[row].text.startswith(" > 日本")
     assert column == 3 + 4
+
+
+def test_what_is_typed_at_the_list_of_a_first_start_is_the_prompt_and_no_filter() -> None:
+    desk = Desk(session="")
+    desk.face.state = replace(desk.state, overlay=lists.start())
+    desk.write("fix the tset")
+    desk.keys("backspace", "backspace", "backspace")
+    desk.paste("est")
+    assert desk.draft == "fix the test"
+    assert "Look around first" in desk.text and "nothing fits" not in desk.text
+    assert "What you type is kept below, as your first prompt." in desk.text
+    cursor = desk.face.frame(desk.now).cursor
+    assert cursor and desk.screen[cursor[0]].strip() == "> fix the test"
+    desk.keys("down", "down", "down", "enter")
+    assert desk.draft == "fix the test" and desk.state.overlay is None

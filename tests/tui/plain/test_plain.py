@@ -123,6 +123,32 @@ def test_ctrl_c_cancels_the_run_and_the_second_leaves(home: Home, talk: PtyProgr
     assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
 
 
+def test_while_it_works_a_line_steers_as_in_the_other_faces_and_commands_queue_or_interrupt(
+    home: Home, talk: PtyProgram
+) -> None:
+    talk.type("hang\r")
+    until(lambda: [1 for each in home.sessions() if len(home.messages(each["id"])) == 2], "the model is answering")
+    talk.type("mind the nests\r")
+    talk.wait_for("It joins the turn. /queue TEXT waits for its own, /interrupt TEXT goes first.")
+    until(lambda: len(json.loads(home.covey("runs", "--json").stdout)) == 2, "it waits")
+    talk.type("/queue\r")
+    talk.wait_for("1. mind the nests")
+    talk.type("/queue and then this\r")
+    talk.wait_for("It waits for a turn of its own.")
+    runs = until(lambda: len(runs := json.loads(home.covey("runs", "--json").stdout)) == 3 and runs, "both wait")
+    assert {run["prompt"]: run["mode"] for run in runs} == {
+        "hang": "own_turn",
+        "mind the nests": "fold",
+        "and then this": "own_turn",
+    }
+    talk.type("/interrupt look here\r")
+    talk.wait_for("What runs is cancelled, and this is next.")
+    talk.wait_for("Cancelled.")
+    talk.wait_for("You said: and then this")
+    ended = json.loads(home.covey("runs", "--all", "--json").stdout)
+    assert {run["prompt"]: run["state"] for run in ended}["look here"] == "completed"
+
+
 def test_a_signal_leaves_the_terminal_as_it_was(talk: PtyProgram) -> None:
     talk.type("half a li")
     talk.wait_for("half a li")

@@ -25,11 +25,18 @@ def check(request: PostPrompt) -> None:
         raise BadRequest("session_id is missing", "invalid_request")
     if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
         raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
+    if request.cwd and not _is_below_root(request.cwd):
+        raise BadRequest("cwd is a directory of the workspace, from its root, such as src/api", "invalid_request")
     if request.output_schema is not None:
         try:
             check_schema(request.output_schema)
         except UnusableSchema as error:
             raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
+
+
+def _is_below_root(path: str) -> bool:
+    """By its words alone: a directory that is gone is no reason to refuse what somebody says there."""
+    return not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
 
 def check_rules(rules: Iterable[str]) -> None:
@@ -39,11 +46,11 @@ def check_rules(rules: Iterable[str]) -> None:
             raise BadRequest(f"the rule {rule!r} {why}", "invalid_rule")
 
 
-async def mentioned(prompt: str, root: Path) -> tuple[Attachment, ...]:
+async def mentioned(request: PostPrompt, root: Path) -> tuple[Attachment, ...]:
     """The files that a prompt mentions as `@path`, as they are now."""
-    if "@" not in prompt:
+    if "@" not in request.prompt:
         return ()
-    return tuple(await in_thread(lambda: mentions.expand(prompt, root)))
+    return tuple(await in_thread(lambda: mentions.expand(request.prompt, root, request.cwd)))
 
 
 def digest(request: PostPrompt, options: RunOptions) -> str:

@@ -80,7 +80,7 @@ class Runs:
             if request.model:
                 self._parts.agent.choice(request.model)  # refuses one that nobody knows
             intake.check_rules(request.allow)
-            mentioned = await intake.mentioned(request.prompt, self._parts.agent.root)
+            mentioned = await intake.mentioned(request, self._parts.agent.root)
             return await self._accept(request, request.options, mentioned, who, chosen_id)
         except (BadRequest, QueueFull):  # which is no answer to who only lost the 202 of a run that there is
             if posted := await self._posted_before(request, request.options, chosen_id):

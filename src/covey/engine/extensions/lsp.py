@@ -91,9 +91,11 @@ class LspHost:
         return [slot.view(why="" if self._is_trusted else NOT_TRUSTED) for slot in shown]
 
     def tools(self) -> Mapping[str, Tool[Any]]:
-        """Offered where a server can answer. Without one they would only cost."""
-        usable = self._is_trusted and any(slot.is_approved for slot in self._slots.values())
-        return self._offered if usable else {}
+        """Those that some server can answer. Others would only cost, and lead to an error."""
+        usable = [slot.entry for slot in self._usable(None)]
+        if all(entry.only_complains for entry in usable):
+            return {name: tool for name, tool in self._offered.items() if usable and name == "diagnostics"}
+        return self._offered
 
     def pids(self) -> Mapping[str, int]:
         return {name: slot.pid for name, slot in self._slots.items() if slot.pid is not None}

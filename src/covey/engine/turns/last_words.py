@@ -59,6 +59,8 @@ class LastWords:
     error: str = ""
     auth: bool = False
     """The provider refused the key."""
+    at_bound: bool = False
+    """It reached a bound: of steps or costs, or it went round in circles."""
     answer: Message | None = None
     """The last assistant message; None if the turn ended before there was one."""
     model: str = ""
@@ -225,6 +227,7 @@ def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, Run
         text=text,
         error=words.error or None,
         output=words.output,
+        at_bound=words.at_bound,
     )
     terminal = RunComplete(
         session_id=run.session_id,
@@ -236,6 +239,7 @@ def _terminal(words: LastWords, answer: Message, world: World) -> tuple[Run, Run
         interrupted=words.outcome is Outcome.INTERRUPTED,
         usage=words.usage,
         output=words.output,
+        at_bound=words.at_bound,
     )
     return ended, terminal
 
@@ -252,7 +256,13 @@ def end_folded(run: Run, host: RunComplete | None, world: World) -> tuple[Run, R
         session_id=run.session_id, run_id=run.folded_into or "", message_id="", error=INTERRUPTED, interrupted=True
     )
     ended = structs.replace(
-        run, ended_at=world.now(), message_id=host.message_id, text=host.text, error=host.error, folded_into=host.run_id
+        run,
+        ended_at=world.now(),
+        message_id=host.message_id,
+        text=host.text,
+        error=host.error,
+        folded_into=host.run_id,
+        at_bound=host.at_bound,
     )
     terminal = structs.replace(host, run_id=run.run_id, folded_into=host.run_id, usage=None)
     return ended, terminal

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from covey.engine.world import World
 from covey.protocol.custom import HOOK_TYPE
 from covey.protocol.messages import (
@@ -26,7 +28,7 @@ def user_message(run: Run, attachments: Sequence[Attachment], world: World) -> M
     """A prompt as it stands in the conversation."""
     parts: list[Part] = [TextPart(data=Text(text=run.prompt))] if run.prompt else []
     parts += map(attachment_part, attachments)
-    return _message(run, "user", tuple(parts), world)
+    return structs.replace(_message(run, "user", tuple(parts), world), cwd=run.effective_options.cwd)
 
 
 def attachment_part(attachment: Attachment) -> BinaryPart:

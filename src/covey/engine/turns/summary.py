@@ -95,7 +95,7 @@ def only_words(summary: Message) -> Message:
 
 def with_requests(summary: Message, requests: Sequence[Message]) -> Message:
     """The summary with what is being worked on, in the users' own words and pictures: it may lose their point."""
-    words = "\n\n".join(request.text[:PROMPT_CHARACTERS] for request in requests)
+    words = "\n\n".join(request.text[:PROMPT_CHARACTERS] + history.place_words(request) for request in requests)
     text = TextPart(data=Text(text=f"\n\nThis is being worked on, in the user's words:\n{words}"))
     kept = [part for request in requests for part in request.parts if _is_kept(part)]
     return structs.replace(summary, parts=(*summary.parts[:-1], text, *kept, *summary.parts[-1:]))

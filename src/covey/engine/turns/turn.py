@@ -13,7 +13,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from covey.config.schema import ConfigError
-from covey.engine.turns.body import FoldInto, TurnBody, TurnFailed
+from covey.engine.turns.body import BoundReached, FoldInto, TurnBody, TurnFailed
 from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.file_versions import owning_turn
 from covey.engine.turns.last_words import LastWords
@@ -42,6 +42,7 @@ class Turn:
         self.speaker = Speaker(run, parts.world, parts.recorder, parts.agent, self.purse, parts.trace_of(run))
         self.error = ""
         self.auth_failed = False
+        self._is_at_bound = False
         self._run = run
         self._parts = parts
         self._outputs = CallOutputs(run, parts.feed)
@@ -108,6 +109,7 @@ class Turn:
         if isinstance(error, ModelFailed | TurnFailed | ConfigError | DoesNotFit):
             self.error = str(error)
             self.auth_failed = isinstance(error, ModelFailed) and error.auth
+            self._is_at_bound = isinstance(error, BoundReached)
             self._parts.agent.key_refused |= self.auth_failed
         else:
             log.error("run %s failed", self.run_id, exc_info=error)
@@ -124,6 +126,7 @@ class Turn:
             known,
             error="" if known.outcome is Outcome.CANCELLED else self.error,
             auth=self.auth_failed,
+            at_bound=self._is_at_bound and known.outcome is Outcome.FAILED,
             answer=answer,
             open_calls=answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values()),
             outputs=self._outputs.cut_off,

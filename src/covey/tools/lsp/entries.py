@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+LINTERS = frozenset({"ruff", "vscode-eslint-language-server", "golangci-lint-langserver", "typos-lsp"})
+"""Programs that only find what is wrong with a text: they know no definitions, references, symbols or renames."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
@@ -26,6 +29,11 @@ class ServerEntry:
 
     def is_for(self, path: Path) -> bool:
         return path.suffix.lower() in self.suffixes
+
+    @property
+    def only_complains(self) -> bool:
+        """As far as is known without starting it."""
+        return Path(self.command[0]).name in LINTERS
 
 
 _WHOLE_RENAMES = {"preferences": {"providePrefixAndSuffixTextForRename": False}}

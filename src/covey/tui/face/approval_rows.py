@@ -37,5 +37,5 @@ def extensions_page(extensions: tuple[ExtensionView, ...]) -> TextPage:
         rows.append(line(Span(f"{each.kind:<8}"), Span(visible(each.name), "strong"), state))
         rows += [line(Span(f"        {one_line(each.why)}", "dim"))] if each.why else []
     if not rows:
-        rows = [line(Span("no extensions yet: docs/EXTENSIONS.md says how to add some", "dim"))]
+        rows = [line(Span("no extensions yet: `covey mcp add` adds a server of tools", "dim"))]
     return TextPage("extensions", tuple(rows), hint="esc closes")

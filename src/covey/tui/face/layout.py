@@ -112,11 +112,12 @@ def _body(
     prompt, caret = composer_rows(state, view, columns)
     prompt = prompt[: max(height - 1, 1)]
     room = height - len(prompt)
+    at: Caret | None = (room + caret[0], caret[1]) if caret[0] < len(prompt) else None
     if isinstance(state.overlay, TextPage):
         rows = page_rows(state.overlay, columns, room)
         return _Body([*rows, *prompt], None, range(0), range(room, height), {})
     if isinstance(state.overlay, Picker):
-        return _with_picker(state, state.overlay, view, pane, columns, room, prompt)
+        return _with_picker(state, state.overlay, view, pane, columns, room, prompt, at)
     ask, ask_caret = ask_panel(state, view, client_id)
     fewest = 0 if ask and is_low(state) else 1  # rows of the conversation
     completion = state.composer.completion
@@ -129,7 +130,6 @@ def _body(
     below = below[-max(room - fewest, 0) :] if room > 1 else []
     talk_height = room - len(below)
     talk = _conversation(state, view, pane, columns, talk_height)
-    at: Caret | None = (room + caret[0], caret[1]) if caret[0] < len(prompt) else None
     if search_caret is not None:
         at = (talk_height, search_caret)
     elif ask_caret:
@@ -157,12 +157,13 @@ def _with_picker(
     columns: int,
     room: int,
     prompt: list[StyledLine],
+    prompt_caret: Caret | None,
 ) -> _Body:
     rows, caret = picker_rows(picker, view, columns, picker_height(room))
     rows = rows[:room]
     talk_height = room - len(rows)
     talk = _conversation(state, view, pane, columns, talk_height)
-    at = (talk_height + caret[0], caret[1]) if caret else None
+    at = (talk_height + caret[0], caret[1]) if caret else prompt_caret
     parts = _docked(room, {"picker": len(rows)})
     return _Body([*talk, *rows, *prompt], at, range(talk_height), range(room, room + len(prompt)), parts)
 

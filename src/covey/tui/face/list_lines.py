@@ -44,7 +44,7 @@ def suggestion_at(completion: Completion, row: int) -> int | None:
 
 
 def picker_rows(picker: Picker, view: View, columns: int, height: int) -> tuple[list[StyledLine], Caret]:
-    """A title, what was typed, the items around the chosen one."""
+    """A title, what was typed, the items around the chosen one. Without a caret, it stands in the prompt."""
     found = lists.fitting(picker)
     has_preview = picker.kind == "sessions" and columns >= PREVIEW_FROM
     selected = min(picker.selected, max(len(found) - 1, 0))
@@ -64,6 +64,8 @@ def picker_rows(picker: Picker, view: View, columns: int, height: int) -> tuple[
         )
     count = f"{len(found)} of {len(picker.items)}" if picker.query.text else f"{len(picker.items)}"
     head = rule(columns, picker.title, count, "accent")
+    if not picker.filters:
+        return [head, line(Span(f" {cut(picker.hint, columns - 2)}", "dim")), *lines], None
     if picker.renaming is not None:
         query, column = line_with_caret(picker.renaming, columns - 1, " new title: ")
     else:

@@ -183,7 +183,8 @@ def start() -> Picker:
         Item("local", "I run a model server (Ollama, llama.cpp, LM Studio)", "start it, then choose this"),
         Item("later", "Look around first", "a prompt is refused until there is a model"),
     )
-    return Picker("start", "Covey needs a model", items=items)
+    hint = "↑ ↓ and ⏎ choose. What you type is kept below, as your first prompt."
+    return Picker("start", "Covey needs a model", items=items, hint=hint, filters=False)
 
 
 def refreshed(picker: Picker, view: View, now: float) -> Picker:

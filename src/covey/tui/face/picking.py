@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from covey.tui.face import acting, commands, lists, looks
+from covey.tui.face import acting, commands, composing, lists, looks
 from covey.tui.face.composer import Composer, shown_text
 from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.editor import Editor
@@ -46,15 +46,20 @@ def picker_key(step: FaceStep, picker: Picker, intent: str, pressed: Key) -> Fac
             return _delete(step, picker, item) if item else step
         case "pick_rename" if picker.kind == "sessions" and item:
             return step.set(overlay=replace(picker, renaming=Editor(item.text, len(item.text))))
-    query = keyed(picker.query, intent, pressed)
+    composer = step.state.composer
+    query = keyed(picker.query if picker.filters else composer.editor, intent, pressed)
     if query is None:
         return None
+    if not picker.filters:
+        return step.compose(composer.with_editor(query))
     return step.set(overlay=replace(picker, query=query, selected=0, deleting=""))
 
 
 def paste(step: FaceStep, picker: Picker, text: str) -> FaceStep:
     if picker.renaming is not None:
         return step.set(overlay=replace(picker, renaming=picker.renaming.insert(one_line(text))))
+    if not picker.filters:
+        return composing.paste(step, text)
     return step.set(overlay=replace(picker, query=picker.query.insert(one_line(text)), selected=0))
 
 

@@ -56,6 +56,8 @@ class Picker:
     is_whole: bool = False
     """Of sessions: there are no older ones."""
     hint: str = ""
+    filters: bool = True
+    """What is typed narrows the list down; else it is no answer to it, and goes into the prompt below."""
     renaming: Editor | None = None
     deleting: str = ""
     """The id of the item that would be deleted by the same key again."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from covey.lines.line import Span, line
 from covey.lines.plain_text import one_line
+from covey.protocol.runs import Mode
 
 if TYPE_CHECKING:
     from covey.tui.plain.plain import Talk
@@ -16,10 +17,19 @@ HELP = {
     "/sessions": "the sessions of this directory, newest first",
     "/open N": "go on with the session of that number",
     "/queue": "the prompts that wait",
+    "/queue TEXT": "send the text as a turn of its own, after what runs",
+    "/interrupt TEXT": "cancel what runs, and send the text",
     "/drop N": "take back the waiting prompt of that number",
     "/say TEXT": "send the text as a prompt, whatever it looks like and whatever is asked",
     "/cancel": "cancel what runs; so does Ctrl-C",
     "/quit": "leave; so does Ctrl-D. What runs goes on",
+}
+MODES: dict[str, Mode] = {"/queue": "own_turn", "/interrupt": "interrupt"}
+"""How a text goes to a session that works, where the command says so."""
+HOW_IT_GOES: dict[Mode, str] = {
+    "fold": "It joins the turn. /queue TEXT waits for its own, /interrupt TEXT goes first.",
+    "own_turn": "It waits for a turn of its own.",
+    "interrupt": "What runs is cancelled, and this is next.",
 }
 SESSIONS_SHOWN = 20
 
@@ -31,12 +41,12 @@ async def run(talk: Talk, words: str) -> bool:
     if name in ("/sessions", "/open"):
         await talk.loaded()
     if name == "/help":
-        talk.write([line(Span(f"{each:12}", "key"), about) for each, about in HELP.items()])
+        talk.write([line(Span(f"{each:17}", "key"), about) for each, about in HELP.items()])
         talk.write([line(Span("A line that ends with \\ goes on in the next one.", "dim"))])
     elif name in ("/quit", "/exit"):
         talk.is_leaving = True
-    elif name == "/say" and rest.strip():
-        await talk.post(rest)
+    elif f"{name} TEXT" in HELP and rest.strip():
+        await talk.post(rest, MODES.get(name))
         return True
     elif name == "/cancel":
         talk.follower.cancel()
@@ -54,8 +64,8 @@ async def run(talk: Talk, words: str) -> bool:
         await _drop(talk, number)
     elif f"{name} N" in HELP:
         talk.say(f"{name} needs a number.", "warning")
-    elif name == "/say":
-        talk.say("/say needs a text.", "warning")
+    elif f"{name} TEXT" in HELP:
+        talk.say(f"{name} needs a text.", "warning")
     else:
         return False
     talk.offer()

@@ -6,12 +6,12 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from covey.client.client import Client
+from covey.client.cwd import cwd_in
 from covey.client.errors import ServerUnreachable
 from covey.client.follower import Follower
 from covey.client.view.inputs import ViewInput
@@ -22,7 +22,10 @@ from covey.lines.plain_text import one_line
 from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
-from covey.protocol.requests import PostPrompt, WorkspaceView
+from covey.protocol.requests import PostPrompt
+from covey.protocol.runs import Mode
+from covey.tui.door import Door
+from covey.tui.places import plain_history
 from covey.tui.plain import commands
 from covey.tui.plain.choices import (
     Allowed,
@@ -45,32 +48,17 @@ QUIET_S = 0.4
 """A line that comes so soon after a question was shown was typed before anybody could have read it."""
 
 
-class PlainDoor(Protocol):
-    """How to reach a server, what to work on, and where."""
-
-    def connect(self, say: Callable[[str], None]) -> AbstractAsyncContextManager[Client]: ...
-
-    def join(self, client: Client) -> Awaitable[WorkspaceView]: ...
-
-    def choose(self, client: Client, workspace_id: str) -> Awaitable[str]: ...
-
-
-def history_file(env: Mapping[str, str]) -> Path:
-    base = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return Path(base) / "covey" / "plain_history"
-
-
-def start(door: PlainDoor) -> int:
+def start(door: Door) -> int:
     """Until the user leaves, or all that was piped in is answered. Gives the exit code."""
     return asyncio.run(_run(door))
 
 
-async def _run(door: PlainDoor) -> int:
+async def _run(door: Door) -> int:
     paper = Paper()
     async with door.connect(lambda text: paper.write([line(Span(one_line(text), "warning"))])) as client:
         workspace = await door.join(client)
         session_id = await door.choose(client, workspace.id)
-        talk = Talk(client, workspace.path, paper)
+        talk = Talk(client, workspace.path, paper, door.settings().preferences.busy == "steer")
         follower = Follower(client, workspace.id, session_id=session_id, on_step=talk.stepped)
         talk.begin(follower)
         async with follower:
@@ -80,7 +68,9 @@ async def _run(door: PlainDoor) -> int:
 class Talk:
     """One conversation: lines in, lines out."""
 
-    def __init__(self, client: Client, root: str, paper: Paper) -> None:
+    def __init__(self, client: Client, root: str, paper: Paper, steers: bool) -> None:
+        """`steers`: what is typed while the session works joins its turn."""
+        self._steers = steers
         self.client = client
         self.paper = paper
         self.root = root
@@ -93,7 +83,7 @@ class Talk:
         self._signal = signal.SIGINT
         """Why it stopped, if it did."""
         self._listen()  # before the reader changes how the terminal takes keys
-        self._reader = LineReader(PROMPT, history_file(os.environ), paper.prompted)
+        self._reader = LineReader(PROMPT, Path(plain_history(os.environ)), paper.prompted)
         self._story: LineStory | None = None
         self._asked: tuple[str, Choices] | None = None
         self._asked_at = 0.0
@@ -379,10 +369,14 @@ class Talk:
             self._decided = ask_id
             self.follower.answer_approval(ask_id, approve=approve)
 
-    async def post(self, text: str) -> None:
-        """Send it as a prompt."""
+    async def post(self, text: str, mode: Mode | None = None) -> None:
+        """Send it as a prompt. `mode`: how it goes to a session that works; lines of a pipe wait for their turns."""
         follower = self.follower
         is_new = not follower.view.current
+        if not self._is_busy or not self._reader.is_person:
+            mode = None
+        elif mode is None:
+            mode = "fold" if self._steers else "own_turn"
         if is_new:
             self._is_posting = True
             try:
@@ -390,11 +384,13 @@ class Talk:
             finally:
                 self._is_posting = False
             self.open(session.id, is_new=True)
-        run_id = follower.post(PostPrompt(prompt=text))
+        run_id = follower.post(PostPrompt(prompt=text, mode=mode, cwd=cwd_in(self.root)))
         if is_new:
             self._beginners.add(run_id)
         if self._story:
             self._story.posted(run_id)
+        if mode:
+            self.say(commands.HOW_IT_GOES[mode], "dim")
         if self._asked:
             self.say("That is sent as a prompt. What was asked still waits for an answer.", "dim")
             self.offer()

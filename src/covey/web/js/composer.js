@@ -18,6 +18,9 @@ const SAYS = {
   fold: 'joins what is being done, at its next step', own_turn: 'waits for its own turn', interrupt: 'stops what is being done, and is next',
 };
 
+/** What Alt Enter does instead. @param {string} mode */
+const other = (mode) => (mode === 'fold' ? 'own_turn' : 'fold');
+
 export class Composer {
   /** @param {App} app @param {{form: any, field: any, send: any, stop: any, attach: any, file: any, mode: any, chips: any, hint: any, options: any}} parts */
   constructor(app, parts) {
@@ -54,7 +57,8 @@ export class Composer {
     file.addEventListener('change', () => { void this.attach([...file.files]); file.value = ''; });
     stop.addEventListener('click', () => this.app.stop());
     mode.addEventListener('change', () => { keep('mode', mode.value); this.drawState(); });
-    mode.value = kept('mode') || 'own_turn';
+    mode.value = kept('mode');
+    mode.value ||= 'fold';
     document.addEventListener('dragover', (event) => { if (event.dataTransfer?.types.includes('Files')) { event.preventDefault(); form.classList.add('dropping'); } });
     document.addEventListener('dragleave', (event) => { if (!event.relatedTarget) form.classList.remove('dropping'); });
     document.addEventListener('drop', (event) => {
@@ -79,14 +83,13 @@ export class Composer {
 
   // ── sending ──
 
-  /** @param {boolean} isOther  the other way than usual: steer instead of queue, and back */
+  /** @param {boolean} isOther  the other way than usual: queue instead of steer, and back */
   send(isOther = false) {
     const { field, mode } = this.parts;
     const prompt = field.value.trim();
     if (!prompt && !this.files.length && !this.app.review.comments.length) return;
     const comments = this.app.review.takeComments();
-    const chosen = mode.value in MODES ? mode.value : 'own_turn';
-    const how = isOther ? (chosen === 'own_turn' ? 'fold' : 'own_turn') : chosen;
+    const how = isOther ? other(mode.value) : mode.value;
     const attachments = this.files.map(({ bytes, ...file }) => file);
     field.value = '';
     this.files = [];
@@ -104,9 +107,9 @@ export class Composer {
     stop.hidden = !isBusy;
     mode.hidden = !isBusy;
     send.disabled = !hasText;
-    const word = isBusy ? MODES[mode.value] ?? 'Send' : 'Send';
+    const word = isBusy ? MODES[mode.value] : 'Send';
     if (send.getAttribute('aria-label') !== word) { send.setAttribute('aria-label', word); send.title = word; }
-    const says = isBusy && hasText ? `${word}: ${SAYS[mode.value] ?? ''}` : '';
+    const says = isBusy && hasText ? `${word}: ${SAYS[mode.value]}${this.app.isTouch ? '' : ` · Alt Enter: ${MODES[other(mode.value)]}`}` : '';
     if (hint.textContent !== says) hint.textContent = says;
   }
 

@@ -24,7 +24,7 @@ export class QueueDock {
     if (this.editing && waiting.some((run) => run.run_id === this.editing)) return; // somebody types in it
     this.editing = '';
     this.drawn = key;
-    fill(this.root, sent.map((each) => this.#sent(each)), waiting.length ? h('p.queue-head', null, `${waiting.length} queued`) : null,
+    fill(this.root, sent.map((each) => this.#sent(each)), waiting.length ? h('p.queue-head', null, `${waiting.length} waiting`) : null,
       waiting.length ? h('ol.queue-list', null, waiting.map((run, index) => this.#waiting(run, index, waiting))) : null);
   }
 
@@ -40,7 +40,8 @@ export class QueueDock {
   /** @param {any} run @param {number} index @param {any[]} all */
   #waiting(run, index, all) {
     const isOthers = run.parked_by && this.editing !== run.run_id;
-    const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', null, oneLine(run.prompt)), isOthers && h('small', null, 'being edited'),
+    const note = isOthers ? 'being edited' : run.mode === 'fold' && 'joins the turn';
+    const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', null, oneLine(run.prompt)), note && h('small', null, note),
       h('span.queue-buttons', null,
         index > 0 && iconButton('up', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),
         index < all.length - 1 && iconButton('down', 'Later', () => this.#change(run, { after: all[index + 1].run_id })),
