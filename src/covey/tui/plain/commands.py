@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from covey.lines.line import Span, line
+from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line
+from covey.lines.wrap import wrap
 
 if TYPE_CHECKING:
     from covey.tui.plain.plain import Talk
@@ -24,6 +25,13 @@ HELP = {
 SESSIONS_SHOWN = 20
 
 
+def _help(columns: int) -> list[StyledLine]:
+    rest = (Span(" " * 12),)
+    return [
+        row for each, about in HELP.items() for row in wrap([Span(about)], columns, (Span(f"{each:12}", "key"),), rest)
+    ]
+
+
 async def run(talk: Talk, words: str) -> bool:
     """Whether it was one. What begins with a slash and is none, such as a path, is a prompt."""
     name, _, rest = words.partition(" ")
@@ -31,7 +39,7 @@ async def run(talk: Talk, words: str) -> bool:
     if name in ("/sessions", "/open"):
         await talk.loaded()
     if name == "/help":
-        talk.write([line(Span(f"{each:12}", "key"), about) for each, about in HELP.items()])
+        talk.write(_help(talk.paper.columns))
         talk.write([line(Span("A line that ends with \\ goes on in the next one.", "dim"))])
     elif name in ("/quit", "/exit"):
         talk.is_leaving = True
