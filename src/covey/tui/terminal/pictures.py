@@ -35,6 +35,8 @@ _ITERM = ("iterm2", "wezterm", "mintty")
 """Names that terminals answer with. Others may say that they know the first protocol, and print its characters."""
 _KITTY_SINCE = 0, 28
 """Older ones know the protocol, and not that characters may stand for a picture."""
+_PASSES = ("1", "on", "all")
+"""How tmux says that it hands on what is for the terminal around it: 3.3 says the first."""
 _TMUX_QUESTION = ("tmux", "display-message", "-p", "#{client_termtype} #{allow-passthrough}")
 _ACCENTS = "".join(
     map(
@@ -90,7 +92,7 @@ async def asked_of_tmux(env: Mapping[str, str]) -> Pictures:
 def known_by_tmux(said: str) -> Pictures:
     """By its answer."""
     name, _, passes = said.strip().rpartition(" ")
-    return "kitty in tmux" if passes in ("on", "all") and _draws_placeholders(name) else ""
+    return "kitty in tmux" if passes in _PASSES and _draws_placeholders(name) else ""
 
 
 def types(form: Pictures) -> frozenset[str]:
