@@ -87,3 +87,22 @@ def test_row_37_what_the_terminal_was_only_asked_for_is_not_called_copied(home: 
         program.wait_for("the last answer: the terminal was asked to copy")
         assert "copied" not in program.screen.text
         assert program.screen.copied == [f"c;{base64.b64encode(b'You said: remember me').decode()}"]
+
+
+def test_the_line_to_resume_by_names_the_server_and_the_directory_if_these_were_named(home: Home) -> None:
+    home.covey("status")
+    server, elsewhere = f"unix://{home.socket}", home.project.parent
+    command = home.command("--host", server, "--cwd", str(home.project))
+    with PtyProgram(command, cwd=elsewhere, env=home.env, columns=300) as program:
+        program.wait_for("what shall be done?")
+        program.type("remember me\r")
+        program.wait_for("You said: remember me")
+        program.type("\x04")
+        program.finish()
+        (said,) = [row for row in program.screen.rows if "goes on with this session" in row]
+    again = shlex.split(said.partition("   goes on")[0])
+    assert again[:5] == ["covey", "--host", server, "--cwd", str(home.project)]
+    with PtyProgram(home.command(*again[1:]), cwd=elsewhere, env=home.env) as program:
+        program.wait_for("You said: remember me")
+        program.type("\x04")
+        assert program.finish() == 0

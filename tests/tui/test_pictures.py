@@ -92,6 +92,8 @@ def test_any_other_terminal_reads_what_it_is_and_gets_no_sequence_that_it_may_no
 
 def test_which_terminals_are_taken_to_show_pictures() -> None:
     assert known_by("kitty(0.41.1)", {}) == "kitty"
+    assert known_by("kitty(0.28.0)", {}) == known_by("kitty(1.0.0)", {}) == "kitty"
+    assert known_by("kitty(0.26.5)", {}) == known_by("kitty", {}) == "", "it prints the characters, as boxes"
     assert known_by("ghostty 1.2.0", {}) == "kitty"
     assert known_by("WezTerm 20240203", {}) == "iterm"
     assert known_by("Konsole 24.2", {}) == "", "it says that it knows the protocol, and prints the characters"
@@ -100,7 +102,9 @@ def test_which_terminals_are_taken_to_show_pictures() -> None:
     assert known_by("kitty(0.41.1)", {"TMUX": "/tmp/x"}) == ""
     assert known_by("", {"TMUX": "/tmp/x", "COVEY_PICTURES": "kitty"}) == "kitty in tmux"
     assert known_by_tmux("kitty(0.41.1) on\n") == "kitty in tmux"
-    assert known_by_tmux("kitty(0.41.1) off\n") == ""
+    assert known_by_tmux("kitty(0.41.1) 1\n") == "kitty in tmux", "as tmux 3.3 says it"
+    assert known_by_tmux("kitty(0.41.1) off\n") == known_by_tmux("kitty(0.41.1) 0\n") == ""
+    assert known_by_tmux("kitty(0.26.5) on\n") == ""
     assert known_by_tmux("XTerm(390) all\n") == ""
     assert known_by_tmux(" \n") == ""
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from covey.client.client import Client
     from covey.protocol.requests import WorkspaceView
 
+SERVER_OPTIONS = ("host", "data_dir", "token_file")
+
 
 def main(args: argparse.Namespace) -> int:
     door = CommandLineDoor(args)
@@ -29,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
         raise
     except Exception as error:
         return _failed(error)
-    _say_how_to_resume(farewell)
+    _say_how_to_resume(farewell, args)
     return farewell.exit_code
 
 
@@ -48,15 +50,31 @@ def _failed(error: Exception) -> int:
     return exit_code
 
 
-def _say_how_to_resume(farewell: Farewell) -> None:
+def _say_how_to_resume(farewell: Farewell, args: argparse.Namespace) -> None:
+    """The line as it has to be typed: with the server and the directory, if these were named."""
     if farewell.session_id:
+        import shlex
+
         from covey.lines.plain_text import one_line
 
         title = f"  ({one_line(farewell.title)})" if farewell.title else ""
-        print(f"covey -s {farewell.session_id}   goes on with this session{title}")
+        again = shlex.join(["covey", *_given(args, *SERVER_OPTIONS, "cwd"), "-s", farewell.session_id])
+        print(f"{again}   goes on with this session{title}")
     if farewell.unsent:
         what = "A prompt was" if farewell.unsent == 1 else f"{farewell.unsent} prompts were"
         print(f"{what} not sent: ↑ in the prompt has what you wrote.")
+
+
+def _given(args: argparse.Namespace, *names: str) -> list[str]:
+    """Those of these options that were given, as words of a command line that holds anywhere."""
+    words: list[str] = []
+    for name in names:
+        if value := getattr(args, name, None):
+            words += [
+                f"--{name.replace('_', '-')}",
+                value if name == "host" else os.path.abspath(os.path.expanduser(value)),
+            ]
+    return words
 
 
 class CommandLineDoor:
@@ -98,8 +116,4 @@ class CommandLineDoor:
         return ""
 
     def command(self, *words: str) -> list[str]:
-        found = [sys.executable, "-P", "-m", "covey", *words]
-        for option in ("host", "data_dir", "token_file"):
-            if value := getattr(self._args, option, None):
-                found += [f"--{option.replace('_', '-')}", value if option == "host" else os.path.expanduser(value)]
-        return found
+        return [sys.executable, "-P", "-m", "covey", *words, *_given(self._args, *SERVER_OPTIONS)]

@@ -69,8 +69,8 @@ def missed(changes: SessionChanges) -> list[str]:
 def changes_shown(changes: SessionChanges, columns: int, root: str = "") -> ChangesShown:
     """All of it, file by file."""
     if not changes.files:
-        nothing = line(Span("the session has changed no file that is recorded", "dim"))
-        return ChangesShown((nothing, *_warnings(changes, columns)), (), ())
+        nothing = wrap([Span("the session has changed no file that is recorded", "dim")], columns)
+        return ChangesShown((*nothing, *_warnings(changes, columns)), (), ())
     lines: list[StyledLine] = [_total(changes), *_warnings(changes, columns)]
     files: list[int] = []
     hunks: list[int] = []

@@ -179,3 +179,14 @@ def test_an_extension_is_approved_by_a_person_and_never_by_a_pipe(own_home: Home
         talk.type("1\r")
         talk.wait_for("It may be used.")
     assert json.loads(own_home.covey("mcp", "list", "--json").stdout)[0]["state"] != "needs_approval"
+
+
+def test_on_a_narrow_terminal_no_word_of_ours_is_cut_in_two(home: Home) -> None:
+    with PtyProgram(home.command("--plain"), cwd=home.project, env=home.env, columns=60) as program:
+        program.wait_for("there is.\n>")
+        program.type("/help\r")
+        program.wait_for("goes on in the next one.")
+        words = {word for row in program.screen.rows for word in row.split()}
+        assert {"prompt,", "whatever", "asked"} <= words
+        program.type("\x04")
+        program.finish()

@@ -88,6 +88,18 @@ def test_row_36_a_result_and_a_prompt_have_no_gutter() -> None:
     assert select(screen, "one", "two") == "one\n  two"
 
 
+def test_row_36_what_a_folded_card_shows_has_neither_bar_nor_number() -> None:
+    facts = json.dumps({"file_path": "t.py", "diff": DIFF, "additions": 4, "removals": 3})
+    calls = [call("c", "edit", '{"file_path":"t.py"}'), call("d")]
+    messages = [message("a", "assistant", *calls), result("t", "c", "ok", facts=facts)]
+    screen = Screen(view_of([*messages, result("v", "d", "first\n    second\n")]), 80, 40)
+    rows = screen.texts()
+    assert any(row == "  │     second" for row in rows)
+    assert select(screen, "│ first", "second") == "first\n    second"
+    changed = next(row for row in rows if "time.time()" in row)
+    assert select(screen, changed, "time.time()") == "-     now = time.time()"
+
+
 def test_row_36_a_file_that_was_read_has_no_numbers_and_its_colours() -> None:
     content = "     1\tdef f():\n     2\t    return 'x'\n\n[The file goes on.]"
     view = view_of([message("a", "assistant", call("c", "view", '{"file_path":"a/b.py"}')), result("t", "c", content)])

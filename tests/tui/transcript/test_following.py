@@ -183,3 +183,25 @@ def test_row_06_resizes_in_a_stream_leave_nothing_out(seed: int) -> None:
     fresh = Screen(view, screen.columns, screen.height).all_rows()
     assert screen.all_rows() == fresh
     assert [row.source for row in screen.all_rows()] == [row.source for row in fresh]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 120])
+def test_another_width_is_no_news(columns: int) -> None:
+    screen = Screen(view_of([*conversation(20), answer("z", "a long paragraph of words " * 40)]))
+    screen.rows()
+    screen.transcript.scroll(-20)
+    screen.columns = columns
+    screen.rows()
+    assert not screen.transcript.is_following and screen.transcript.new_below == 0
+
+
+def test_when_all_is_folded_and_fits_nothing_is_below_any_more() -> None:
+    output = "\n".join(map(str, range(50)))
+    view = view_of([user("u", "why?"), message("a", "assistant", call("c")), result("t", "c", output)])
+    screen = Screen(view)
+    screen.transcript.fold_all(is_open=True)
+    screen.rows()
+    screen.transcript.to_start()
+    assert not screen.transcript.is_following
+    screen.transcript.fold_all(is_open=False)
+    assert screen.transcript.is_following and "why?" in screen.texts()[0]

@@ -256,7 +256,7 @@ _ACTIONS: dict[str, Action] = {
     "quit": _quit,
     "queue": lambda step, words: queueing.enter(step),
     "take_back": lambda step, words: queueing.take_back(step),
-    "help": lambda step, words: step.set(overlay=help_page(step.state.preferences.keys, step.state.width)),
+    "help": lambda step, words: step.set(overlay=help_page(step.state.preferences.keys)),
     "mouse": _does(Settle("mouse", "")),
     "redraw": _does(Do("redraw")),
     "suspend": _does(Do("suspend")),

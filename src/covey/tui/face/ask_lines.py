@@ -6,7 +6,7 @@ from covey.client.view.records import OpenAsk
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import visible
-from covey.lines.widths import width
+from covey.lines.widths import cut_line, width
 from covey.lines.wrap import wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
@@ -21,6 +21,8 @@ from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import AskPanel, FaceState
 
 Caret = tuple[int, int] | None
+AROUND_QUESTION = 7
+"""Rows of a low screen that are not for a question and its choices: two are its keys."""
 VERBS = {"execute": "allow this command?", "write": "allow this change?", "read": "allow it to read this?"}
 
 
@@ -162,7 +164,7 @@ def _questions(
     number = min(panel.question, len(batch.questions) - 1)
     item = batch.questions[number]
     given = answering.answer_of(panel, item)
-    lines = _question_rows(item, number, len(batch.questions), columns)
+    lines = _question_rows(state, item, number, len(batch.questions), columns)
     lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
@@ -191,7 +193,7 @@ def choice_at(state: FaceState, view: View, row: int) -> int | None:
     batch = ask.request
     number = min(state.ask.question, len(batch.questions) - 1)
     item = batch.questions[number]
-    at = 1 + len(_question_rows(item, number, len(batch.questions), inner))  # the frame is above it
+    at = 1 + len(_question_rows(state, item, number, len(batch.questions), inner))  # the frame is above it
     if item.type == "yes_no":
         return None
     given = _choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)
@@ -205,12 +207,23 @@ def choice_at(state: FaceState, view: View, row: int) -> int | None:
 def _shown_choices(state: FaceState, item: QuestionItem) -> range:
     """All of them or, on a low screen, those around the one that the keyboard is on."""
     count = len(item.choices)
-    return window(count, state.ask.choice, max(state.height - 8, 2)) if is_low(state) else range(count)
+    if not is_low(state):
+        return range(count)
+    return window(count, state.ask.choice, max(state.height - AROUND_QUESTION - _low_question(state), 2))
 
 
-def _question_rows(item: QuestionItem, number: int, count: int, columns: int) -> list[StyledLine]:
+def _low_question(state: FaceState) -> int:
+    """Rows of a question on a low screen: the choices and the keys need the rest, and all of it is a page."""
+    return max((state.height - AROUND_QUESTION) // 3, 1)
+
+
+def _question_rows(state: FaceState, item: QuestionItem, number: int, count: int, columns: int) -> list[StyledLine]:
     place = f"{number + 1} of {count}  " if count > 1 else ""
     rows = wrap([Span(place, "dim"), Span(visible(item.question), "strong")], columns)
+    if is_low(state):
+        most = _low_question(state)
+        last = [cut_line(line(*rows[most - 1].spans, " …"), columns)] if len(rows) > most else rows[most - 1 :]
+        return [*rows[: most - 1], *last]
     return [*rows, *(wrap([Span(visible(item.description), "dim")], columns) if item.description else [])]
 
 

@@ -10,9 +10,8 @@ from covey.lines.wrap import wrap
 from covey.tui.face import looks
 from covey.tui.face.boxes import rule
 from covey.tui.face.composer import Composer
-from covey.tui.face.composing import text_columns
 from covey.tui.face.editor import TextRow, caret_column, cells, is_token, row_of, wrapped
-from covey.tui.face.sizes import composer_top, is_low
+from covey.tui.face.sizes import composer_top, is_low, text_columns
 from covey.tui.face.state import FaceState
 
 LONGEST_NOTICE = 4
@@ -27,7 +26,6 @@ def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[Styl
     at = row_of(rows, composer.editor.caret)
     first, most = composer_top(state, rows)
     shown = rows[first : first + most]
-    sign = "! " if composer.is_shell else "> "
     is_focused = state.focus == "composer" and state.overlay is None and not state.search
     said = notice_rows(state, columns)
     lines = said or [_rule(state, view, columns, is_focused=is_focused)]
@@ -36,7 +34,7 @@ def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[Styl
         is_first = first + number == 0
         mark: Style = "accent" if is_focused else "dim"
         spans = _row_spans(composer, row) if composer.text else _placeholder(state, view)
-        lines.append(line(Span(f" {sign if is_first else '  '}", mark), *spans))
+        lines.append(line(Span(f" {'> ' if is_first else '  '}", mark), *spans))
     column = caret_column(composer.text, rows[at], composer.editor.caret, composer.label)
     return lines, (at - first + above, min(column + 3, columns - 1))
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from covey.protocol.runs import Mode
 from covey.tui.face import acting, commands, looks
-from covey.tui.face.composer import Completion, Composer
+from covey.tui.face.composer import Completion, Composer, Suggestion
 from covey.tui.face.editing import edited
 from covey.tui.face.editor import Editor, typed
 from covey.tui.face.effects import Do, EditQueued, FindFiles, Post, ReadFile, RunOwnCommand, Scroll
 from covey.tui.face.help import help_page
+from covey.tui.face.sizes import body_columns, text_columns
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import Key
 
@@ -19,32 +20,28 @@ _IMAGE = re.compile(r"^(?:file://)?[~/][^\n]*\.(?:png|jpe?g|gif|webp|pdf)$", re.
 """A path that a terminal pastes when a picture is dropped onto it."""
 
 
-def text_columns(width: int) -> int:
-    """Columns of the text, beside the sign before it."""
-    return max(width - 4, 4)
-
-
 def key(step: FaceStep, intent: str, pressed: Key) -> FaceStep | None:
     """What a key does to the composer; None: nothing."""
     composer = step.state.composer
-    if (found := _special(step, intent)) is not None:
+    if (found := _special(step, intent, pressed)) is not None:
         return found
     if (changed := edited(composer.editor, intent)) is not None:
         return _with_editor(step, changed)
     if intent or not pressed.text:
         return None
     if pressed.text == "?" and composer.is_empty:
-        return step.set(overlay=help_page(step.state.preferences.keys, step.state.width))
+        return step.set(overlay=help_page(step.state.preferences.keys))
     return _with_editor(step, composer.editor.insert(typed(pressed.text)))
 
 
-def _special(step: FaceStep, intent: str) -> FaceStep | None:
+def _special(step: FaceStep, intent: str, pressed: Key) -> FaceStep | None:
     composer = step.state.composer
     match intent:
         case "suggest_previous" | "suggest_next":
             return _suggest(step, 1 if intent == "suggest_next" else -1)
         case "suggest_take":
-            return _take(step)
+            sends = step.state.preferences.keys.find(("composer",), pressed.name) == "send"
+            return send(step, _busy_mode(step, is_other=False)) if sends and _is_typed_out(composer) else _take(step)
         case "send":
             return send(step, _busy_mode(step, is_other=False))
         case "send_other":
@@ -75,7 +72,7 @@ def _vertical(step: FaceStep, intent: str) -> FaceStep:
     composer = step.state.composer
     move = -1 if intent in ("previous", "select_up") else 1
     selecting = intent.startswith("select")
-    columns = text_columns(step.state.width)
+    columns = text_columns(body_columns(step.state))
     moved = composer.editor.vertical(move, columns, composer.label, selecting=selecting)
     if moved is not None:
         return step.compose(composer.with_editor(moved))
@@ -186,6 +183,16 @@ def _suggest(step: FaceStep, move: int) -> FaceStep:
     )
 
 
+def _is_typed_out(composer: Composer) -> bool:
+    """What would be taken stands there already: there is nothing to take but the time of whoever typed it."""
+    found = composer.completion
+    return found is not None and bool(found.items) and _chosen(found).text == found.query
+
+
+def _chosen(found: Completion) -> Suggestion:
+    return found.items[min(found.selected, len(found.items) - 1)]
+
+
 def take_suggestion(step: FaceStep, number: int) -> FaceStep:
     """By the mouse."""
     composer = step.state.composer
@@ -199,7 +206,7 @@ def _take(step: FaceStep) -> FaceStep:
     found = composer.completion
     if found is None or not found.items:
         return step.compose(composer.closed())
-    suggestion = found.items[min(found.selected, len(found.items) - 1)]
+    suggestion = _chosen(found)
     taken = composer.taken(suggestion)
     step = step.compose(taken)
     command = commands.BY_NAME.get(suggestion.text) if found.kind == "command" else None

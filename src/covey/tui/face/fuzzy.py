@@ -15,7 +15,8 @@ def score(query: str, text: str) -> tuple[int, tuple[int, ...]] | None:
         lowered = text.lower() if len(text.lower()) == len(text) else text
     if (at := lowered.find(query.casefold())) >= 0 and query:
         is_start = at == 0 or not text[at - 1].isalnum()
-        return (at if is_start else 100 + at), tuple(range(at, at + len(query)))
+        is_all = len(query) == len(text)
+        return (-1 if is_all else at if is_start else 100 + at), tuple(range(at, at + len(query)))
     places: list[int] = []
     at = -1
     for letter in wanted:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.widths import width
 from covey.lines.wrap import wrap
 from covey.tui.face.keys import TITLES, Context, KeyTable, shown
-from covey.tui.face.state import TextPage
+from covey.tui.face.state import PageText, TextPage
 
 ORDER: tuple[Context, ...] = (
     "composer",
@@ -23,7 +25,7 @@ ORDER: tuple[Context, ...] = (
 )
 """What is needed first comes first."""
 WIDEST = 84
-"""So much is there at least, beside what stands on the right of a wide screen."""
+"""Further apart, keys and words would not be read together."""
 SIGNS = (
     ("/", "a command"),
     ("@", "a file of this directory"),
@@ -32,9 +34,13 @@ SIGNS = (
 )
 
 
-def help_page(keys: KeyTable, columns: int) -> TextPage:
-    """For a screen of this width: what a key does is wrapped, and never cut."""
-    columns = min(columns - 1, WIDEST)
+def help_page(keys: KeyTable) -> TextPage:
+    return TextPage("keys", partial(_all_keys, keys), hint="esc closes")
+
+
+def _all_keys(keys: KeyTable, columns: int) -> PageText:
+    """What a key does is wrapped, and never cut."""
+    columns = min(columns, WIDEST)
     lines: list[StyledLine] = []
     for context in ORDER:
         lines += [StyledLine(), line(Span(f" {TITLES[context]}", "heading"))]
@@ -45,7 +51,7 @@ def help_page(keys: KeyTable, columns: int) -> TextPage:
         lines += _rows(sign, about, columns)
     changed = Span('Every key can be changed: [keys] in your configuration, such as  palette = "ctrl+k"', "dim")
     lines += [StyledLine(), *wrap([changed], columns, (Span(" "),), (Span(" "),))]
-    return TextPage("keys", tuple(lines[1:]), hint="esc closes")
+    return PageText(tuple(lines[1:]))
 
 
 def _rows(names: str, about: str, columns: int) -> list[StyledLine]:

@@ -121,7 +121,8 @@ def _body(
     ask, ask_caret = ask_panel(state, view, client_id)
     fewest = 0 if ask and is_low(state) else 1  # rows of the conversation
     completion = state.composer.completion
-    suggested = completion_rows(completion, columns) if completion and state.focus == "composer" else []
+    suggests = completion if state.focus == "composer" else None
+    suggested = completion_rows(suggests, columns, room - fewest) if suggests else []
     pinned = pinned_rows(state, view, columns, has_right=has_right)
     search, search_caret = _search_row(state, columns)
     others = len(pinned) if state.focus == "queue" else 0  # what has the keys is seen

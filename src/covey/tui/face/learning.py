@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from covey.lines.changes import changes_shown
-from covey.lines.line import Span, StyledLine, line
-from covey.lines.plain_text import one_line, visible
+from covey.lines.plain_text import one_line
 from covey.lines.widths import cut
 from covey.lines.words import counted
-from covey.protocol.changes import SessionChanges
-from covey.protocol.jobs import JobView
 from covey.protocol.requests import UndoReceipt
 from covey.protocol.runs import RunComplete
 from covey.tui.face import acting, answering, lists, looks, queueing, searching
-from covey.tui.face.approval_rows import extensions_page
 from covey.tui.face.composer import Composer, Draft, draft_of, from_draft, shown_text
 from covey.tui.face.effects import Notify, SaveDraft
 from covey.tui.face.facts import (
@@ -46,7 +41,8 @@ from covey.tui.face.facts import (
     UndoPreviewed,
     Unsendable,
 )
-from covey.tui.face.state import Item, Picker, TextPage
+from covey.tui.face.pages import changes_page, extensions_page, job_page, undo_page
+from covey.tui.face.state import Item, Picker
 from covey.tui.face.step import FaceStep
 
 ASKS = {"permission": "asks for a permission", "question": "has a question", "approval": "wants to use an extension"}
@@ -267,13 +263,13 @@ def _listed(step: FaceStep, fact: Listed) -> FaceStep:
         case ExtensionsLoaded(extensions):
             return step.set(overlay=extensions_page(extensions))
         case ChangesLoaded(changes):
-            return step.set(overlay=_changes_page(step, changes))
+            return step.set(overlay=changes_page(changes, _root(step)))
         case TextFound(words, hits):
             if not hits:
                 return step.say(f"“{words}” was said in no session")
             return step.set(overlay=lists.hits(words, hits, now))
         case JobLoaded(job):
-            return step.set(overlay=_job_page(job))
+            return step.set(overlay=job_page(job))
         case SessionsPaged(sessions):
             if isinstance(overlay, Picker) and overlay.kind == "sessions":
                 known = {item.id for item in overlay.items}
@@ -284,7 +280,7 @@ def _listed(step: FaceStep, fact: Listed) -> FaceStep:
                 ]
                 return step.set(overlay=replace(overlay, items=(*overlay.items, *older), is_whole=not sessions))
         case UndoPreviewed(run_id, receipt):
-            return step.set(overlay=_undo_page(run_id, receipt))
+            return step.set(overlay=undo_page(run_id, receipt, _root(step)))
         case Undone(receipt):
             return _undone(step, receipt)
         case _:
@@ -292,42 +288,8 @@ def _listed(step: FaceStep, fact: Listed) -> FaceStep:
     return step
 
 
-def _changes_page(step: FaceStep, changes: SessionChanges) -> TextPage:
-    root = step.view.workspace.path if step.view.workspace else ""
-    found = changes_shown(changes, max(step.state.width - 2, 20), root)
-    hint = "n N files   ] [ changes   esc back" if found.files else "esc back"
-    return TextPage("what this session has changed", found.lines, hint=hint, files=found.files, hunks=found.hunks)
-
-
-def _job_page(job: JobView) -> TextPage:
-    lines = [line(Span(one_line(job.command), "strong")), StyledLine()]
-    lines += [line(visible(text)) for text in (job.output or "").split("\n")]
-    hint = "⏎ end it   esc back" if job.is_running else "esc back"
-    return TextPage(
-        f"job {job.id}", tuple(lines), confirms="kill_job" if job.is_running else "", subject=job.id, hint=hint
-    )
-
-
-def _undo_page(run_id: str, receipt: UndoReceipt) -> TextPage:
-    lines = [line(Span(f"{counted(len(receipt.undone), 'turn')} would be taken back:", "strong"))]
-    lines += [line("  ", one_line(turn.prompt)) for turn in receipt.undone]
-    if receipt.restored:
-        lines += [StyledLine(), line(Span("files that get back what they were before:", "strong"))]
-        lines += [line(Span("  - ", "removed"), f"{p} (it was new: it goes)") for p in receipt.removed]
-        lines += [line(Span("  ~ ", "warning"), path) for path in receipt.restored if path not in receipt.removed]
-    else:
-        lines += [StyledLine(), line(Span("no files are touched", "dim"))]
-    for title, found in (("these stay as they are:", receipt.skipped), ("in the way:", receipt.conflicts)):
-        if found:
-            lines += [StyledLine(), line(Span(title, "strong"))]
-            lines += [line(Span("  ! ", "warning"), f"{each.path}: {visible(each.reason)}") for each in found]
-    if receipt.untracked:
-        lines += [StyledLine(), line(Span("not all that commands changed is known: the rest stays", "warning"))]
-    is_free = not receipt.conflicts
-    hint = "⏎ take it back   esc leave it" if is_free else "esc back; `covey undo --force` overwrites"
-    return TextPage(
-        "undo: what it would do", tuple(lines), confirms="undo" if is_free else "", subject=run_id, hint=hint
-    )
+def _root(step: FaceStep) -> str:
+    return step.view.workspace.path if step.view.workspace else ""
 
 
 def _undone(step: FaceStep, receipt: UndoReceipt) -> FaceStep:

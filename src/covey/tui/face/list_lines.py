@@ -11,6 +11,7 @@ from covey.tui.face.boxes import beside, fit, rule, spread, window
 from covey.tui.face.composer import Completion
 from covey.tui.face.fuzzy import places
 from covey.tui.face.line_editor import line_with_caret
+from covey.tui.face.sizes import WIDEST_ROW, page_columns
 from covey.tui.face.state import Item, Picker, TextPage
 
 SUGGESTIONS_SHOWN = 8
@@ -38,8 +39,14 @@ def item_at(picker: Picker, columns: int, height: int, row: int) -> int | None:
     return shown[row - ABOVE_ITEMS] if ABOVE_ITEMS <= row < ABOVE_ITEMS + len(shown) else None
 
 
-def suggestion_at(completion: Completion, row: int) -> int | None:
-    shown = window(len(completion.items), min(completion.selected, len(completion.items) - 1), SUGGESTIONS_SHOWN)
+def _shown_suggestions(completion: Completion, room: int) -> range:
+    at = min(completion.selected, len(completion.items) - 1)
+    return window(len(completion.items), at, min(room, SUGGESTIONS_SHOWN))
+
+
+def suggestion_at(completion: Completion, room: int, row: int) -> int | None:
+    """Which one stands in this row of `completion_rows`; None: none does."""
+    shown = _shown_suggestions(completion, room)
     return shown[row] if 0 <= row < len(shown) else None
 
 
@@ -48,20 +55,21 @@ def picker_rows(picker: Picker, view: View, columns: int, height: int) -> tuple[
     found = lists.fitting(picker)
     has_preview = picker.kind == "sessions" and columns >= PREVIEW_FROM
     selected = min(picker.selected, max(len(found) - 1, 0))
-    list_columns = columns * 3 // 5 if has_preview else columns
+    list_columns = min(columns * 3 // 5 if has_preview else columns, WIDEST_ROW)
     lines = [
         _item_row(found[n], picker, n == selected, list_columns)
         for n in _shown_items(picker, len(found), columns, height)
     ]
     if not found:
-        lines = [line(Span("  loading …" if picker.is_loading else "  nothing fits", "dim"))]
+        why = "loading …" if picker.is_loading else "nothing fits" if picker.items else "there are none"
+        lines = [line(Span(f"  {why}", "dim"))]
     if has_preview:
         shown = lists.preview(view, found[selected].id) if found else []
-        about = [line(Span(cut(text, columns - list_columns - 4), "dim")) for text in shown]
-        lines = beside(
-            [(lines, list_columns), ([line(Span("│ ", "border"), *a.spans) for a in about], columns - list_columns)],
-            len(lines) if not about else max(len(lines), len(about)),
-        )
+        about = [Span(cut(text, columns - list_columns - 4), "dim") for text in shown]
+        height = max(len(lines), len(about))
+        about += [Span("")] * (height - len(about))
+        edge = Span("│ ", "border")
+        lines = beside([(lines, list_columns), ([line(edge, each) for each in about], columns - list_columns)], height)
     count = f"{len(found)} of {len(picker.items)}" if picker.query.text else f"{len(picker.items)}"
     head = rule(columns, picker.title, count, "accent")
     if not picker.filters:
@@ -70,11 +78,15 @@ def picker_rows(picker: Picker, view: View, columns: int, height: int) -> tuple[
         query, column = line_with_caret(picker.renaming, columns - 1, " new title: ")
     else:
         query, column = line_with_caret(picker.query, columns - 1, " › ")
-    if picker.deleting:
-        hint = line(Span(" the same key again deletes it; any other leaves it", "warning"))
-    else:
-        hint = line(Span(f" {picker.hint}", "dim")) if picker.hint else StyledLine()
+    hint = _hint(picker)
     return [head, query, *lines, *([hint] if hint.spans else [])], (1, column)
+
+
+def _hint(picker: Picker) -> StyledLine:
+    if picker.deleting:
+        return line(Span(" the same key again deletes it; any other leaves it", "warning"))
+    words = "⏎ keep it   esc back" if picker.renaming is not None else picker.hint
+    return line(Span(f" {words}", "dim")) if words else StyledLine()
 
 
 def _item_row(item: Item, picker: Picker, is_selected: bool, columns: int) -> StyledLine:
@@ -107,22 +119,24 @@ def _highlighted(text: str, hits: set[int], style: Style) -> list[Span]:
 
 def page_rows(page: TextPage, columns: int, height: int) -> list[StyledLine]:
     rows = max(height - 1, 1)
-    top = max(0, min(page.top, len(page.lines) - rows))
-    last = min(top + rows, len(page.lines))
-    where = f"{last * 100 // max(len(page.lines), 1)} %" if len(page.lines) > rows else ""
+    lines = page.text(page_columns(columns)).lines
+    top = max(0, min(page.top, len(lines) - rows))
+    last = min(top + rows, len(lines))
+    where = f"{last * 100 // max(len(lines), 1)} %" if len(lines) > rows else ""
     right = " · ".join(filter(None, [page.hint, where]))
-    shown = [fit(line(" ", *each.spans), columns) for each in page.lines[top:last]]
+    shown = [fit(line(" ", *each.spans), columns) for each in lines[top:last]]
     return [rule(columns, page.title, right, "accent"), *shown, *[StyledLine()] * (rows - len(shown))]
 
 
-def completion_rows(completion: Completion, columns: int) -> list[StyledLine]:
-    if not completion.items:
+def completion_rows(completion: Completion, columns: int, room: int = SUGGESTIONS_SHOWN) -> list[StyledLine]:
+    """Around the chosen one, in at most so many rows."""
+    if not completion.items or room < 1:
         return []
     rows: list[StyledLine] = []
     at = min(completion.selected, len(completion.items) - 1)
     sign = "/" if completion.kind == "command" else "@"
     widest = max((width(s.text) for s in completion.items[:200]), default=0)
-    for number in window(len(completion.items), at, SUGGESTIONS_SHOWN):
+    for number in _shown_suggestions(completion, room):
         each = completion.items[number]
         style: Style = "selected" if number == at else ""
         name = _highlighted(cut(one_line(each.text), columns - 4), set(each.places), style)

@@ -13,6 +13,7 @@ from covey.protocol.messages import Session
 from covey.protocol.runs import Run
 from covey.tui.face import looks
 from covey.tui.face.boxes import fit, rule, spread
+from covey.tui.face.sizes import WIDEST_ROW
 from covey.tui.face.state import FaceState
 from covey.tui.face.status_lines import clock, doing, spinner
 
@@ -86,14 +87,15 @@ def _todo_row(todo: dict[str, Any], columns: int) -> StyledLine:
 
 def _queue_rows(state: FaceState, view: View, queue: list[Run], columns: int) -> list[StyledLine]:
     entries = _queue_entries(state, view, queue)
+    room = min(columns, WIDEST_ROW)
     is_focused = state.focus == "queue"
     start = _first_queued(state, entries)
     rows = [rule(columns, "queue", str(len(entries)), "accent" if is_focused else "border")]
     for number, (run_id, prompt, about, style) in enumerate(entries[start : start + QUEUE_SHOWN], start + 1):
         right = Span(f"{about} ", style)
-        text = cut(one_line(prompt), max(columns - width(right.text) - 6, 8))
+        text = cut(one_line(prompt), max(room - width(right.text) - 6, 8))
         chosen: Style = "selected" if is_focused and run_id == state.queued else ""
-        rows.append(spread(line(Span(f" {number} ", "dim"), Span(text, chosen)), line(right), columns))
+        rows.append(spread(line(Span(f" {number} ", "dim"), Span(text, chosen)), line(right), room))
     if len(entries) > start + QUEUE_SHOWN:
         rows.append(line(Span(f"   … {len(entries) - start - QUEUE_SHOWN} more", "dim")))
     return rows

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from covey.client.view.records import AskRequest
 from covey.lines.approval import all_rows
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import visible
 from covey.lines.widths import expanded
 from covey.lines.wrap import broken, wrap
-from covey.protocol.events import QuestionBatchRequest
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 from covey.tui.face.permission_rows import whole_diff
-from covey.tui.face.sizes import body_columns
-from covey.tui.face.state import FaceState, TextPage
+from covey.tui.face.state import FaceState, PageText, TextPage
 
 BACK = "esc goes back; nothing is answered here"
 
 
 def whole_page(request: AskRequest, state: FaceState) -> TextPage:
-    columns = max(body_columns(state) - 4, 20)
     if isinstance(request, QuestionBatchRequest):
-        return TextPage("questions", tuple(_questions(request, columns)), hint=BACK)
+        return TextPage("questions", partial(_questions, request), hint=BACK)
     if isinstance(request, ApprovalRequest):
-        return TextPage(f"{request.kind} {visible(request.name)}", tuple(all_rows(request, columns)), hint=BACK)
+        return TextPage(f"{request.kind} {visible(request.name)}", partial(_approval, request), hint=BACK)
+    write = partial(_permission, request, state.is_unified)
+    return TextPage(f"{request.tool_name}: all of it", write, hint=BACK)
+
+
+def _approval(request: ApprovalRequest, columns: int) -> PageText:
+    return PageText(tuple(all_rows(request, columns)))
+
+
+def _permission(request: PermissionRequest, is_unified: bool, columns: int) -> PageText:
     lines: list[StyledLine] = []
     lines += wrap([Span(visible(request.description), "strong")], columns)
     for text in (request.reason, request.sandbox):
@@ -30,14 +39,17 @@ def whole_page(request: AskRequest, state: FaceState) -> TextPage:
     lines.append(StyledLine())
     diff = request.params.get("diff")
     if isinstance(diff, str) and diff:
-        lines += whole_diff(diff, columns, is_unified=state.is_unified)
+        lines += whole_diff(diff, columns, is_unified=is_unified)
     else:
         for name, value in request.params.items():
-            lines += _value(name, value, columns)
+            if value not in (None, "", False):  # what was not asked for is nothing to be read
+                lines += _value(name, value, columns)
     if request.rules:
-        lines += [StyledLine(), line(Span("always would add  ", "dim"), visible(" ".join(request.rules)))]
-        lines.append(line(Span("               in  ", "dim"), visible(request.path)))
-    return TextPage(f"{request.tool_name}: all of it", tuple(lines), hint=BACK)
+        rest = (Span(" " * 18),)
+        rules = Span(visible(" ".join(request.rules)))
+        lines += [StyledLine(), *wrap([rules], columns, (Span("always would add  ", "dim"),), rest)]
+        lines += wrap([Span(visible(request.path))], columns, (Span("               in  ", "dim"),), rest)
+    return PageText(tuple(lines))
 
 
 def _value(name: str, value: object, columns: int) -> list[StyledLine]:
@@ -48,7 +60,7 @@ def _value(name: str, value: object, columns: int) -> list[StyledLine]:
     return rows
 
 
-def _questions(batch: QuestionBatchRequest, columns: int) -> list[StyledLine]:
+def _questions(batch: QuestionBatchRequest, columns: int) -> PageText:
     lines: list[StyledLine] = []
     for number, item in enumerate(batch.questions, 1):
         lines += wrap([Span(f"{number}. {visible(item.question)}", "strong")], columns)
@@ -59,4 +71,4 @@ def _questions(batch: QuestionBatchRequest, columns: int) -> list[StyledLine]:
                 [Span(visible(choice.label)), Span(about, "dim")], columns, (Span("   • "),), (Span("     "),)
             )
         lines.append(StyledLine())
-    return lines
+    return PageText(tuple(lines))

@@ -23,7 +23,7 @@ from covey.tui.face.effects import (
     Undo,
     UseEmbedded,
 )
-from covey.tui.face.sizes import page_rows_left
+from covey.tui.face.sizes import body_columns, page_columns, page_rows_left
 from covey.tui.face.state import Item, Picker, TextPage
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import Key
@@ -165,7 +165,8 @@ def _delete(step: FaceStep, picker: Picker, item: Item) -> FaceStep:
 
 def page_key(step: FaceStep, page: TextPage, intent: str) -> FaceStep | None:
     rows = page_rows_left(step.state)
-    last = max(len(page.lines) - rows, 0)
+    text = page.text(page_columns(body_columns(step.state)))
+    last = max(len(text.lines) - rows, 0)
     tops = {
         "page_line_up": page.top - 1,
         "page_line_down": page.top + 1,
@@ -173,10 +174,10 @@ def page_key(step: FaceStep, page: TextPage, intent: str) -> FaceStep | None:
         "page_page_down": page.top + rows,
         "page_top": 0,
         "page_end": last,
-        "page_next_file": _beyond(page.files, page.top),
-        "page_previous_file": _before(page.files, page.top),
-        "page_next_hunk": _beyond(page.hunks, page.top),
-        "page_previous_hunk": _before(page.hunks, page.top),
+        "page_next_file": _beyond(text.files, page.top),
+        "page_previous_file": _before(text.files, page.top),
+        "page_next_hunk": _beyond(text.hunks, page.top),
+        "page_previous_hunk": _before(text.hunks, page.top),
     }
     if intent in tops:
         return step.set(overlay=replace(page, top=max(0, min(tops[intent], last))))
@@ -188,6 +189,12 @@ def page_key(step: FaceStep, page: TextPage, intent: str) -> FaceStep | None:
         case "page_confirm" if page.confirms == "kill_job":
             return step.set(overlay=None).do(KillJob(page.subject))
     return None
+
+
+def scroll_page(step: FaceStep, page: TextPage, by: int) -> FaceStep:
+    lines = page.text(page_columns(body_columns(step.state))).lines
+    last = max(len(lines) - page_rows_left(step.state), 0)
+    return step.set(overlay=replace(page, top=max(0, min(page.top + by, last))))
 
 
 def _beyond(rows: tuple[int, ...], top: int) -> int:

@@ -41,7 +41,7 @@ def target(state: FaceState, view: View, regions: Regions, row: int, column: int
             return Pointed("choice", number) if number is not None else None
         case "suggestions":
             completion = state.composer.completion
-            number = suggestion_at(completion, at) if completion else None
+            number = suggestion_at(completion, len(regions.parts[part]), at) if completion else None
             return Pointed("suggestion", number) if number is not None else None
         case "pinned":
             run_id = queued_at(state, view, at, has_right=bool(right_columns(state)))

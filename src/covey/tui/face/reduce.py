@@ -206,6 +206,5 @@ def _mouse(step: FaceStep, mouse: Mouse) -> FaceStep:
     if isinstance(overlay, Picker):
         return picking.picker_key(step, overlay, "pick_down" if down else "pick_up", Key("")) or step
     if isinstance(overlay, TextPage):
-        top = max(0, min(overlay.top + (3 if down else -3), len(overlay.lines) - 1))
-        return step.set(overlay=replace(overlay, top=top))
+        return picking.scroll_page(step, overlay, 3 if down else -3)
     return step.do(Scroll(mouse.action))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from covey.tui.face.composing import text_columns
 from covey.tui.face.editor import TextRow, row_of, wrapped
 from covey.tui.face.state import FaceState
 
@@ -14,6 +13,10 @@ AIRY_ROWS = 28
 LEFT_FROM, RIGHT_FROM = 160, 120
 """Columns of a screen from which it has sides."""
 LEFT_COLUMNS, RIGHT_COLUMNS = 30, 32
+WIDEST_BODY, MOST_SPARE = 180, 48
+"""From so many columns of the conversation on, the sides grow, by so many together."""
+WIDEST_ROW = 112
+"""Of a list: further apart, what stands at either end of a row is not read as one."""
 BORDER, RIGHT_BORDER = "│ ", " │ "
 HIGHEST_SHARE = 3
 """The prompt takes a third of the screen at most, and moves below its edge."""
@@ -50,11 +53,22 @@ def body_columns(state: FaceState) -> int:
 
 
 def left_columns(state: FaceState) -> int:
-    return LEFT_COLUMNS if state.width >= LEFT_FROM and not state.hides_sides else 0
+    return LEFT_COLUMNS + _spare(state) // 3 if state.width >= LEFT_FROM and not state.hides_sides else 0
 
 
 def right_columns(state: FaceState) -> int:
-    return RIGHT_COLUMNS if state.width >= RIGHT_FROM and not state.hides_sides else 0
+    return RIGHT_COLUMNS + _spare(state) * 2 // 3 if state.width >= RIGHT_FROM and not state.hides_sides else 0
+
+
+def _spare(state: FaceState) -> int:
+    """What the sides get of a very wide screen: the conversation has no use for more, and their titles are whole."""
+    needed = LEFT_COLUMNS + len(BORDER) + WIDEST_BODY + len(RIGHT_BORDER) + RIGHT_COLUMNS
+    return max(min(state.width - needed, MOST_SPARE), 0)
+
+
+def text_columns(columns: int) -> int:
+    """Columns of the prompt's text, beside the sign before it."""
+    return max(columns - 4, 4)
 
 
 def prompt_rows(state: FaceState, columns: int) -> int:
@@ -65,4 +79,9 @@ def prompt_rows(state: FaceState, columns: int) -> int:
 
 def page_rows_left(state: FaceState) -> int:
     """Rows for the text of a page, below its title."""
-    return max(state.height - head_rows(state) - foot_rows(state) - prompt_rows(state, state.width) - 1, 1)
+    return max(state.height - head_rows(state) - foot_rows(state) - prompt_rows(state, body_columns(state)) - 1, 1)
+
+
+def page_columns(columns: int) -> int:
+    """Of the text of a page: a column is free at either side."""
+    return max(columns - 2, 8)

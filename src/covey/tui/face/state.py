@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from covey.lines.line import StyledLine
@@ -64,20 +65,40 @@ class Picker:
 
 
 @dataclass(frozen=True, slots=True)
+class PageText:
+    """What stands on a page of some width."""
+
+    lines: tuple[StyledLine, ...]
+    files: tuple[int, ...] = ()
+    """Rows at which files begin, where there are several; the keys go from one to the next."""
+    hunks: tuple[int, ...] = ()
+    """The same for places that were changed."""
+
+
+PageWriter = Callable[[int], PageText]
+"""For so many columns."""
+
+
+@dataclass(frozen=True, slots=True)
 class TextPage:
     """Something to read, over the conversation; `confirms`: what enter does."""
 
     title: str
-    lines: tuple[StyledLine, ...]
+    write: PageWriter
+    """It is written anew for each width: a window may change while somebody reads."""
     top: int = 0
     confirms: Literal["", "undo", "kill_job"] = ""
     subject: str = ""
     """What it is about: a run, or a job."""
     hint: str = ""
-    files: tuple[int, ...] = ()
-    """Rows at which files begin, where there are several; the keys go from one to the next."""
-    hunks: tuple[int, ...] = ()
-    """The same for places that were changed."""
+
+    def text(self, columns: int) -> PageText:
+        return _written(self.write, columns)
+
+
+@lru_cache(maxsize=2)
+def _written(write: PageWriter, columns: int) -> PageText:
+    return write(columns)
 
 
 Overlay = Picker | TextPage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 
 from covey.client.view.records import RunRecord
 from covey.client.view.view import View
@@ -18,6 +19,8 @@ from covey.tui.face.state import FaceState, Picker, TextPage
 SPIN = "◐◓◑◒"
 SPIN_S = 0.25
 """One cell turns four times a second, and only while a run is active."""
+NEEDED = 3
+"""Hints of the last row that come before the one on help: how to stop what runs is among them."""
 WARN_AT = 0.75
 """A context as full as this is about to be summarised."""
 
@@ -38,7 +41,7 @@ def status_line(state: FaceState, view: View, columns: int, client_id: str) -> S
     left = line(Span(" covey", "accent"), Span(" · ", "dim"))
     if where:
         left = line(*left.spans, Span(f"{where} · ", "dim"))
-    return spread(line(*left.spans, Span(title, "strong"), " "), line(*joined.spans, " "), columns)
+    return spread(line(*left.spans, Span(title, "strong")), line(" ", *joined.spans, " "), columns)
 
 
 def _joined(pieces: list[StyledLine]) -> StyledLine:
@@ -151,14 +154,20 @@ def footer_line(state: FaceState, view: View, columns: int) -> StyledLine:
     if state.armed and state.armed.what != "quit":
         words = "cancels what runs" if state.armed.what == "cancel" else "goes back in time"
         return fit(line(" ", Span(shown("escape"), "key"), Span(f" again {words}", "warning")), columns)
-    spans = [Span(" ")]
+    hints = _hints(state, view)
     right = line(Span(keys.shown("help"), "key"), Span(" keys ", "dim"))
-    for name, about in _hints(state, view):
-        needed = width(name) + 1 + width(about) + 3
-        if sum(width(span.text) for span in spans) + needed + line_width(right) > columns:
-            break
+    if _fitting(hints[:NEEDED], columns - line_width(right)) < len(hints[:NEEDED]):
+        right = StyledLine()
+    spans = [Span(" ")]
+    for name, about in hints[: _fitting(hints, columns - line_width(right))]:
         spans += [Span(name, "key"), Span(f" {about}   ", "dim")]
     return spread(StyledLine(tuple(spans)), right, columns)
+
+
+def _fitting(hints: list[tuple[str, str]], columns: int) -> int:
+    """How many of them there is room for."""
+    ends = accumulate(width(name) + width(about) + 4 for name, about in hints)
+    return sum(1 + end <= columns for end in ends)
 
 
 def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
@@ -184,6 +193,10 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found += [("item_up", "items"), ("last", "end"), ("leave", "prompt")]
     elif state.composer.editing:
         found = [("send", "change it"), ("escape", "leave it")]
+    elif state.composer.completion and state.composer.completion.items:
+        found = [("suggest_take", "take it"), ("suggest_next", "next"), ("escape", "close")]
+    elif state.composer.is_shell:
+        found = [("send", "run it"), ("newline", "new line")]
     elif looks.is_busy(view):
         steers = state.preferences.busy == "steer"
         other = "answer" if state.ask.ask_id else "queue" if steers else "steer"

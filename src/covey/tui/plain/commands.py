@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from covey.lines.line import Span, line
+from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line
+from covey.lines.wrap import wrap
 from covey.protocol.runs import Mode
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ HOW_IT_GOES: dict[Mode, str] = {
 SESSIONS_SHOWN = 20
 
 
+def _help(columns: int) -> list[StyledLine]:
+    width = max(map(len, HELP)) + 2
+    return [
+        row
+        for each, about in HELP.items()
+        for row in wrap([Span(about)], columns, (Span(each.ljust(width), "key"),), (Span(" " * width),))
+    ]
+
+
 async def run(talk: Talk, words: str) -> bool:
     """Whether it was one. What begins with a slash and is none, such as a path, is a prompt."""
     name, _, rest = words.partition(" ")
@@ -41,7 +51,7 @@ async def run(talk: Talk, words: str) -> bool:
     if name in ("/sessions", "/open"):
         await talk.loaded()
     if name == "/help":
-        talk.write([line(Span(f"{each:17}", "key"), about) for each, about in HELP.items()])
+        talk.write(_help(talk.paper.columns))
         talk.write([line(Span("A line that ends with \\ goes on in the next one.", "dim"))])
     elif name in ("/quit", "/exit"):
         talk.is_leaving = True

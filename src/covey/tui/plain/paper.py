@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from covey.lines.line import StyledLine
+from covey.lines.line import Span, Style, StyledLine
+from covey.lines.plain_text import one_line
 from covey.lines.theme import choose_theme, paint
+from covey.lines.wrap import wrap
 
 COLUMNS_ELSEWHERE = 160
 """Where nobody knows how wide it is."""
@@ -37,6 +39,10 @@ class Paper:
             begun = "\n" if self.is_prompted else ""
             self.is_prompted = False
             self._put(begun + text)
+
+    def say(self, text: str, style: Style = "") -> None:
+        """A sentence, whole words on each line."""
+        self.write(wrap([Span(one_line(text), style)], self.columns))
 
     def prompt_again(self, text: str) -> None:
         """The prompt, and what was typed after it, are far above: they stand on the last row again."""

@@ -17,7 +17,7 @@ from covey.client.follower import Follower
 from covey.client.view.inputs import ViewInput
 from covey.client.view.records import AskRequest
 from covey.client.view.view import Step
-from covey.lines.line import Span, StyledLine, line
+from covey.lines.line import StyledLine
 from covey.lines.plain_text import one_line
 from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
@@ -55,7 +55,7 @@ def start(door: Door) -> int:
 
 async def _run(door: Door) -> int:
     paper = Paper()
-    async with door.connect(lambda text: paper.write([line(Span(one_line(text), "warning"))])) as client:
+    async with door.connect(lambda text: paper.say(text, "warning")) as client:
         workspace = await door.join(client)
         session_id = await door.choose(client, workspace.id)
         talk = Talk(client, workspace.path, paper, door.settings().preferences.busy == "steer")
@@ -218,7 +218,7 @@ class Talk:
     # ── out ──
 
     def say(self, text: str, style: str = "") -> None:
-        self.paper.write([line(Span(one_line(text), "dim" if style == "dim" else "warning" if style else ""))])
+        self.paper.say(text, "dim" if style == "dim" else "warning" if style else "")
 
     def write(self, lines: list[StyledLine]) -> None:
         self.paper.write(lines)

@@ -8,6 +8,7 @@ Elsewhere (OSC 1337) it is drawn over blanks when all of its rows are on the scr
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -29,8 +30,13 @@ _TYPES: Mapping[Pictures, frozenset[str]] = {
     "kitty in tmux": frozenset({"image/png"}),
     "iterm": frozenset({"image/png", "image/jpeg", "image/gif"}),
 }
-_KITTY, _ITERM = ("kitty", "ghostty"), ("iterm2", "wezterm", "mintty")
+_KITTY = re.compile(r"ghostty|kitty\((\d+)\.(\d+)")
+_ITERM = ("iterm2", "wezterm", "mintty")
 """Names that terminals answer with. Others may say that they know the first protocol, and print its characters."""
+_KITTY_SINCE = 0, 28
+"""Older ones know the protocol, and not that characters may stand for a picture."""
+_PASSES = ("1", "on", "all")
+"""How tmux says that it hands on what is for the terminal around it: 3.3 says the first."""
 _TMUX_QUESTION = ("tmux", "display-message", "-p", "#{client_termtype} #{allow-passthrough}")
 _ACCENTS = "".join(
     map(
@@ -53,10 +59,14 @@ def known_by(name: str, env: Mapping[str, str]) -> Pictures:
         return chosen
     if VARIABLE in env or env.get("TMUX"):
         return ""
-    kind = name.lower()
-    if any(each in kind for each in _KITTY):
+    if _draws_placeholders(name):
         return "kitty"
-    return "iterm" if any(each in kind for each in _ITERM) else ""
+    return "iterm" if any(each in name.lower() for each in _ITERM) else ""
+
+
+def _draws_placeholders(name: str) -> bool:
+    found = _KITTY.search(name.lower())
+    return found is not None and (not found[1] or (int(found[1]), int(found[2])) >= _KITTY_SINCE)
 
 
 def _chosen(env: Mapping[str, str]) -> Pictures:
@@ -82,7 +92,7 @@ async def asked_of_tmux(env: Mapping[str, str]) -> Pictures:
 def known_by_tmux(said: str) -> Pictures:
     """By its answer."""
     name, _, passes = said.strip().rpartition(" ")
-    return "kitty in tmux" if passes in ("on", "all") and any(each in name.lower() for each in _KITTY) else ""
+    return "kitty in tmux" if passes in _PASSES and _draws_placeholders(name) else ""
 
 
 def types(form: Pictures) -> frozenset[str]:

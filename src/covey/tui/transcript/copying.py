@@ -14,6 +14,8 @@ _GUTTERS = {"prompt": 2, "thought": 4, "text": 4, "file": 4, "markdown": 2, "dif
 """Columns before the text, by kind of piece; of a diff, those of its number."""
 _NUMBERS = re.compile(r"^ *\d+\t", re.MULTILINE)
 """Before the lines of a file, for the model."""
+_GUTTER = re.compile(r"  [│┊] | *\d+ ")
+"""What stands before a line that a folded item shows: a bar, or its number."""
 
 
 def copied(piece: Piece, rows: Sequence[StyledLine], first: tuple[int, int], last: tuple[int, int]) -> str:
@@ -30,7 +32,7 @@ def copied(piece: Piece, rows: Sequence[StyledLine], first: tuple[int, int], las
         end = _block_end(rows, at)
         begin = _block_begin(rows, at)
         columns = first[1] if at == first[0] else 0, last[1] if end > last[0] else -1
-        if rows[at].source < 0:
+        if piece.kind == "head" or rows[at].source < 0:
             texts.append(_as_shown(rows[at], *columns))
             at += 1
             continue
@@ -55,13 +57,15 @@ def _block_end(rows: Sequence[StyledLine], at: int) -> int:
 
 
 def _as_shown(row: StyledLine, first: int, last: int) -> str:
-    """A row of ours, such as a headline: as it is on the screen."""
-    column, text = 0, []
+    """A row of ours, such as a headline: as it is on the screen. A line in it keeps its indentation."""
+    gutter = row.spans[0].text if len(row.spans) > 1 and _GUTTER.fullmatch(row.spans[0].text) else ""
+    column, shown = 0, []
     for cluster, columns in clusters(row.text):
-        if column >= first and (last < 0 or column <= last):
-            text.append(cluster)
+        if column >= max(first, width(gutter)) and (last < 0 or column <= last):
+            shown.append(cluster)
         column += columns
-    return "".join(text).strip()
+    text = "".join(shown)
+    return text.rstrip() if gutter else text.strip()
 
 
 def _from_source(

@@ -163,6 +163,8 @@ class ShownTranscript:
 
     def fold_all(self, *, is_open: bool) -> None:
         self._course.open_all(is_open)
+        if self._is_synced and not self._window.is_following:
+            self._window.settle()
 
     @property
     def all_open(self) -> bool:

@@ -7,7 +7,7 @@ whatever comes below it, is loaded above it, is folded, or is wrapped otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covey.lines.line import StyledLine
 from covey.tui.transcript.course import Course, Spot
@@ -54,7 +54,8 @@ class _End:
     entry: str
     number: int
     piece: PieceKey
-    estimated: int
+    seen: int
+    """How much of the text of that piece there was."""
 
 
 class Window:
@@ -263,7 +264,7 @@ class Window:
         if last is None:
             return None
         piece = self._course.piece(last)
-        return _End(self._course.ids[last.entry], last.entry, piece.key, estimate(piece, self.text_columns))
+        return _End(self._course.ids[last.entry], last.entry, piece.key, piece.segment.end)
 
     def new_below(self) -> int:
         """About how many rows have come since the end was last on the screen."""
@@ -274,12 +275,18 @@ class Window:
             entry = min(self._end.number, len(self._course.ids) - 1)
         keys = [piece.key for piece in self._course.pieces(entry)]
         number = keys.index(self._end.piece) if self._end.piece in keys else len(keys) - 1
-        count = -self._end.estimated if self._end.piece in keys else 0
+        count = -self._estimated_then(Spot(entry, number), self._end.seen) if self._end.piece in keys else 0
         for spot in self._from(Spot(entry, max(number, 0))):
             count += estimate(self._course.piece(spot), self.text_columns)
             if count > COUNTED:
                 break
         return max(min(count, COUNTED), 0)
+
+    def _estimated_then(self, spot: Spot, seen: int) -> int:
+        """Rows that its text would have now, had nothing come: another width is no news."""
+        piece = self._course.piece(spot)
+        segment = replace(piece.segment, end=min(seen, piece.segment.end))
+        return estimate(replace(piece, segment=segment), self.text_columns)
 
     def _from(self, spot: Spot) -> Iterator[Spot]:
         at: Spot | None = spot if self._course.pieces(spot.entry) else self._course.after(spot)
