@@ -125,7 +125,7 @@ def digest_of_tool(tool: OfferedTool) -> str:
 def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     """By the server's name of each tool: what the model calls it. Unique, also if two differ by a character only.
 
-    Where a server ends and its tool begins can be read in two ways only if the name of one server has a `__` of its own.
+    Where a server ends and its tool begins can be read in two ways only if a server has a `__` in its own name.
     """
     is_plain = "__" not in f"{server}_"
     plain = {tool: f"mcp__{server}__{_NOT_IN_NAMES.sub('_', tool)}" for tool in tools}
