@@ -25,6 +25,7 @@ from covey.engine.extensions.mcp_pins import PinnedPrompt
 from covey.engine.extensions.mcp_skills import PinnedSkill
 from covey.engine.extensions.mcp_ways import open_way
 from covey.lifecycle.extensions import Decision, ExtensionLife
+from covey.protocol.errors import BadRequest
 from covey.protocol.extensions import ExtensionView, McpEvent, McpEventType, OfferedTool, v1_state
 from covey.sandbox.confinement import Confinement
 from covey.tools.base import ToolContext, ToolFailed
@@ -227,8 +228,10 @@ class McpServer:
             await self.catalogue.learn(client)
         except LoginNeeded as error:
             await self._give_up(client)
-            self._apply(self._life.needs_login(f"{error}: covey mcp login {self.name}"))
-        except (McpError, OSError, ValueError) as error:
+            self._needs_login(error)
+        except Exception as error:  # whatever it is: else it would be starting for ever
+            if not isinstance(error, McpError | OSError | ValueError | BadRequest):
+                log.exception("the MCP server %s could not be started", self.name)
             await self._give_up(client)
             self._apply(self._life.failed(_why(error)))
         except BaseException:
@@ -254,8 +257,15 @@ class McpServer:
     async def _watch(self, running: _Running) -> None:
         """Notice that it has ended by itself."""
         why = await asyncio.shield(running.client.ended)
-        if self._running is running:
+        if self._running is not running:
+            return
+        if isinstance(why, LoginNeeded):
+            self._needs_login(why)
+        else:
             self._apply(self._life.failed(_why(why)))
+
+    def _needs_login(self, why: LoginNeeded) -> None:
+        self._apply(self._life.needs_login(f"{why}: covey mcp login {self.name}"))
 
     def _rest_later(self) -> None:
         if self._idle:
@@ -333,7 +343,7 @@ class McpServer:
         try:
             return await work
         except LoginNeeded as error:
-            self._apply(self._life.needs_login(f"{error}: covey mcp login {self.name}"))
+            self._needs_login(error)
             raise ToolFailed(f"The MCP server {self.name} needs a login: covey mcp login {self.name}") from None
         except McpError as error:
             raise ToolFailed(f"The MCP server {self.name} failed: {_why(error)}") from None
