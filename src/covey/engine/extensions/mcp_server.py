@@ -208,10 +208,11 @@ class McpServer:
                 task.cancel()
         await self._closed(running.client)
 
-    async def _closed(self, client: McpClient) -> None:
-        await client.close()
-        if child := getattr(client.transport, "child", None):
-            self._log = child.errors
+    async def _closed(self, client: McpClient | None) -> None:
+        if client:
+            await client.close()
+            if child := getattr(client.transport, "child", None):
+                self._log = child.errors
 
     async def _start(self) -> None:
         """Start it and learn what it offers. Says how that went to the life; a cancel ends all of it."""
@@ -226,23 +227,16 @@ class McpServer:
             client = McpClient(way, self._asked, self._list_changed, self.catalogue.pins.era)
             await client.open(self.settings.start_timeout_s)
             await self.catalogue.learn(client)
-        except LoginNeeded as error:
-            await self._give_up(client)
-            self._needs_login(error)
         except Exception as error:  # whatever it is: else it would be starting for ever
             if not isinstance(error, McpError | OSError | ValueError | BadRequest):
                 log.exception("the MCP server %s could not be started", self.name)
-            await self._give_up(client)
-            self._apply(self._life.failed(_why(error)))
+            await self._closed(client)
+            self._failed(error)
         except BaseException:
-            await self._give_up(client)
+            await self._closed(client)
             raise
         else:
             self._run(client)
-
-    async def _give_up(self, client: McpClient | None) -> None:
-        if client:
-            await self._closed(client)
 
     def _run(self, client: McpClient) -> None:
         running = self._running = _Running(client)
@@ -257,15 +251,14 @@ class McpServer:
     async def _watch(self, running: _Running) -> None:
         """Notice that it has ended by itself."""
         why = await asyncio.shield(running.client.ended)
-        if self._running is not running:
-            return
+        if self._running is running:
+            self._failed(why)
+
+    def _failed(self, why: Exception) -> None:
         if isinstance(why, LoginNeeded):
-            self._needs_login(why)
+            self._apply(self._life.needs_login(f"{why}: covey mcp login {self.name}"))
         else:
             self._apply(self._life.failed(_why(why)))
-
-    def _needs_login(self, why: LoginNeeded) -> None:
-        self._apply(self._life.needs_login(f"{why}: covey mcp login {self.name}"))
 
     def _rest_later(self) -> None:
         if self._idle:
@@ -343,7 +336,7 @@ class McpServer:
         try:
             return await work
         except LoginNeeded as error:
-            self._needs_login(error)
+            self._failed(error)
             raise ToolFailed(f"The MCP server {self.name} needs a login: covey mcp login {self.name}") from None
         except McpError as error:
             raise ToolFailed(f"The MCP server {self.name} failed: {_why(error)}") from None
