@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
 import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +23,31 @@ settings.load_profile("steady")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+LEFT_S = 20.0
+"""Of the time that a test has: for what it used to be closed in."""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """An asynchronous test that hangs ends by itself, before it is stopped from outside.
+
+    Then it would go on in its loop, where whatever closes its fixtures waits for its turn: its worker would hang.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            marker, config = item.get_closest_marker("timeout"), item.config
+            seconds = marker.args[0] if marker else config.getoption("timeout") or config.getini("timeout")
+            item.obj = _ended_after(item.obj, float(seconds) - LEFT_S)
+
+
+def _ended_after(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def ended(*args: Any, **kwargs: Any) -> None:
+        async with asyncio.timeout(seconds):
+            await test(*args, **kwargs)
+
+    return ended
 
 
 def pytest_sessionfinish() -> None:

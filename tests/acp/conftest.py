@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.acp.editor import Editor
-from tests.cli.conftest import Home
+from tests.cli.conftest import Home, home
 
+__all__ = ["home"]
+"""A project of one's own on the server of `shared_home`, as for commands."""
 LONG_COMMAND = "touch " + " ".join(f"file-{number}" for number in range(300))
 
 
@@ -136,15 +137,6 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     made = EditorHome(tmp_path_factory.mktemp("home"))
     yield made
     made.close()
-
-
-@pytest.fixture
-def home(shared_home: Home, tmp_path: Path) -> Home:
-    """A project of one's own on a server that many tests share."""
-    mine = copy(shared_home)
-    mine.project = tmp_path / "project"
-    mine.project.mkdir()
-    return mine
 
 
 @pytest.fixture

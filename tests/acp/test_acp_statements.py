@@ -128,6 +128,19 @@ def test_a4_a_session_is_known_by_its_id_also_after_a_restart(own_home: Home, st
     assert [each["id"] for each in own_home.sessions()] == [session]
 
 
+def test_a4_a_session_is_there_and_answers_though_a_server_of_the_editor_never_does(
+    home: Home, start: StartEditor, tmp_path: Path
+) -> None:
+    editor, log = start(home), tmp_path / "asked.log"
+    silent = {"name": "mute", "command": sys.executable, "args": ["-S", str(HOSTILE), "silent", str(log)], "env": []}
+    session = editor.call("session/new", {"cwd": str(home.project), "mcpServers": [silent]})["sessionId"]
+    assert editor.reply(editor.prompt(session, "hello"))["result"]["stopReason"] == "end_turn"
+    until(lambda: log.exists() and "server/discover" in log.read_text(), "the question to the server")
+    states = {each["name"]: each["state"] for each in json.loads(home.covey("mcp", "list", "--json").stdout)}
+    assert states == {"mute": "starting"}, "it was waited for by nobody"
+    editor.call("session/close", {"sessionId": session})
+
+
 def test_a5_a_cancel_ends_what_this_editor_began_and_nothing_else(home: Home, start: StartEditor) -> None:
     one, two = start(home, name="One"), start(home, name="Two")
     session = one.new()
@@ -324,8 +337,12 @@ def test_a13_mcp_servers_of_the_editor_are_approved_used_and_end_with_the_sessio
     assert "far" in editor.update("agent_thought_chunk")["content"]["text"]
     waiting = editor.prompt(session, "hang on")
     request = editor.asked()  # nobody has seen its tools yet
+    begun = [update for update in editor.updates() if update["sessionUpdate"] == "tool_call"]
+    assert [call["toolCallId"] for call in begun] == [request["params"]["toolCall"]["toolCallId"]]
     assert "Says it again." in request["params"]["toolCall"]["content"][1]["content"]["text"]
     editor.choose(request, "approve")
+    ended = editor.update("tool_call_update", lambda update: update["toolCallId"] == begun[0]["toolCallId"])
+    assert ended["status"] == "completed", "an editor that shows it as a call sees its end"
     editor.notify("session/cancel", {"sessionId": session})
     assert editor.reply(waiting)["result"]["stopReason"] == "cancelled"
     prompt = editor.prompt(session, "echo it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from covey.config.schema import McpSettings
 from covey.engine.extensions import mcp_server
 from covey.protocol.extensions import McpEvent
 from covey.protocol.requests import QuestionResponse
-from covey.tools import owned_process
+from covey.tools import owned_process, process_table
 from covey.tools.base import ToolOutput
 from covey.tools.mcp import client as mcp_client
+from covey.tools.mcp.stdio import StdioTransport
 from tests.support.engine import Model, call, config, running, within
-from tests.support.mcp import McpEngine, hostile, mcp_running
+from tests.support.mcp import TAG, McpEngine, hostile, mcp_running
 
 pytestmark = pytest.mark.anyio
 
@@ -33,49 +35,16 @@ def methods(found: McpEngine, name: str = "h") -> list[str]:
     return [message.get("method", "answer") for message in found.messages(name)]
 
 
-# ── eras ──
-
-
-async def test_m1_a_server_that_refuses_discover_is_initialized_on_the_same_process(tmp_path: Path) -> None:
-    async with mcp_running(tmp_path, "legacy") as found:
-        await found.approve()
-        [result] = await found.run(("mcp__h__echo", {"text": "hi"}))
-        assert "legacy: hi" in result.content and found.starts() == 1
-        assert methods(found)[:3] == ["server/discover", "initialize", "notifications/initialized"]
-        assert found.server().catalogue.pins.era == "legacy"
-
-
-async def test_m1_one_that_is_silent_at_discover_is_initialized_too(tmp_path: Path) -> None:
-    async with mcp_running(tmp_path, "legacy-mute") as found:
-        await found.approve()
-        assert found.server().catalogue.pins.era == "legacy" and found.tools == ["mcp__h__echo"]
-
-
-async def test_m1_a_slow_modern_one_is_not_taken_for_an_older_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mcp_client, "SILENCE_S", 0.0)
-    async with mcp_running(tmp_path, "normal") as found:
-        await found.approve()
-        assert found.server().catalogue.pins.era == "modern"
-
-
-async def test_m2_no_request_of_the_other_era_is_sent_once_it_is_known(tmp_path: Path) -> None:
-    async with mcp_running(tmp_path, "normal") as found:
-        await found.approve()
-        await found.run(("mcp__h__echo", {}), ("mcp__h__echo", {}))
-        assert "initialize" not in methods(found)
-        metas = [message["params"]["_meta"] for message in found.messages() if "id" in message]
-        assert all(meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28" for meta in metas)
-
-
 # ── what a server says ──
 
 
-async def test_m3_text_that_is_no_message_is_skipped(tmp_path: Path) -> None:
+async def test_m3_text_that_is_no_message_is_skipped_and_counted(tmp_path: Path) -> None:
     async with mcp_running(tmp_path, "noise") as found:
         await found.approve()
         assert "noise: a" in (await found.run(("mcp__h__echo", {"text": "a"})))[0].content
+        running = found.server()._running
+        assert running and isinstance(running.client.transport, StdioTransport)
+        assert running.client.transport.skipped == 3, "two lines at its start, and one in the call"
 
 
 async def test_m4_one_bad_tool_is_left_out_with_a_reason_and_the_others_work(tmp_path: Path) -> None:
@@ -100,6 +69,17 @@ async def test_m6_a_burst_of_changes_is_looked_at_once(tmp_path: Path) -> None:
         await asyncio.sleep(3 * mcp_server.BURST_S)
         assert methods(found).count("tools/list") == 2
         assert found.view().withheld == ("t0", "t1")
+
+
+async def test_m6_when_another_look_fails_the_old_list_stays(tmp_path: Path) -> None:
+    async with mcp_running(tmp_path, "legacy-fickle") as found:
+        await found.known()
+        running = found.server()._running
+        assert running
+        await found.until(lambda: running.relisting and running.relisting.done())
+        assert methods(found).count("tools/list") == 2 and found.view().withheld == ("echo",)
+        await found.approve()
+        assert found.tools == ["mcp__h__echo"] and found.starts() == 1
 
 
 async def test_m7_tools_that_come_during_a_run_are_in_the_next_step_and_the_system_prompt_stays(tmp_path: Path) -> None:
@@ -143,7 +123,20 @@ async def test_m8_a_cancelled_call_tells_the_server_and_waits_for_nothing(tmp_pa
         assert found.view().state == "ready" and found.starts() == 1
 
 
-async def test_m9_a_prompt_that_is_cancelled_during_the_start_ends_at_once_and_the_start_goes_on(
+async def test_m8_an_answer_that_comes_late_is_dropped(tmp_path: Path) -> None:
+    async with mcp_running(tmp_path, "late") as found:
+        await found.approve()
+        await found.engine.workspace.asks.set_skip(True)
+        found.model.answer(*call("mcp__h__echo"))
+        receipt = await found.engine.post("go")
+        await found.until(lambda: "tools/call" in methods(found))
+        await found.engine.cancel()
+        await found.engine.ended(receipt.run_id)
+        [result] = await found.run(("mcp__h__echo", {"text": "again"}))
+        assert "late: again" in result.content and "too late" not in result.content and found.starts() == 1
+
+
+async def test_m9_m13_a_prompt_that_is_cancelled_during_the_start_ends_at_once_and_the_start_goes_on(
     tmp_path: Path,
 ) -> None:
     async with mcp_running(tmp_path, "normal") as found:
@@ -156,6 +149,8 @@ async def test_m9_a_prompt_that_is_cancelled_during_the_start_ends_at_once_and_t
         found.model.answer(*call("mcp__h__echo"))
         receipt = await found.engine.post("go")
         await found.until(lambda: server.view().state == "starting")
+        run = await found.engine.workspace.runs.get(receipt.run_id)
+        assert run.waiting_on == "tool:mcp__h__echo", "it is seen what is waited for"
         await found.engine.cancel()
         assert (await found.engine.ended(receipt.run_id)).state == "cancelled"
         assert server.view().state == "starting"
@@ -177,9 +172,11 @@ async def test_m10_an_entry_that_is_removed_or_edited_ends_its_processes(tmp_pat
         agent = found.engine.workspace._parts.agent
         servers = dict(agent.config.mcp)
         changed = {"b": hostile("normal", tmp_path / "logs" / "other")}
+        old = {process.pid for process in process_table.tagged(TAG)}
+        assert len(old) == 3
         object.__setattr__(agent, "config", type(agent.config)(**{**_fields(agent.config), "mcp": changed}))
         await found.engine.workspace._extensions.reload()
-        await found.until(lambda: found.processes() <= 1)
+        await found.until(lambda: old.isdisjoint(process.pid for process in process_table.tagged(TAG)))
         assert [view.name for view in found.engine.workspace._extensions.mcp.views()] == ["b"]
         assert servers.keys() == {"a", "b"}
 
@@ -212,13 +209,20 @@ async def test_closing_in_the_middle_of_a_call_leaves_no_process(tmp_path: Path,
 # ── sharing ──
 
 
-async def test_m12_sessions_share_one_server(tmp_path: Path) -> None:
+async def test_m12_sessions_and_agents_share_one_server(tmp_path: Path) -> None:
     async with mcp_running(tmp_path, "normal") as found:
         await found.approve()
         await found.run(("mcp__h__echo", {}))
         found.engine.session_id = (await found.engine.workspace.sessions.create("")).id
         await found.run(("mcp__h__echo", {}))
         assert found.starts() == 1 and methods(found).count("tools/call") == 2
+        for number in range(3):
+            found.model.answer(*call("agent", f"a{number}", prompt=f"look {number}", writes=True))
+            found.model.answer(*call("mcp__h__echo", f"c{number}"))
+            found.model.answer("seen")
+        await found.engine.ended((await found.engine.post("send three")).run_id)
+        assert len([each for each in found.engine.sessions() if each.parent_session_id]) == 3
+        assert found.starts() == 1 and methods(found).count("tools/call") == 5
 
 
 async def test_m12_two_workspaces_have_a_process_each_and_the_death_of_one_is_not_the_others(tmp_path: Path) -> None:
@@ -283,6 +287,8 @@ async def test_m17_a_long_result_is_cut_and_kept_a_large_picture_is_a_sentence_a
         big, picture, structured = await found.run(*((f"mcp__{name}__echo", {}) for name in modes))
         assert len(big.content) < 40_000 and "begin" in big.content and "end" in big.content
         assert "characters are left out" in big.content
+        [kept] = re.findall(r" in (/\S+): view", big.content)
+        assert Path(kept).read_text().count("x") == 100_000
         assert "too large" in picture.content and not picture.data
         assert '"answer": 42' in structured.content
 

@@ -21,7 +21,7 @@ async def expand(found: McpEngine, name: str, arguments: str = "") -> str:
 
 
 @pytest.mark.parametrize("mode", ["library", "legacy-library"])
-async def test_m20_a_prompt_is_a_command_with_its_arguments(tmp_path: Path, mode: str) -> None:
+async def test_a_prompt_is_a_command_with_its_arguments(tmp_path: Path, mode: str) -> None:
     async with mcp_running(tmp_path, mode) as found:
         await found.approve()
         commands = [each for each in await found.engine.workspace.custom.all() if each.kind == "mcp_prompt"]
@@ -42,7 +42,7 @@ async def test_m20_a_prompt_is_a_command_with_its_arguments(tmp_path: Path, mode
         assert '"branch": "dev"' in (await within(found.engine.workspace.extensions.v1_prompt(given))).prompt
 
 
-async def test_m20_resources_are_listed_and_read_by_the_model_as_the_servers_words(tmp_path: Path) -> None:
+async def test_resources_are_listed_and_read_by_the_model_as_the_servers_words(tmp_path: Path) -> None:
     async with mcp_running(tmp_path, "library") as found:
         await found.approve()
         assert found.view().resources == 1

@@ -166,13 +166,15 @@ async def test_x4_a_changed_and_a_new_tool_are_withheld_with_a_diff_until_somebo
 
 
 async def test_x5_x6_a_call_is_asked_about_as_mcp_server_tool_and_the_users_reads_are_not(tmp_path: Path) -> None:
-    async with mcp_running(tmp_path, "normal") as found:
+    async with mcp_running(tmp_path, "hinted") as found:
         await found.approve()
         found.model.answer(*call("mcp__h__echo"))
         receipt = await found.engine.post("go")
         await found.until(lambda: found.engine.workspace.asks.permissions())
         [request] = found.engine.workspace.asks.permissions()
         assert request.rules == ("mcp:h/echo",) and "MCP server h" in request.description
+        assert "it says that it only reads" in request.description, "which counts for nothing else"
+        assert "mcp__h__echo" not in found.engine.workspace._parts.agent.tools_for(plan=True, delegate=False)
         await found.engine.grant(request.id, "allow")
         await found.engine.ended(receipt.run_id)
     other = tmp_path / "other"
@@ -240,6 +242,12 @@ def test_m21_names_are_unique_short_and_of_few_characters() -> None:
     names = model_names("srv", tools)
     assert len(set(names.values())) == len(tools) and names["plain"] == "mcp__srv__plain"
     assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in names.values())
+
+
+@pytest.mark.parametrize(("one", "other"), [(("a", "b__c"), ("a__b", "c")), (("a", "_b"), ("a_", "b"))])
+def test_m21_no_two_servers_have_a_name_in_common(one: tuple[str, str], other: tuple[str, str]) -> None:
+    """Each is named by itself: that there is another server changes no name."""
+    assert model_names(one[0], [one[1]])[one[1]] != model_names(other[0], [other[1]])[other[1]]
 
 
 async def test_above_forty_tools_names_are_told_and_definitions_when_asked_for(tmp_path: Path) -> None:

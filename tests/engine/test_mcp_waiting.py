@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from covey.config.load import config_dir
 from covey.config.schema import HookCommand, McpSettings
+from covey.credentials.mcp_tokens import McpGrant, keep_grant
 from covey.engine.extensions import hook_host, mcp, mcp_server
 from covey.lifecycle import extensions
 from covey.tools import owned_process
@@ -21,6 +23,8 @@ from covey.tools.mcp.words import LINE_LIMIT
 from covey.tools.processes import LocalProcesses
 from tests.support.engine import Gate, within
 from tests.support.mcp import mcp_running
+from tests.tools.test_mcp_http import Headers, Site, opening, respond, served
+from tests.tools.test_mcp_http import result as answer
 
 pytestmark = pytest.mark.anyio
 
@@ -133,6 +137,53 @@ async def test_x11_a_start_ends_at_its_bound_which_is_named_and_nothing_is_left(
         await found.until(lambda: found.view("a").state == "failed")
         assert "did not answer within 0.5 s" in (found.view("a").why or "")
         await found.until(lambda: not found.processes())
+
+
+async def test_a_start_that_fails_for_a_reason_of_ours_is_failed_and_not_under_way_for_ever(tmp_path: Path) -> None:
+    async with mcp_running(tmp_path, "normal") as found:
+        await found.approve()
+        server = found.server()
+        server._apply(server._life.switched_off())
+        await server._ended()
+        trusted = config_dir(found.engine.shared.environ) / "trusted.toml"
+        trusted.parent.mkdir(parents=True, exist_ok=True)
+        trusted.write_text("directories = 3\n")
+        [result] = await found.run(("mcp__h__echo", {}))
+        assert result.is_error and "trusted.toml" in result.content
+        assert found.view().state == "failed" and "trusted.toml" in (found.view().why or "")
+
+
+class _Refusing:
+    """An HTTP server that wants a login until somebody has logged in."""
+
+    def __init__(self) -> None:
+        self.token = "good"
+
+    async def __call__(self, site: Site, message: dict[str, Any], headers: Headers, writer: Any) -> None:
+        if headers.get("authorization") != f"Bearer {self.token}":
+            respond(writer, "401 Unauthorized", WWW_Authenticate="Bearer")
+        elif not await opening(message, writer):
+            answer(writer, message, content=[{"type": "text", "text": "done"}])
+
+
+async def test_m20_without_a_token_the_state_is_needs_login_and_a_login_is_enough(tmp_path: Path) -> None:
+    refusing = _Refusing()
+    async with served(refusing) as site, mcp_running(tmp_path, {}) as found:
+        workspace = found.engine.workspace
+        await workspace._extensions.mcp.pass_along("s", {"far": McpSettings(url=site.url)})
+        await found.until(lambda: found.view("far").state == "needs_login")
+        assert found.view("far").why == "it wants a login: covey mcp login far"
+        grant = McpGrant(site.url, "i", "http://127.0.0.1:9/", "c", access_token="good", refresh_token="r")
+        keep_grant(found.engine.shared.data_dir, grant)
+        await workspace._extensions.reload()
+        found.server("far").want()
+        await found.approve("far")
+        [result] = await found.run(("mcp__far__t", {}))
+        assert "done" in result.content
+        refusing.token = "another"  # the old one ends, and its issuer cannot be reached
+        [result] = await found.run(("mcp__far__t", {}))
+        assert result.is_error and "covey mcp login far" in result.content
+        assert found.view("far").state == "needs_login"
 
 
 def test_x11_the_bounds_of_a_call_are_what_is_written_down() -> None:

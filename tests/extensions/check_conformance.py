@@ -18,12 +18,8 @@ SCENARIO_S = 60
 AT_ONCE = 2
 """Scenarios: each mostly waits for two programs to start, and has a port of its own."""
 KNOWN_TO_FAIL = {
-    "auth/basic-cimd": "a client id that is a URL",
-    "auth/scope-step-up": "further scopes in the middle of a session: log in again",
-    "auth/pre-registration": "a client secret that was registered before",
-    "auth/client-credentials-jwt": "an extension: logins of machines",
-    "auth/client-credentials-basic": "an extension: logins of machines",
-    "auth/wif-jwt-bearer": "an extension: logins of machines",
+    "auth/client-credentials-jwt": "an extension: logins of machines that sign with a key of their own",
+    "auth/wif-jwt-bearer": "an extension: logins of machines with a token that their host gives them",
     "auth/enterprise-managed-authorization": "an extension: logins of enterprises",
     "auth/dpop": "an extension",
     "auth/dpop-nonce": "an extension",

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from covey.credentials.mcp_login import mcp_login
+from covey.credentials.mcp_login import ClientIdentity, machine_login, mcp_login
+from covey.credentials.mcp_tokens import McpGrant, challenge_words, united
 from covey.engine.extensions.elicitation import answer_of, fields_of, questions_of
 from covey.engine.extensions.mcp_definitions import usable_tools
 from covey.engine.extensions.mcp_skills import WrongSkill, usable_skills, verified
@@ -26,6 +27,9 @@ from covey.tools.mcp.words import McpError
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+CLIENT_IDS = {"auth/basic-cimd": "https://conformance-test.local/client-metadata.json"}
+"""What a user's entry would name: a URL that describes the client, where the suite expects its own."""
+IDENTITY = ClientIdentity(CONTEXT.get("client_id", CLIENT_IDS.get(SCENARIO, "")), CONTEXT.get("client_secret", ""))
 
 
 def value_for(field: dict[str, Any], number: int) -> Any:
@@ -68,24 +72,30 @@ class Browser:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._token = ""
+        self._grant: McpGrant | None = None
         self._logins = 0
 
     async def token(self) -> str:
-        return self._token
+        return self._grant.access_token if self._grant else ""
 
-    async def renewed(self, refused: str) -> str:
-        if refused != self._token:
-            return self._token
+    async def renewed(self, refused: str, challenge: str) -> str:
+        if refused != await self.token():
+            return await self.token()
         self._logins += 1
         if self._logins > 3:
             return ""
-        async with mcp_login(self._url, {}, CONTEXT.get("client_id", "")) as login, httpx2.AsyncClient() as browser:
+        scope = challenge_words(challenge).get("scope", "")
+        self._grant = await self._logged_in(united(self._grant.scope, scope) if self._grant else "")
+        return self._grant.access_token
+
+    async def _logged_in(self, further: str) -> McpGrant:
+        if "client-credentials" in SCENARIO:
+            return await machine_login(self._url, {}, IDENTITY, further)
+        async with mcp_login(self._url, {}, IDENTITY, further) as login, httpx2.AsyncClient() as browser:
             page = await browser.get(login.address)
             target = urlsplit(page.headers["location"])
             login.take(f"{target.path}?{target.query}")
-            self._token = (await login.grant()).access_token
-        return self._token
+            return await login.grant()
 
 
 async def main(url: str) -> None:

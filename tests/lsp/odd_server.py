@@ -70,11 +70,18 @@ def answer(method: str, params: dict[str, Any]) -> Any:
     uri = params.get("textDocument", {}).get("uri", "")
     if method == "textDocument/diagnostic":
         return {"kind": "full", "items": complaints(texts[uri][1])}
+    if method == "textDocument/rename" and MODE == "two files":
+        at = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 3}}
+        second = uri.replace("a.odd", "../out.odd" if params["newName"] == "out" else "b.odd")
+        return {"changes": {each: [{"range": at, "newText": params["newName"]}] for each in (uri, second)}}
     if method == "textDocument/rename":
         shift = 1 if MODE == "wrong columns" else 0
+        encoding, width = ("utf-8", 1) if MODE == "counts bytes" else ("utf-16-le", 2)
+        asked, lines = params["position"], texts[uri][1].split("\n")
+        note(f"asked at {lines[asked['line']].encode(encoding)[asked['character'] * width :].decode(encoding)[:3]}")
         edits = []
-        for number, line in enumerate(texts[uri][1].split("\n")):
-            column = len(line[: line.index("old")].encode("utf-16-le")) // 2 + shift if "old" in line else -1
+        for number, line in enumerate(lines):
+            column = len(line[: line.index("old")].encode(encoding)) // width + shift if "old" in line else -1
             if column >= 0:
                 start, end = {"line": number, "character": column}, {"line": number, "character": column + 3}
                 edits.append({"range": {"start": start, "end": end}, "newText": params["newName"]})
@@ -88,7 +95,7 @@ def start(number: Any) -> None:
             send(id=f"q{asked}", method=method, params={"items": [{"section": "odd.name"}]})
             note(json.dumps(read(), sort_keys=True))
     able: dict[str, Any] = {"textDocumentSync": 1, "renameProvider": True}
-    if MODE == "names an encoding":
+    if MODE in ("names an encoding", "counts bytes"):
         able["positionEncoding"] = "utf-8"
     send(id=number, result={"capabilities": able})
 

@@ -11,7 +11,7 @@ import pytest
 from covey.config.schema import LspSettings
 from covey.engine.extensions import lsp_slot
 from covey.tools import owned_process
-from covey.tools.base import ToolFailed
+from covey.tools.base import ToolContext, ToolFailed
 from covey.tools.file_set import PlannedChange
 from tests.lsp.conftest import Languages
 
@@ -58,13 +58,15 @@ async def test_l2_what_takes_too_long_is_left_out(languages: Languages) -> None:
     assert await messages(languages, path) == ["there is BAD"]
 
 
-async def test_l4_l5_a_rename_hits_the_right_columns_or_changes_nothing(languages: Languages) -> None:
-    await languages.use("push")
+@pytest.mark.parametrize("mode", ["push", "counts bytes"])
+async def test_l4_l5_a_rename_hits_the_right_columns_or_changes_nothing(languages: Languages, mode: str) -> None:
+    """Also where the server answers with another encoding than the one that was offered."""
+    await languages.use(mode)
     path = languages.file("a.odd", "ü 😀 old()\nplain old\n")
     output = await languages.call("rename", file_path="a.odd", line=1, name="old", new_name="new")
     assert path.read_text() == "ü 😀 new()\nplain new\n"
     assert [file.path for file in output.files] == [path]
-    assert "Renamed old to new" in output.content
+    assert "Renamed old to new" in output.content and "asked at old" in languages.notes
 
 
 @pytest.mark.parametrize("mode", ["wrong columns", "names an encoding"])
@@ -82,8 +84,6 @@ async def test_l6_a_rename_is_judged_like_the_edits_that_it_makes_and_only_made_
     await languages.use("push")
     path = languages.file("a.odd", "old\n")
     tool = languages.host.tools()["rename"]
-    from covey.tools.base import ToolContext
-
     context = ToolContext(languages.root, "s", "r", "c", {}, "tag")
     assert tool.prepare is not None
     planned = await tool.prepare(tool.decode('{"file_path":"a.odd","line":1,"name":"old","new_name":"new"}'), context)
@@ -95,6 +95,27 @@ async def test_l6_a_rename_is_judged_like_the_edits_that_it_makes_and_only_made_
     with pytest.raises(ToolFailed, match="has changed meanwhile"):
         await tool.run(planned, context)
     assert path.read_text() == "old and more\n"
+
+
+@pytest.mark.parametrize("case", ["fine", "changed", "another name", "outside"])
+async def test_l6_of_several_files_all_change_or_none(languages: Languages, case: str) -> None:
+    await languages.use("two files")
+    one, two = languages.file("a.odd", "old\n"), languages.file("b.odd", "ola\n" if case == "another name" else "old\n")
+    outside = languages.file("../out.odd", "old\n")
+    tool = languages.host.tools()["rename"]
+    context = ToolContext(languages.root, "s", "r", "c", {}, "tag")
+    assert tool.prepare
+    new = "out" if case == "outside" else "new"
+    given = tool.decode(f'{{"file_path":"a.odd","line":1,"name":"old","new_name":"{new}"}}')
+    if case == "fine":
+        output = await tool.run(await tool.prepare(given, context), context)
+        assert {file.path for file in output.files} == {one, two} and two.read_text() == "new\n"
+        return
+    with pytest.raises(ToolFailed, match=r"Nothing was changed"):
+        planned = await tool.prepare(given, context)
+        two.write_text("old, and more\n")
+        await tool.run(planned, context)
+    assert one.read_text() == outside.read_text() == "old\n"
 
 
 async def test_l7_requests_of_the_server_are_answered_before_it_has_introduced_itself(languages: Languages) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from covey.config.schema import PermissionSettings, ToolSettings
+from covey.config.schema import LspSettings, PermissionSettings, ToolSettings
 from covey.engine.extensions.lsp import LspHost
 from covey.lifecycle.reply import Stopped, ToolCallBegun, ToolInputDelta
 from covey.protocol.messages import ToolResult
+from covey.tools import owned_process
+from tests.lsp.conftest import ODD
 from tests.support.engine import Engine, config, running
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +37,26 @@ async def task(engine: Engine, *calls: tuple[str, dict[str, object]]) -> list[To
     run = await engine.ended("r")
     assert run.state == "completed", run.error
     return results(engine)
+
+
+async def test_l2_an_edit_waits_for_three_seconds_and_is_no_error_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (LspHost.__init__.__kwdefaults__ or {})["after_edit_s"] == 3.0
+    monkeypatch.setattr(LspHost.__init__, "__kwdefaults__", {"after_edit_s": 0.0})
+    monkeypatch.setattr(owned_process, "GRACE_S", 0.3)
+    root = (tmp_path / "project").resolve()
+    root.mkdir()
+    (root / "a.odd").write_text("BAD")
+    trusted = tmp_path / ".config" / "covey" / "trusted.toml"
+    trusted.parent.mkdir(parents=True)
+    trusted.write_text(f'directories = ["{root}"]\n')
+    silent = LspSettings(command=sys.executable, args=(str(ODD), "silent", str(tmp_path / "notes")), suffixes=("odd",))
+    settings = structs.replace(config(), permissions=PermissionSettings(allow=("edit",)), lsp={"odd": silent})
+    async with running(tmp_path, project=root, settings=settings) as engine:
+        edit: dict[str, object] = {"file_path": "a.odd", "old_string": "BAD", "new_string": "BAD2"}
+        _, edited = await task(engine, ("view", {"file_path": "a.odd"}), ("edit", edit))
+        assert not edited.is_error and "iagnostics" not in edited.content and (root / "a.odd").read_text() == "BAD2"
 
 
 async def test_a_mistake_is_said_with_the_edit_and_a_rename_is_one_undoable_change(

@@ -116,6 +116,14 @@ async def test_s12_one_that_only_looks_changes_nothing_whatever_its_caller_says(
         assert result.is_error and not (places.root / "b.md").exists()
 
 
+async def test_s12_who_makes_a_plan_sends_none_that_could_do_more(places: Places) -> None:
+    places.agent("writer", "---\ndescription: d\ntools: Read, Write\npermissionMode: bypassPermissions\n---\nx")
+    async with working(places) as engine:
+        engine.model.answer(*call("agent", prompt="write", agent="writer", writes=True))
+        assert "only looks and makes a plan" in await send(engine, plan=True)
+        assert [session.parent_session_id for session in engine.sessions()] == [""]
+
+
 async def test_s12_what_its_file_wants_to_be_asked_about_is_asked_about_where_its_caller_is_not(places: Places) -> None:
     """Its own model, tools and permissions, in a session of its own; what it writes is its caller's change."""
     put(places.root / "a.txt", "one")

@@ -135,11 +135,13 @@ class Tokens:
     def __init__(self, *tokens: str) -> None:
         self.tokens = list(tokens)
         self.renewals = 0
+        self.challenges: list[str] = []
 
     async def token(self) -> str:
         return self.tokens[0]
 
-    async def renewed(self, refused: str) -> str:
+    async def renewed(self, refused: str, challenge: str) -> str:
+        self.challenges.append(challenge)
         if refused == self.tokens[0]:
             self.renewals += 1
             self.tokens.pop(0)
@@ -169,6 +171,31 @@ async def test_m20_without_another_token_a_login_is_needed_and_nothing_hangs() -
         with pytest.raises(LoginNeeded):
             await client.open(10)
         await client.close()
+
+
+async def test_a_call_that_the_token_is_not_enough_for_is_made_again_with_a_better_one_or_wants_a_login() -> None:
+    challenge = 'Bearer error="insufficient_scope", scope="write"'
+
+    async def strict(site: Site, message: dict[str, Any], headers: Headers, writer: asyncio.StreamWriter) -> None:
+        if await opening(message, writer):
+            return
+        if headers.get("authorization") == "Bearer new":
+            result(writer, message, content=[])
+        else:
+            respond(writer, "403 Forbidden", b"{}", Content_Type="application/json", WWW_Authenticate=challenge)
+
+    async with served(strict) as site:
+        better, none = Tokens("old", "new"), Tokens("old", "")
+        for tokens in (better, none):
+            client = connect(site, tokens)
+            await client.open(10)
+            if tokens is none:
+                with pytest.raises(LoginNeeded, match="allows more"):
+                    await call(client)
+            else:
+                await call(client)
+            assert tokens.challenges == [challenge]
+            await client.close()
 
 
 async def test_m8_a_cancelled_call_closes_its_stream() -> None:

@@ -10,12 +10,14 @@ from covey.acp.asking import (
     NOBODY_THERE,
     ChosenOption,
     approval_answer,
+    approval_call_id,
     approval_params,
     permission_answer,
     permission_params,
     question_answers,
     question_params,
 )
+from covey.acp.content import Json
 from covey.client.follower import Follower
 from covey.client.view.records import AskRequest, OpenAsk
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
@@ -49,6 +51,8 @@ class AskDesk:
         self._tell = tell
         self._asked: dict[str, Asked | None] = {}
         """By ask: the request to the editor; None: it was only told, or has answered."""
+        self._approvals: dict[str, str] = {}
+        """By ask: the call as which the editor shows an approval."""
 
     def look(self) -> None:
         """Ask what is new, and take back what nobody can answer here any more."""
@@ -56,6 +60,8 @@ class AskDesk:
         waiting = {ask_id: ask.request for ask_id, ask in asks.items() if self._concerns(ask_id, ask)}
         for ask_id in [ask_id for ask_id in self._asked if ask_id not in waiting]:
             self._take_back(self._asked.pop(ask_id))
+            if call_id := self._approvals.pop(ask_id, ""):
+                self._show({"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "completed"})
         for ask_id, request in waiting.items():
             if ask_id not in self._asked:
                 self._asked[ask_id] = self._ask(request)
@@ -76,12 +82,18 @@ class AskDesk:
             self._peer.forget(asked)
             self._peer.notify("$/cancel_request", {"requestId": asked.id})
 
+    def _show(self, update: Json) -> None:
+        self._peer.notify("session/update", {"sessionId": self._session_id, "update": update})
+
     def _ask(self, request: AskRequest) -> Asked | None:
         match request:
             case PermissionRequest():
                 asked = self._peer.ask("session/request_permission", permission_params(self._session_id, request))
             case ApprovalRequest():
-                asked = self._peer.ask("session/request_permission", approval_params(self._session_id, request))
+                params = approval_params(self._session_id, request)
+                self._approvals[request.id] = approval_call_id(request)
+                self._show({"sessionUpdate": "tool_call", **params["toolCall"]})
+                asked = self._peer.ask("session/request_permission", params)
             case QuestionBatchRequest() if self._can_ask_questions:
                 asked = self._peer.ask("elicitation/create", question_params(self._session_id, request))
             case QuestionBatchRequest():

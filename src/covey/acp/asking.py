@@ -79,10 +79,12 @@ def approval_params(session_id: str, request: ApprovalRequest) -> Json:
     """An extension that nobody has approved as it is: all of it, since that is what a yes is about."""
     told = msgspec.json.format(msgspec.json.encode(request)).decode()
     about = "its tools, as they are now," if request.what == "tools" else "it"
+    tools = f"{len(request.tools)} tools of " if request.what == "tools" else ""
     call = {
-        "toolCallId": f"approval-{request.id}",
-        "title": visible(f"Use {request.kind} {request.name}, which {request.source} names"),
+        "toolCallId": approval_call_id(request),
+        "title": visible(f"Use {tools}{request.kind} {request.name}, which {request.source} names"),
         "kind": "other",
+        "rawInput": msgspec.to_builtins(request),
         "status": "pending",
         "content": [
             shown(text_block(f"Nobody has approved {about} yet.")),
@@ -92,6 +94,10 @@ def approval_params(session_id: str, request: ApprovalRequest) -> Json:
     }
     options = [_option("approve", "Approve", "allow_always"), _option("refuse", "Refuse", "reject_always")]
     return {"sessionId": session_id, "toolCall": call, "options": options}
+
+
+def approval_call_id(request: ApprovalRequest) -> str:
+    return f"approval-{request.id}"
 
 
 def approval_answer(result: Any) -> bool | None:

@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.cli import common, exits
 from covey.cli.terminal_text import plain
@@ -14,6 +15,10 @@ from covey.config.load import load
 from covey.config.schema import ConfigError, McpSettings
 from covey.credentials.accounts import CredentialsError
 from covey.protocol.paths import default_data_dir
+
+if TYPE_CHECKING:
+    from covey.credentials.mcp_login import ClientIdentity
+    from covey.credentials.mcp_tokens import McpGrant
 
 
 def main(args: argparse.Namespace) -> int:
@@ -38,15 +43,29 @@ def _settings(args: argparse.Namespace) -> McpSettings:
 
 
 async def _log_in(args: argparse.Namespace, settings: McpSettings) -> None:
+    from covey.credentials.mcp_login import ClientIdentity, machine_login
+    from covey.credentials.mcp_tokens import find_grant, keep_grant, united
+
+    data_dir = common.data_dir(args) or default_data_dir()
+    before = await asyncio.to_thread(find_grant, data_dir, settings.url)
+    further = united(before.scope, before.further) if before and before.further else ""
+    identity = ClientIdentity(settings.client_id, settings.client_secret)
+    if settings.login == "client_credentials":
+        grant = await machine_login(settings.url, settings.headers, identity, further)
+    else:
+        grant = await _agreed(settings, identity, further)
+    await asyncio.to_thread(keep_grant, data_dir, grant)
+
+
+async def _agreed(settings: McpSettings, identity: ClientIdentity, further: str) -> McpGrant:
+    """What somebody agrees to in a browser."""
     from covey.credentials.mcp_login import mcp_login
-    from covey.credentials.mcp_tokens import keep_grant
     from covey.credentials.oauth import show_in_browser
 
-    async with mcp_login(settings.url, settings.headers, settings.client_id) as login:
+    async with mcp_login(settings.url, settings.headers, identity, further) as login:
         print(
             plain(f"Agree on this page, in a browser on this machine:\n  {login.address}"), file=sys.stderr, flush=True
         )
         if sys.stderr.isatty():
             show_in_browser(login.address, os.environ, Path.cwd())
-        grant = await login.grant()
-    await asyncio.to_thread(keep_grant, common.data_dir(args) or default_data_dir(), grant)
+        return await login.grant()

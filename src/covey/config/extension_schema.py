@@ -34,6 +34,10 @@ class McpSettings(Settings, frozen=True):
     """May hold secrets: never shown, and sent to the origin of `url` alone."""
     client_id: str = ""
     """For a login by OAuth: the id under which Covey is registered there; empty: it registers itself."""
+    client_secret: str = ""
+    """What goes with it, where one was given. Never shown; `$NAME` is a variable."""
+    login: Literal["browser", "client_credentials"] = "browser"
+    """Who agrees to a login: somebody in a browser, or nobody, where Covey itself has an account there."""
     enabled: bool = True
     start: Literal["late", "early"] = "late"
     """With the first call, or in the background when the workspace is opened."""

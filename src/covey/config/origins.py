@@ -15,7 +15,7 @@ from covey.config.load import load
 from covey.config.schema import ConfigError, Files
 
 MASK = "(not shown)"
-_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*|env\..*|webhook|webhook_secret)$")
+_SECRETS = re.compile(r"(?:^|\.)(?:api_key|headers\..*|env\..*|webhook|webhook_secret|client_secret)$")
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]*@")
 _VARIABLES = re.compile(r"(?:\$\w+|\$\{\w+\})+")
 SETTABLE = ("models", "limits", "retention", "permissions", "server", "notify", "tui")

@@ -7,7 +7,6 @@ network, unless the configured server itself is there.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from covey.credentials.accounts import CredentialsError
+from covey.credentials.mcp_tokens import challenge_words
 
 ANSWER_S = 20.0
 MAX_ANSWER = 256 * 1024
@@ -79,7 +79,7 @@ class Discovery:
         origin = urlunsplit((*urlsplit(self._url)[:2], "", "", ""))
         issuer = str(servers[0]) if isinstance(servers, list) and servers else origin
         server = await self._server(checked_url(issuer, self._url))
-        scope = _challenge(challenge).get("scope") or " ".join(map(str, resource.get("scopes_supported") or ()))
+        scope = challenge_words(challenge).get("scope") or " ".join(map(str, resource.get("scopes_supported") or ()))
         if (
             scope
             and "offline_access" in (server.get("scopes_supported") or ())
@@ -100,7 +100,7 @@ class Discovery:
 
     async def _resource(self, challenge: str) -> Mapping[str, Any]:
         """The metadata of the server itself; none, for one of an older kind."""
-        named = _challenge(challenge).get("resource_metadata")
+        named = challenge_words(challenge).get("resource_metadata")
         scheme, host, path, *_ = urlsplit(self._url)
         places = [f"/.well-known/oauth-protected-resource{path.rstrip('/')}", "/.well-known/oauth-protected-resource"]
         urls = [checked_url(named, self._url)] if named else [f"{scheme}://{host}{place}" for place in places]
@@ -154,13 +154,6 @@ def _metadata_places(issuer: str) -> Iterator[str]:
     yield f"{scheme}://{host}/.well-known/openid-configuration{path}"
     if path:
         yield f"{scheme}://{host}{path}/.well-known/openid-configuration"
-
-
-def _challenge(header: str) -> dict[str, str]:
-    """The words of a `WWW-Authenticate` header."""
-    return {
-        name.lower(): quoted or plain for name, quoted, plain in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', header)
-    }
 
 
 def _covers(resource: str, url: str) -> bool:

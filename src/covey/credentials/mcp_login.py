@@ -1,6 +1,7 @@
 """A login to an MCP server by OAuth with PKCE: the user agrees in a browser, which comes back to a page of ours.
 
-For a short-lived process at a terminal, never for the server. One state, one answer, five minutes.
+For a short-lived process at a terminal, never for the server. One state, one answer, five minutes. Where Covey itself
+has an account, nobody has to agree (`machine_login`).
 """
 
 from __future__ import annotations
@@ -19,21 +20,55 @@ import msgspec
 from covey.credentials.accounts import CredentialsError
 from covey.credentials.browser_answer import MAX_HEAD, answer_browser
 from covey.credentials.mcp_discovery import ANSWER_S, Discovery, LoginPlace
-from covey.credentials.mcp_tokens import McpGrant, ask_token, with_answer
+from covey.credentials.mcp_tokens import McpGrant, ask_token, united, with_answer
 
 AGREE_S = 300.0
 PROBES: tuple[dict[str, Any], ...] = tuple(
     {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}} for method in ("initialize", "tools/list")
 )
 """Some servers say who they are to everybody, and want a login for the rest."""
+SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+"""How a secret is shown, the better way first: it is what holds where an issuer does not say."""
+
+
+class ClientIdentity(msgspec.Struct, frozen=True):
+    """As whom Covey is known to an issuer."""
+
+    id: str = ""
+    """Empty: it is not yet. May be a URL that describes it."""
+    secret: str = ""
+    auth_method: str = "none"
+
+    def __repr__(self) -> str:
+        return f"ClientIdentity({self.id!r})"
+
+    def shown_to(self, place: LoginPlace) -> ClientIdentity:
+        """With the way in which this issuer wants to see the secret, if there is one."""
+        fitting = [method for method in SECRET_METHODS if method in place.auth_methods] or SECRET_METHODS
+        return msgspec.structs.replace(self, auth_method=fitting[0] if self.secret else "none")
+
+    def empty_grant(self, place: LoginPlace, *, is_machines: bool = False) -> McpGrant:
+        """A grant as it is before its issuer has given a token."""
+        return McpGrant(
+            url=place.url,
+            issuer=place.issuer,
+            token_endpoint=place.token_endpoint,
+            client_id=self.id,
+            client_secret=self.secret,
+            auth_method=self.auth_method,
+            access_token="",
+            resource=place.resource,
+            scope=place.scope,
+            is_machines=is_machines,
+        )
 
 
 class McpLogin:
     """One login under way: show `address` to the user, then wait for `grant`."""
 
-    def __init__(self, place: LoginPlace, client_id: str, client_secret: str, auth_method: str, port: int) -> None:
+    def __init__(self, place: LoginPlace, identity: ClientIdentity, port: int) -> None:
         self._place = place
-        self._client = (client_id, client_secret, auth_method)
+        self._identity = identity
         self._redirect = redirect_to(port)
         self._verifier = secrets.token_urlsafe(32)
         self._state = secrets.token_urlsafe(24)
@@ -45,7 +80,7 @@ class McpLogin:
         digest = hashlib.sha256(self._verifier.encode()).digest()
         query = {
             "response_type": "code",
-            "client_id": self._client[0],
+            "client_id": self._identity.id,
             "redirect_uri": self._redirect,
             "code_challenge": urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
@@ -66,18 +101,7 @@ class McpLogin:
         self._check_issuer(answer.get("iss"))
         if "code" not in answer:
             raise CredentialsError(f"the login was not agreed to: {answer.get('error', 'no reason was given')[:100]}")
-        place, (client_id, client_secret, auth_method) = self._place, self._client
-        empty = McpGrant(
-            url=place.url,
-            issuer=place.issuer,
-            token_endpoint=place.token_endpoint,
-            client_id=client_id,
-            client_secret=client_secret,
-            auth_method=auth_method,
-            access_token="",
-            resource=place.resource,
-            scope=place.scope,
-        )
+        empty = self._identity.empty_grant(self._place)
         form = {
             "grant_type": "authorization_code",
             "code": answer["code"],
@@ -113,9 +137,26 @@ def redirect_to(port: int) -> str:
     return f"http://127.0.0.1:{port}/callback"
 
 
+async def machine_login(url: str, headers: Mapping[str, str], identity: ClientIdentity, further: str = "") -> McpGrant:
+    """Log in as Covey itself, with its secret and without anybody who agrees. Raises CredentialsError."""
+    import httpx2
+
+    if not identity.secret:
+        raise CredentialsError("this login needs `client_id` and `client_secret` in the server's entry")
+    async with httpx2.AsyncClient(timeout=ANSWER_S, follow_redirects=False) as client:
+        place = await _find_place(client, url, headers, further)
+    empty = identity.shown_to(place).empty_grant(place, is_machines=True)
+    return with_answer(empty, await ask_token(empty, empty.renewal))
+
+
 @asynccontextmanager
-async def mcp_login(url: str, headers: Mapping[str, str], client_id: str = "") -> AsyncIterator[McpLogin]:
-    """Find out where to log in, register if need be, and wait for the browser. Raises CredentialsError."""
+async def mcp_login(
+    url: str, headers: Mapping[str, str], identity: ClientIdentity, further: str = ""
+) -> AsyncIterator[McpLogin]:
+    """Find out where to log in, register if need be, and wait for the browser. Raises CredentialsError.
+
+    `further`: scopes to ask for beside those that the server names.
+    """
     import httpx2
 
     login: McpLogin | None = None
@@ -130,10 +171,15 @@ async def mcp_login(url: str, headers: Mapping[str, str], client_id: str = "") -
         server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=MAX_HEAD)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            place = await Discovery(client, url).find(await _challenge_of(client, url, headers))
-            known = (client_id, "", "none") if client_id else await _registered(client, place, port)
-            login = McpLogin(place, *known, port)
+            place = await _find_place(client, url, headers, further)
+            known = identity.shown_to(place) if identity.id else await _registered(client, place, port)
+            login = McpLogin(place, known, port)
             yield login
+
+
+async def _find_place(client: Any, url: str, headers: Mapping[str, str], further: str) -> LoginPlace:
+    place = await Discovery(client, url).find(await _challenge_of(client, url, headers))
+    return msgspec.structs.replace(place, scope=united(place.scope, further))
 
 
 async def _challenge_of(client: Any, url: str, headers: Mapping[str, str]) -> str | None:
@@ -151,15 +197,13 @@ async def _challenge_of(client: Any, url: str, headers: Mapping[str, str]) -> st
     return None
 
 
-async def _registered(client: Any, place: LoginPlace, port: int) -> tuple[str, str, str]:
-    """Have Covey registered: its id, its secret if it gets one, and how it says who it is."""
+async def _registered(client: Any, place: LoginPlace, port: int) -> ClientIdentity:
+    """Have Covey registered: with a secret, if it gets one."""
     if not place.registration_endpoint:
         raise CredentialsError(
             f"{place.issuer} registers nobody by itself: register Covey there, and set client_id in the server's entry"
         )
-    methods = [
-        method for method in ("none", "client_secret_basic", "client_secret_post") if method in place.auth_methods
-    ]
+    methods = [method for method in ("none", *SECRET_METHODS) if method in place.auth_methods]
     wanted = {
         "client_name": "Covey",
         "application_type": "native",
@@ -183,5 +227,5 @@ async def _registered(client: Any, place: LoginPlace, port: int) -> tuple[str, s
     if not secret:
         method = "none"
     elif method == "none":
-        method = "client_secret_basic"
-    return str(found["client_id"]), secret, method
+        method = SECRET_METHODS[0]
+    return ClientIdentity(str(found["client_id"]), secret, method)

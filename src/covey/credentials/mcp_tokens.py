@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,9 +43,20 @@ class McpGrant(msgspec.Struct, frozen=True):
     auth_method: str = "none"
     resource: str = ""
     scope: str = ""
+    further: str = ""
+    """Scopes that the server has asked for since: the next login asks for them as well."""
+    is_machines: bool = False
+    """Nobody has agreed to it in a browser: it is renewed by asking again."""
 
     def __repr__(self) -> str:
         return f"McpGrant({self.issuer!r})"
+
+    @property
+    def renewal(self) -> dict[str, str]:
+        """What another token is asked for with; empty: somebody has to log in."""
+        if self.is_machines:
+            return {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
+        return {"grant_type": "refresh_token", "refresh_token": self.refresh_token} if self.refresh_token else {}
 
 
 def grants_file(data_dir: Path) -> Path:
@@ -73,6 +85,18 @@ def keep_grant(data_dir: Path, grant: McpGrant) -> None:
         replace_file(path, msgspec.json.encode(grants), mode=0o600, keep_mode=False)
 
 
+def challenge_words(header: str) -> dict[str, str]:
+    """The words of a `WWW-Authenticate` header."""
+    return {
+        name.lower(): quoted or plain for name, quoted, plain in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', header)
+    }
+
+
+def united(*scopes: str) -> str:
+    """Lists of scopes as one, each of them once."""
+    return " ".join(dict.fromkeys(" ".join(scopes).split()))
+
+
 class StoredBearer:
     """The token for one server, as the file has it. Renewals are made once for all that wait."""
 
@@ -85,14 +109,24 @@ class StoredBearer:
         grant = await asyncio.to_thread(find_grant, self._data_dir, self._url)
         if grant is None:
             return ""
-        if grant.refresh_token and 0 < grant.expires_at < time.time() + EARLY_S:
+        if grant.renewal and 0 < grant.expires_at < time.time() + EARLY_S:
             return await self.renewed(grant.access_token)
         return grant.access_token
 
-    async def renewed(self, refused: str) -> str:
+    async def renewed(self, refused: str, challenge: str = "") -> str:
+        words = challenge_words(challenge)
+        if words.get("error") == "insufficient_scope":
+            await asyncio.to_thread(self._want, words.get("scope", ""))
+            return ""
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.create_task(self._renew(refused))
         return await asyncio.shield(self._renewal)
+
+    def _want(self, scopes: str) -> None:
+        """The token is good, and not for this: no renewal gives more than somebody has agreed to."""
+        if (grant := find_grant(self._data_dir, self._url)) is not None:
+            further = united(grant.further, scopes)
+            keep_grant(self._data_dir, msgspec.structs.replace(grant, further=further))
 
     async def _renew(self, refused: str) -> str:
         grant = await asyncio.to_thread(find_grant, self._data_dir, self._url)
@@ -100,11 +134,10 @@ class StoredBearer:
             return ""
         if grant.access_token != refused:
             return grant.access_token  # somebody was faster, or has logged in again
-        if not grant.refresh_token:
+        if not grant.renewal:
             return ""
-        form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token}
         try:
-            answer = await ask_token(grant, form)
+            answer = await ask_token(grant, grant.renewal)
         except CredentialsError:
             return ""
         grant = with_answer(grant, answer)

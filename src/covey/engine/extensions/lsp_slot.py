@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 
 from covey.config.approvals import JudgedEntry
 from covey.engine.extensions.kind import ExtensionParts
@@ -16,6 +17,8 @@ from covey.tools.lsp.running import RunningServer, StartFailed, start_server
 from covey.tools.lsp.server import LanguageServer
 from covey.tools.process_use import used_by
 from covey.tools.threads import in_thread
+
+log = logging.getLogger(__name__)
 
 REST_AFTER_S = 15 * 60.0
 """Without a question. The next one starts it again."""
@@ -99,9 +102,12 @@ class LspSlot:
                 raise StartFailed(f"{entry.command[0]} is not on this machine")
             tag = parts.tag("lsp", entry.name)
             running = await start_server(parts.processes, entry, program, parts.root, env, tag)
-        except StartFailed as error:
+        except Exception as error:  # whatever it is: else it would be starting for ever
             self._failed(str(error))
-            raise
+            if isinstance(error, StartFailed):
+                raise
+            log.exception("the language server %s could not be started", entry.name)
+            raise StartFailed(f"{entry.name} could not be started: {error}") from error
         finally:
             self._starting = None
         self.running = running

@@ -123,12 +123,16 @@ def digest_of_tool(tool: OfferedTool) -> str:
 
 
 def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """By the server's name of each tool: what the model calls it. Unique, also if two differ by a character only."""
+    """By the server's name of each tool: what the model calls it. Unique, also if two differ by a character only.
+
+    Where a server ends and its tool begins can be read in two ways only if a server has a `__` in its own name.
+    """
+    is_plain = "__" not in f"{server}_"
     plain = {tool: f"mcp__{server}__{_NOT_IN_NAMES.sub('_', tool)}" for tool in tools}
     taken = list(plain.values())
     names = {}
     for tool, name in plain.items():
-        if len(name) > NAME_LIMIT or taken.count(name) > 1 or name != f"mcp__{server}__{tool}":
+        if not is_plain or len(name) > NAME_LIMIT or taken.count(name) > 1 or name != f"mcp__{server}__{tool}":
             suffix = hashlib.sha256(f"{server}/{tool}".encode()).hexdigest()[:8]
             name = f"{name[: NAME_LIMIT - 9]}_{suffix}"
         names[tool] = name

@@ -25,6 +25,7 @@ from covey.engine.extensions.mcp_pins import PinnedPrompt
 from covey.engine.extensions.mcp_skills import PinnedSkill
 from covey.engine.extensions.mcp_ways import open_way
 from covey.lifecycle.extensions import Decision, ExtensionLife
+from covey.protocol.errors import BadRequest
 from covey.protocol.extensions import ExtensionView, McpEvent, McpEventType, OfferedTool, v1_state
 from covey.sandbox.confinement import Confinement
 from covey.tools.base import ToolContext, ToolFailed
@@ -207,10 +208,11 @@ class McpServer:
                 task.cancel()
         await self._closed(running.client)
 
-    async def _closed(self, client: McpClient) -> None:
-        await client.close()
-        if child := getattr(client.transport, "child", None):
-            self._log = child.errors
+    async def _closed(self, client: McpClient | None) -> None:
+        if client:
+            await client.close()
+            if child := getattr(client.transport, "child", None):
+                self._log = child.errors
 
     async def _start(self) -> None:
         """Start it and learn what it offers. Says how that went to the life; a cancel ends all of it."""
@@ -225,21 +227,16 @@ class McpServer:
             client = McpClient(way, self._asked, self._list_changed, self.catalogue.pins.era)
             await client.open(self.settings.start_timeout_s)
             await self.catalogue.learn(client)
-        except LoginNeeded as error:
-            await self._give_up(client)
-            self._apply(self._life.needs_login(f"{error}: covey mcp login {self.name}"))
-        except (McpError, OSError, ValueError) as error:
-            await self._give_up(client)
-            self._apply(self._life.failed(_why(error)))
+        except Exception as error:  # whatever it is: else it would be starting for ever
+            if not isinstance(error, McpError | OSError | ValueError | BadRequest):
+                log.exception("the MCP server %s could not be started", self.name)
+            await self._closed(client)
+            self._failed(error)
         except BaseException:
-            await self._give_up(client)
+            await self._closed(client)
             raise
         else:
             self._run(client)
-
-    async def _give_up(self, client: McpClient | None) -> None:
-        if client:
-            await self._closed(client)
 
     def _run(self, client: McpClient) -> None:
         running = self._running = _Running(client)
@@ -255,6 +252,12 @@ class McpServer:
         """Notice that it has ended by itself."""
         why = await asyncio.shield(running.client.ended)
         if self._running is running:
+            self._failed(why)
+
+    def _failed(self, why: Exception) -> None:
+        if isinstance(why, LoginNeeded):
+            self._apply(self._life.needs_login(f"{why}: covey mcp login {self.name}"))
+        else:
             self._apply(self._life.failed(_why(why)))
 
     def _rest_later(self) -> None:
@@ -333,7 +336,7 @@ class McpServer:
         try:
             return await work
         except LoginNeeded as error:
-            self._apply(self._life.needs_login(f"{error}: covey mcp login {self.name}"))
+            self._failed(error)
             raise ToolFailed(f"The MCP server {self.name} needs a login: covey mcp login {self.name}") from None
         except McpError as error:
             raise ToolFailed(f"The MCP server {self.name} failed: {_why(error)}") from None

@@ -48,8 +48,8 @@ class Bearer(Protocol):
         """The token to send now; empty: there is none."""
         ...
 
-    async def renewed(self, refused: str) -> str:
-        """Another token than this one, which was refused; empty: somebody has to log in."""
+    async def renewed(self, refused: str, challenge: str) -> str:
+        """Another token than this one, which was refused with these words; empty: somebody has to log in."""
         ...
 
 
@@ -164,9 +164,10 @@ class HttpMcpTransport:
         body = msgspec.json.encode(message)
         response = await self._open("POST", head, body)
         try:
-            if response.status_code == 401 and self._bearer:
+            challenge = response.headers.get("www-authenticate", "")
+            if self._bearer and (response.status_code == 401 or _lacks_scope(response)):
                 refused = head.get("authorization", "").removeprefix("Bearer ")
-                if token := await self._bearer.renewed(refused):
+                if token := await self._bearer.renewed(refused, challenge):
                     await response.aclose()
                     response = await self._open("POST", {**head, "authorization": f"Bearer {token}"}, body)
             await self._take(response, number)
@@ -197,7 +198,7 @@ class HttpMcpTransport:
     async def _take(self, response: httpx2.Response, number: Any) -> None:
         status = response.status_code
         if status in (401, 403) and not _is_json(response):
-            raise LoginNeeded("it wants a login", response.headers.get("www-authenticate", ""))
+            raise _login_needed(response)
         if 300 <= status < 400:
             raise McpError(
                 f"it leads to {response.headers.get('location', 'another place')[:200]}, which is not followed"
@@ -225,7 +226,7 @@ class HttpMcpTransport:
             message = None
         error = message.get("error") if isinstance(message, dict) else None
         if response.status_code in (401, 403) and not (isinstance(error, dict) and error.get("code") in MODERN_CODES):
-            raise LoginNeeded("it wants a login", response.headers.get("www-authenticate", ""))
+            raise _login_needed(response)
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise McpError(f"it answered with HTTP status {response.status_code} and something that is no message")
         self._on_message({**message, "id": number} if message.get("id") is None else message)
@@ -293,6 +294,16 @@ class HttpMcpTransport:
 
 def _is_json(response: httpx2.Response) -> bool:
     return str(response.headers.get("content-type", "")).startswith("application/json")
+
+
+def _lacks_scope(response: httpx2.Response) -> bool:
+    """The token is good, and not for what was asked."""
+    return response.status_code == 403 and "insufficient_scope" in response.headers.get("www-authenticate", "")
+
+
+def _login_needed(response: httpx2.Response) -> LoginNeeded:
+    what = "it wants a login that allows more" if _lacks_scope(response) else "it wants a login"
+    return LoginNeeded(what, response.headers.get("www-authenticate", ""))
 
 
 def _header_value(value: Any) -> str:
