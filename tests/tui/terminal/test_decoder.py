@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from covey.tui.inputs import FocusChange, Key, Mouse, Paste
 from covey.tui.terminal.decoder import BURST_S, LONGEST_SEQUENCE, Decoded, Decoder
-from covey.tui.terminal.facts import Background, DeviceAttributes, KeyboardFlags, SynchronizedOutput, TerminalName
+from covey.tui.terminal.facts import Background, DeviceAttributes, SynchronizedOutput, TerminalName
 
 FAR_APART_S = 10.0
 
@@ -214,7 +214,6 @@ def test_what_the_terminal_says_of_itself_becomes_facts() -> None:
     assert decoded(b"\x1b[?997;2n") == [Background(is_light=True)]
     assert decoded(b"\x1b[?2026;2$y") == [SynchronizedOutput(True)]
     assert decoded(b"\x1b[?2026;0$y") == [SynchronizedOutput(False)]
-    assert decoded(b"\x1b[?5u") == [KeyboardFlags(5)]
     assert decoded(b"\x1b[?62;52c") == [DeviceAttributes((62, 52))]
     assert decoded(b"\x1bP>|foot(1.16)\x1b\\") == [TerminalName("foot(1.16)")]
 

@@ -126,10 +126,6 @@ def test_row_36_whole_things_are_copied_by_name() -> None:
     screen.rows()
     assert screen.transcript.last_answer() == fence
     assert screen.transcript.item_text("u") == "q"
-    assert screen.transcript.code_at("a/0") == "plain"
-    rows = screen.texts()
-    point = screen.transcript.hit(next(n for n, row in enumerate(rows) if "x = 1" in row), 5)
-    assert point and screen.transcript.code_at("a/0", point) == "x = 1\n\ny = 2"
 
 
 def test_what_is_selected_is_marked_and_the_rest_is_the_same_object() -> None:

@@ -75,7 +75,7 @@ DEFAULT: tuple[Binding, ...] = (
     _bind("send", "composer", "enter", "send; while it works: steer, or as configured"),
     _bind("send_other", "composer", "tab", "while it works: the other of steer and queue; else the next field"),
     _bind("send_now", "composer", "alt+i", "interrupt what runs, and send"),
-    _bind("newline", "composer", "shift+enter alt+enter ctrl+enter ctrl+j", "a new line; also \\ and enter"),
+    _bind("newline", "composer", "ctrl+j shift+enter alt+enter ctrl+enter", "a new line; also \\ and enter"),
     _bind("take_back", "composer", "alt+up", "take the last queued prompt back, to edit it"),
     _bind("previous", "composer", "up", "a row up; on the first: the prompt before"),
     _bind("next", "composer", "down", "a row down; on the last: the next prompt"),

@@ -7,7 +7,6 @@ import re
 from covey.tui.terminal.facts import (
     Background,
     DeviceAttributes,
-    KeyboardFlags,
     SynchronizedOutput,
     TerminalFact,
     TerminalName,
@@ -24,8 +23,6 @@ def fact_of_csi(given: str, between: str, last: str) -> list[TerminalFact]:
     match given[:1], between, last, numbers:
         case "?", "$", "y", (mode, state) if mode == SYNCHRONIZED:
             return [SynchronizedOutput(state in (1, 2, 3))]
-        case "?", "", "u", (flags,):
-            return [KeyboardFlags(flags)]
         case "?", "", "c", _:
             return [DeviceAttributes(numbers)]
         case "?", "", "n", (997, scheme) if scheme in (1, 2):

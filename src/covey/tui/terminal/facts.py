@@ -20,13 +20,6 @@ class SynchronizedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyboardFlags:
-    """It knows the kitty keyboard protocol; these flags are on."""
-
-    flags: int
-
-
-@dataclass(frozen=True, slots=True)
 class TerminalName:
     """Name and version, as it calls itself (XTVERSION)."""
 
@@ -40,4 +33,4 @@ class DeviceAttributes:
     numbers: tuple[int, ...]
 
 
-TerminalFact = Background | SynchronizedOutput | KeyboardFlags | TerminalName | DeviceAttributes
+TerminalFact = Background | SynchronizedOutput | TerminalName | DeviceAttributes

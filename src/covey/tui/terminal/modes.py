@@ -36,7 +36,6 @@ MOUSE_ON, MOUSE_OFF = _MOUSE_ON.encode(), _MOUSE_OFF.encode()
 BREAK = b"\x18"
 """Ends a sequence that was written only in part."""
 QUESTIONS = (
-    b"\x1b[?u"  # which keyboard flags are on
     b"\x1b[?2026$p"  # synchronized output
     b"\x1b]11;?\x1b\\"  # the background
     b"\x1b[>q"  # name and version

@@ -66,8 +66,6 @@ class Terminal:
         self.name = ""
         """As the terminal calls itself, once it has said so."""
         self.knows_osc52 = False
-        self.keyboard_flags = 0
-        """Of the kitty protocol; 0: it is not known, so shift+enter may be enter."""
         self.picture_types: frozenset[str] = frozenset()
         """Kinds of pictures that can be shown here."""
         self._fd, self._env, self._log, self._mouse = fd, env, log, mouse
@@ -334,7 +332,6 @@ class Terminal:
         from covey.tui.terminal.facts import (  # late, as the decoder
             Background,
             DeviceAttributes,
-            KeyboardFlags,
             SynchronizedOutput,
             TerminalName,
         )
@@ -346,8 +343,6 @@ class Terminal:
                     self._set_look(replace(self._look, theme=LIGHT if is_light else DARK))
             case SynchronizedOutput(is_there):
                 self._look = replace(self._look, is_synchronized=is_there)
-            case KeyboardFlags(flags):
-                self.keyboard_flags = flags
             case TerminalName(name):
                 self.name = name
                 self._use_pictures(known_by(name, self._env))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from covey.client.view.view import View
 from covey.lines.line import EMPTY, StyledLine
-from covey.lines.segments import fences
 from covey.lines.widths import width
 from covey.tui.transcript.anchoring import TranscriptPoint, anchored, placed
 from covey.tui.transcript.copying import cells_of, copied
@@ -144,11 +143,6 @@ class ShownTranscript:
         if self._is_synced:
             self._window.to_start()
 
-    def to_item(self, key: str) -> None:
-        """Bring its first row on top. Looks among what is known of, from the end."""
-        if spot := self._spot_of(key):
-            self._window.show_at_top(RowSpot(spot.entry, spot.piece, 0))
-
     # ── folding ──
 
     def toggle(self, key: str) -> bool:
@@ -239,15 +233,6 @@ class ShownTranscript:
         ends = sorted(((start, self._selection.start.column), (end, self._selection.end.column)))
         return ends[0], ends[1]
 
-    def select_item(self, key: str) -> None:
-        """All of it that is shown."""
-        if first := self._spot_of(key):
-            last = first
-            while (after := self._window.after(last)) and self._course.piece(after).item.key == key:
-                last = after
-            rows = len(self._window.rows_at(last))
-            self.select(self._point(first, 0, 0), self._point(last, max(rows - 1, 0), self._look.columns))
-
     def extend(self, rows: int) -> None:
         """Select the first row of the item that the keyboard is on; from then on, so many rows more, or less."""
         if self._selection is None:
@@ -283,24 +268,12 @@ class ShownTranscript:
                 return "\n\n".join(answers)
         return ""
 
-    def code_at(self, key: str, point: TranscriptPoint | None = None) -> str:
-        """What is in a fence of an item: in the one at this cell, else in the last one. '' if it has none."""
-        item = self._item(key)
-        found = fences(item.text) if isinstance(item, AnswerItem) else []
-        at = point.row.source if point and point.item == key else -1
-        here = [code for start, end, code in found if start <= at <= end]
-        return here[0] if here else found[-1][2] if found else ""
-
     # ── searching ──
 
     @property
     def words(self) -> str:
         """What is looked for; '' if nothing is."""
         return self._finder.words
-
-    @property
-    def has_match(self) -> bool:
-        return self._finder.match is not None
 
     @property
     def match_count(self) -> tuple[int, int]:

@@ -293,8 +293,3 @@ class Window:
         while at:
             yield at
             at = self._course.after(at)
-
-    def entries_above(self) -> int:
-        """How many entries are above the screen."""
-        shown = self.fill()
-        return shown[0][0].entry if shown else 0
