@@ -41,7 +41,7 @@ export function showLogin(why = '') {
     if (!code) { status.textContent = 'This is no code: paste what `covey web` printed.'; return; }
     try {
       const { workspaceId } = await redeem(code);
-      if (workspaceId) location.hash = `#/w/${workspaceId}`;
+      if (workspaceId && !location.hash) location.hash = `#/w/${workspaceId}`;
       location.reload();
     } catch (error) { status.textContent = error instanceof ApiError ? error.message : String(error); }
   };
