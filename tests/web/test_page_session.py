@@ -129,9 +129,9 @@ def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(
     expect(phone.page.locator("#prompt")).to_have_value("one\ntwo")
     model.on(lambda request: Reply(gates={1: "go"}))
     phone.page.tap("#send")
+    until(lambda: model.requests)  # before its first step it would take what is said next with it
     phone.waits_for("#stop")
     phone.page.fill("#prompt", "and then this")
-    expect(phone.page.locator("#send")).to_be_enabled()
     phone.page.tap("#send")
     phone.waits_for(".queue-list li", 1)
     if midway():  # both have ended, and say so; the buttons are for what comes next
@@ -250,7 +250,6 @@ def test_w26_the_card_leaves_when_the_run_is_stopped(site: Site, tab: Tab) -> No
     tab.waits_for(".ask")
     tab.page.click("#stop")
     tab.waits_for(".ask", 0)
-    tab.idle()
 
 
 HIDDEN = "echo safe \u202e; rm -rf \u200b~ \u0007"
@@ -395,7 +394,6 @@ def test_a_queued_prompt_is_edited_moved_and_dropped_in_its_place(site: Site, ta
     expect(rows.nth(0)).to_contain_text("epsilonheld back")  # who edits it does not let it run
     model.release("go")
     tab.sees("Did beta")
-    tab.waits_for(".queue-list li", 1)
     rows.nth(0).get_by_role("button", name="Let it run").click()
     tab.sees("Did epsilon")
     tab.idle()
