@@ -79,10 +79,16 @@ def test_a_link_that_deceives_is_asked_about_first(site: Site, tab: Tab) -> None
     tab.tell(
         {
             "text": f"[https://good.example/](https://evil.test/steal) and [plain]({long}) and [ok](https://good.example/)"
+            " and [apple](https://аррle.example/) and <https://xn--80ak6aa92e.example/>"
         }
     )
-    tab.sees("and ok")
-    for number, doubt in ((0, "leads to evil.test"), (1, "very long")):
+    tab.sees("and https://xn--80ak6aa92e.example/")
+    for number, doubt in (
+        (0, "leads to evil.test"),
+        (1, "very long"),
+        (3, "look like others"),
+        (4, "look like others"),
+    ):
         tab.page.locator("article.assistant a").nth(number).click()
         expect(tab.page.locator("dialog")).to_contain_text(doubt)
         tab.page.get_by_role("button", name="Cancel").click()

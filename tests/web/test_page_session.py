@@ -129,9 +129,9 @@ def test_w22_on_a_phone_enter_makes_a_line_and_send_and_stop_are_two_buttons(
     expect(phone.page.locator("#prompt")).to_have_value("one\ntwo")
     model.on(lambda request: Reply(gates={1: "go"}))
     phone.page.tap("#send")
+    until(lambda: model.requests)  # before its first step it would take what is said next with it
     phone.waits_for("#stop")
     phone.page.fill("#prompt", "and then this")
-    expect(phone.page.locator("#send")).to_be_enabled()
     phone.page.tap("#send")
     phone.waits_for(".queue-list li", 1)
     if midway():  # both have ended, and say so; the buttons are for what comes next
@@ -250,7 +250,6 @@ def test_w26_the_card_leaves_when_the_run_is_stopped(site: Site, tab: Tab) -> No
     tab.waits_for(".ask")
     tab.page.click("#stop")
     tab.waits_for(".ask", 0)
-    tab.idle()
 
 
 HIDDEN = "echo safe \u202e; rm -rf \u200b~ \u0007"
@@ -267,9 +266,13 @@ def test_w27_a_card_shows_the_whole_command_and_its_buttons_stay_in_view(
     assert "⟨U+202E⟩" in shown and "⟨U+200B⟩" in shown and "⟨U+0007⟩" in shown and "line 199" in shown
     assert "\u202e" not in shown
     assert str(site.server.project) in card.inner_text()
+    for text in ("one", "two", "three", "four"):
+        sized.prompt(text)
+    sized.waits_for(".queue-list li", 4)
     for name in ("Allow once", "Deny"):
-        box = card.get_by_role("button", name=name, exact=True).bounding_box()
-        assert box and box["y"] >= 0 and box["y"] + box["height"] <= 800
+        button = card.get_by_role("button", name=name, exact=True)
+        box, dock = button.bounding_box(), sized.page.locator("#asks").bounding_box()
+        assert box and dock and dock["y"] <= box["y"] and box["y"] + box["height"] <= dock["y"] + dock["height"]
     assert sized.widths()[0] <= sized.widths()[1]
 
 
@@ -383,7 +386,15 @@ def test_a_queued_prompt_is_edited_moved_and_dropped_in_its_place(site: Site, ta
     tab.page.fill(".queue-list textarea", "delta")
     tab.page.get_by_role("button", name="Save").click()
     expect(rows.nth(0)).to_contain_text("delta")
+    rows.nth(0).get_by_role("button", name="Hold it back").click()
+    expect(rows.nth(0)).to_contain_text("held back")
+    rows.nth(0).get_by_role("button", name="Edit").click()
+    tab.page.fill(".queue-list textarea", "epsilon")
+    tab.page.get_by_role("button", name="Save").click()
+    expect(rows.nth(0)).to_contain_text("epsilonheld back")  # who edits it does not let it run
     model.release("go")
     tab.sees("Did beta")
+    rows.nth(0).get_by_role("button", name="Let it run").click()
+    tab.sees("Did epsilon")
     tab.idle()
-    assert [request.prompt for request in model.requests][-2:] == ["delta", "beta"]
+    assert [request.prompt for request in model.requests][-2:] == ["beta", "epsilon"]

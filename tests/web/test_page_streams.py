@@ -178,6 +178,8 @@ def test_w06_with_ten_tabs_all_follow_and_every_button_works(site: Site, how: st
 
 def test_w08_a_401_shows_the_login_once_and_says_why(site: Site, tab: Tab, midway: Callable[[], bool]) -> None:
     tab.may_fail = True
+    session = site.session()
+    site.show(tab, session)
     (page,) = site.server.request("GET", "/v1/web/sessions").ok()
     site.server.request("DELETE", f"/v1/web/sessions/{page['id']}").ok()
     expect(tab.page.locator("#login")).to_contain_text("signed out")
@@ -189,6 +191,7 @@ def test_w08_a_401_shows_the_login_once_and_says_why(site: Site, tab: Tab, midwa
     tab.page.fill("#login input", site.code())
     tab.page.click("#login button")
     site.connected(tab)
+    expect(tab.page.locator("body")).to_have_attribute("data-session", session)  # where one was, not where one begins
 
 
 def test_w08_a_code_that_was_used_is_explained(site: Site) -> None:

@@ -1,11 +1,11 @@
 // What can be done with a session, a turn and the page: menus, palettes, and the commands after a slash.
 
 import { MODE_NAMES } from './app.js';
-import { closeWith, menu, palette, show } from './dialogs.js';
+import { choices, menu, palette, show } from './dialogs.js';
 import { byId, h } from './dom.js';
 import { browserName, showLogin } from './login.js';
 import { keep, kept } from './store.js';
-import { ago, counted, oneLine, shortPath } from './text.js';
+import { addressOf, ago, baseName, counted, oneLine, shortPath, visible } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
 /** @typedef {{label: string, choose: () => void, isHarmful?: boolean, isChecked?: boolean}} Entry */
@@ -25,7 +25,7 @@ export function bindActions(app, dashboard) {
   on('panel-button', () => app.review.toggle());
   on('menu-button', () => menuOf(app));
   on('model', () => chooseModel(app));
-  on('session-mode', (event) => menu(/** @type {Element} */ (event.currentTarget), modeEntries(app)));
+  on('session-mode', () => chooseMode(app, byId('session-mode')));
   on('settings', (event) => menu(/** @type {Element} */ (event.currentTarget), pageEntries(app)));
   on('ideas', (event) => { if (event.target instanceof HTMLButtonElement) { app.composer.begin(event.target.textContent ?? ''); } });
   on('home', () => { location.hash = '#/home'; });
@@ -66,7 +66,7 @@ async function stopSkipping(app) {
 /** @param {App} app */
 export function menuOf(app) {
   const session = app.record?.session;
-  if (session) menu(byId('menu-button'), sessionEntries(app, session));
+  menu(byId('menu-button'), session ? sessionEntries(app, session) : settingEntries(app));
 }
 
 /** @param {App} app @param {any} session @returns {Entry[]} */
@@ -74,7 +74,7 @@ function sessionEntries(app, session) {
   const { id } = session;
   return [
     { label: 'Rename…', choose: () => void rename(app, session) },
-    { label: `Model: ${app.modelName}…`, choose: () => chooseModel(app) },
+    ...settingEntries(app),
     { label: 'Summarize and go on', choose: () => void app.trying('Not summarized', () => app.api.summarize(id)) },
     { label: 'Undo the last turn…', choose: () => void undo(app, '') },
     { label: 'Fork this session', choose: () => void fork(app, '') },
@@ -122,7 +122,7 @@ function turnEntries(app, runId, messageId) {
   return [
     { label: 'Undo from here…', choose: () => void undo(app, runId) },
     { label: 'Fork up to here', choose: () => void fork(app, lastMessageOf(app, runId)) },
-    { label: 'Copy a link to this', choose: () => { const { workspace, session } = app.route; void copyText(app, `${location.href.split('#')[0]}#/w/${workspace}/s/${session}/${messageId}`); } },
+    { label: 'Copy a link to this', choose: () => { const { workspace, session } = app.route; void copyText(app, location.href.split('#')[0] + addressOf(workspace, session, messageId)); } },
   ];
 }
 
@@ -145,8 +145,7 @@ async function undo(app, runId) {
       list('Files put back', restored), list('Stays as it is', skipped), list('Changed by somebody else since', conflicts),
       preview.untracked ? h('p.hint', null, 'Not all that commands changed is known: what else they changed stays.') : null,
       h('label.check', null, keepFiles, 'Only the messages: leave the files as they are')),
-    h('footer', null, h('button', { type: 'button', onclick: (/** @type {Event} */ event) => closeWith(event, '') }, 'Cancel'),
-      h('button.danger', { type: 'button', onclick: (/** @type {Event} */ event) => closeWith(event, 'yes') }, conflicts.length ? 'Undo, and overwrite those files' : 'Undo')),
+    choices(conflicts.length ? 'Undo, and overwrite those files' : 'Undo', true),
   ]);
   if (answer !== 'yes') return;
   const forced = keepFiles.checked ? [] : (preview.conflicts ?? []).map((/** @type {any} */ each) => each.path);
@@ -164,6 +163,15 @@ async function fork(app, messageId) {
 }
 
 // ── model and mode ──
+
+/** What a session has from its beginning. On a phone there is no room for it but here. @param {App} app @returns {Entry[]} */
+const settingEntries = (app) => [
+  { label: `Model: ${app.modelName}…`, choose: () => chooseModel(app) },
+  { label: `Mode: ${app.modeName}…`, choose: () => chooseMode(app) },
+];
+
+/** @param {App} app @param {Element} [anchor] */
+const chooseMode = (app, anchor = byId('menu-button')) => menu(anchor, modeEntries(app));
 
 /** @param {App} app */
 function chooseModel(app) {
@@ -229,6 +237,7 @@ function ownCommands(app) {
   return [
     { name: 'new', about: 'a new session', run: () => app.newSession() },
     { name: 'model', about: 'the model of this session', run: () => chooseModel(app) },
+    { name: 'mode', about: 'what is asked about', run: () => chooseMode(app) },
     { name: 'undo', about: 'take the last turn back, with its files', run: () => void undo(app, '') },
     { name: 'fork', about: 'go on in a copy', run: () => void fork(app, '') },
     { name: 'summarize', about: 'make room in the context', run: () => void app.trying('Not summarized', () => app.api.summarize(app.view.current)) },
@@ -258,27 +267,31 @@ export function openPalette(app) {
   });
 }
 
-/** @typedef {{id: string, title: string, at: number, text: string, message: string, workspace: string}} Hit */
-
-/** Sessions by title at once, and what was said in them, here and elsewhere. @param {App} app */
+/** Sessions by title at once, and what was said in them, in this workspace first and then in others. @param {App} app */
 export function openSessions(app) {
-  const sessions = () => app.sessions.rows.map((record) => {
-    const session = /** @type {any} */ (record.session);
-    return { id: session.id, title: app.titleOf(session.id), at: session.updated_at, text: '', message: '', workspace: '' };
-  });
+  const known = () => app.sessions.rows.map(({ session }) => ({ ...session, session_id: session?.id, at: session?.updated_at }));
+  const isHere = (/** @type {any} */ hit) => !hit.workspace_id || hit.workspace_id === app.api.workspaceId;
   void palette({
     title: 'Sessions', label: 'Find a session, or words that were said', empty: 'Nothing was found.',
     items: async (typed) => {
       const words = typed.trim().toLowerCase();
-      const titled = sessions().filter((each) => each.title.toLowerCase().includes(words)).slice(0, 30);
+      const titled = known().filter((each) => app.titleOf(each.session_id ?? '').toLowerCase().includes(words)).slice(0, 30);
       if (words.length < 2) return titled;
-      const found = await app.api.search(words).catch(() => ({ messages: [], titles: [] }));
-      const hits = found.messages.map((/** @type {any} */ hit) => ({ id: hit.session_id, title: oneLine(hit.title), at: hit.at, text: oneLine(hit.snippet), message: hit.message_id ?? '', workspace: '' }));
-      return [...titled, ...hits.slice(0, 40)];
+      const [here = [], all = []] = await Promise.all([app.api.search(words), app.api.searchEverywhere(words)].map((found) => found.then(({ titles, messages }) => [...titles, ...messages]).catch(() => [])));
+      const isNew = (/** @type {any} */ hit) => hit.message_id || !titled.some((each) => each.session_id === hit.session_id);
+      return [...titled, ...here.filter(isNew), ...all.filter((/** @type {any} */ hit) => !isHere(hit))];
     },
-    draw: (/** @type {Hit} */ each) => [h('b', null, each.title || 'New session'), h('small', null, ` ${ago(each.at)}`), each.text && h('p', null, each.text)],
-    choose: (/** @type {Hit} */ each) => app.openSession(each.id, each.message),
+    draw: (/** @type {any} */ hit) => [h('b', null, oneLine(hit.title) || 'New session'), h('small', null, [` ${ago(hit.at)}`, isHere(hit) ? '' : baseName(hit.path), hit.archived ? 'archived' : ''].filter(Boolean).join(' · ')), hit.message_id && h('p', null, excerpt(hit))],
+    choose: (/** @type {any} */ hit) => { if (isHere(hit)) app.openSession(hit.session_id, hit.message_id); else location.hash = addressOf(hit.workspace_id, hit.session_id, hit.message_id); },
   });
+}
+
+/** What was found, with the words that were looked for. @param {{snippet: string, marks: [number, number][]}} hit */
+function excerpt({ snippet, marks }) {
+  const letters = [...snippet];
+  const piece = (/** @type {number} */ from, /** @type {number} */ to) => visible(letters.slice(from, to).join(''));
+  const ends = [0, ...marks.map(([, end]) => end)];
+  return [...marks.flatMap(([from, to], index) => [piece(ends[index] ?? 0, from), h('b', null, piece(from, to))]), piece(ends.at(-1) ?? 0, letters.length), '…'];
 }
 
 /** @param {App} app */

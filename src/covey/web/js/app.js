@@ -13,7 +13,7 @@ import { SessionsPane } from './sessions.js';
 import { Shell } from './shell.js';
 import { keep, keptJson } from './store.js';
 import { StatusLine } from './status.js';
-import { money, oneLine, thousands } from './text.js';
+import { addressOf, baseName, money, oneLine, thousands } from './text.js';
 import { TranscriptPane } from './transcript.js';
 
 export class App {
@@ -137,10 +137,13 @@ export class App {
       share || (used && !meters.context_window) ? h(`span.context${share >= 80 ? '.full' : ''}`, { title: `${used.toLocaleString('en')} tokens in context${meters.context_window ? ` of ${meters.context_window.toLocaleString('en')}` : ''}` }, meters.context_window ? `${share} % of context` : `${thousands(used)} tokens`) : null,
     ] : []);
     byId('model').textContent = this.modelName;
-    const mode = session?.mode ?? 'ask';
-    byId('session-mode').textContent = MODE_NAMES[mode] ?? mode;
+    byId('session-mode').textContent = this.modeName;
     byId('yolo').hidden = !this.view.skipsPermissions;
-    byId('menu-button').disabled = !session;
+  }
+
+  get modeName() {
+    const mode = this.record?.session?.mode ?? 'ask';
+    return MODE_NAMES[mode] ?? mode;
   }
 
   get modelName() {
@@ -154,18 +157,19 @@ export class App {
   /** @param {string} path */
   #connected(path) {
     this.path = path;
-    byId('workspace').textContent = oneLine(path.split('/').filter(Boolean).at(-1) ?? path);
+    byId('workspace').textContent = baseName(path);
     byId('workspace').title = oneLine(path);
     const known = keptJson('workspaces') ?? {};
     keep('workspaces', JSON.stringify({ ...known, [this.api.workspaceId]: path }));
     this.status.connected();
+    this.review.connected();
     if (this.route.workspace !== this.api.workspaceId) this.navigate({ ...this.route, workspace: this.api.workspaceId }, true);
   }
 
   /** @param {{workspace: string, session: string, message: string}} route @param {boolean} isReplacement */
   navigate(route, isReplacement = false) {
     this.route = route;
-    const hash = `#/w/${encodeURIComponent(route.workspace)}${route.session ? `/s/${encodeURIComponent(route.session)}` : ''}${route.message ? `/${encodeURIComponent(route.message)}` : ''}`;
+    const hash = addressOf(route.workspace, route.session, route.message);
     if (location.hash !== hash) history[isReplacement ? 'replaceState' : 'pushState'](null, '', hash);
   }
 

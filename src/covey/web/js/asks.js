@@ -1,7 +1,7 @@
 // What waits for a person: permissions and questions. Nothing that began before a card was there ever answers it.
 
 import { unifiedDiff } from './diff.js';
-import { fill, glyph, h } from './dom.js';
+import { fill, glyph, h, marked } from './dom.js';
 import { oneLine, shortPath, visible } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -56,7 +56,7 @@ export class AskDock {
   /** @param {any[]} asks */
   #drawElsewhere(asks) {
     const sessions = [...new Set(asks.map((ask) => ask.request.session_id))];
-    fill(this.elsewhere, sessions.map((id) => h('button.ask-elsewhere', { type: 'button', onclick: () => this.app.openSession(id) },
+    fill(this.elsewhere, sessions.map((id) => h('button.ask-elsewhere', { onclick: () => this.app.openSession(id) },
       glyph('ask'), h('b', null, this.app.titleOf(id)), ' needs you')));
   }
 
@@ -71,7 +71,7 @@ function closedWords({ outcome, by }) {
 
 /** @param {string} label @param {string} kind @param {() => void} act */
 function button(label, kind, act) {
-  const node = h(`button${kind ? `.${kind}` : ''}`, { type: 'button', disabled: true, onclick: act }, label);
+  const node = h(`button${kind ? `.${kind}` : ''}`, { disabled: true, onclick: act }, label);
   setTimeout(() => { node.disabled = node.dataset.busy === 'yes'; node.dataset.armed = 'yes'; }, ARMED_MS);
   return node;
 }
@@ -150,7 +150,7 @@ function subject(request) {
 /** @param {AskRequest} request */
 function reasons(request) {
   const texts = [request.reason, request.network ? 'It probably needs the network.' : '', request.sandbox].filter(Boolean);
-  return texts.length ? h('p.reasons', null, visible(texts.join(' '))) : null;
+  return texts.length ? h('p.reasons', null, marked(visible(texts.join(' ')))) : null;
 }
 
 /** @param {App} app @param {AskRequest} request */

@@ -5,7 +5,7 @@ import { diffRows, unifiedDiff } from './diff.js';
 import { fill, glyph, h, marked } from './dom.js';
 import { outputText } from './fold.js';
 import { MarkdownView } from './markdown.js';
-import { counted, decoded, lasted, oneLine, size, terminalPieces, visible } from './text.js';
+import { baseName, counted, decoded, lasted, oneLine, size, terminalPieces, visible } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
 /** @typedef {import('./types.js').Part} Part */
@@ -201,7 +201,7 @@ export function longText(text) {
   let from = LINES_SHOWN;
   const to = lines.length - LINES_SHOWN;
   const head = h('pre.output', { tabIndex: 0 }, terminalNodes(lines.slice(0, from).join('\n')));
-  const more = h('button.more', { type: 'button' });
+  const more = h('button.more');
   const say = () => { more.textContent = `${counted(to - from, 'line')} left out. Show ${Math.min(1000, to - from)} more`; };
   more.addEventListener('click', () => {
     head.append('\n', ...terminalNodes(lines.slice(from, Math.min(to, from + 1000)).join('\n')));
@@ -230,7 +230,7 @@ class BinaryPart {
     if (this.isDrawn) return;
     this.isDrawn = true;
     const { Path: path, MIMEType: type, Data: data } = part.data;
-    const name = oneLine(String(path).split('/').at(-1) ?? '');
+    const name = baseName(String(path));
     if (RASTER.has(type)) fill(this.node, picture(data, type, name), h('small', null, name));
     else fill(this.node, h('span.chip', null, '📎 ', name, h('small', null, ` ${oneLine(type)}, ${size(Math.floor(data.length * 0.75))}`)));
   }

@@ -11,6 +11,7 @@ import { oneLine, size } from './text.js';
 const ATTACHED_MAX = 20 * 1024 * 1024;
 /** A body may have 32 MiB, and base64 takes a third more. */
 const DRAFT_MS = 300;
+const GROWS = CSS.supports('field-sizing', 'content');
 /** @type {Record<string, string>} */
 const MODES = { fold: 'Steer', own_turn: 'Queue', interrupt: 'Interrupt' };
 /** @type {Record<string, string>} */
@@ -38,6 +39,7 @@ export class Composer {
     this.savedFiles = this.files;
     this.unread = 0;
     /** Files of this draft that are not loaded yet. */
+    this.fitted = '';
     this.#listen();
   }
 
@@ -111,6 +113,16 @@ export class Composer {
     if (send.getAttribute('aria-label') !== word) { send.setAttribute('aria-label', word); send.title = word; }
     const says = isBusy && hasText ? `${word}: ${SAYS[mode.value]}${this.app.isTouch ? '' : ` · Alt Enter: ${MODES[other(mode.value)]}`}` : '';
     if (hint.textContent !== says) hint.textContent = says;
+    this.#fit();
+  }
+
+  /** Where no field grows by itself (Safari), this one is made as high as its text. */
+  #fit() {
+    const { field } = this.parts;
+    if (GROWS || this.fitted === field.value) return;
+    this.fitted = field.value;
+    field.style.height = 'auto';
+    field.style.height = `${field.scrollHeight}px`;
   }
 
   // ── drafts ──
@@ -190,7 +202,7 @@ export class Composer {
 
   #drawChips() {
     fill(this.parts.chips, this.files.map((file) => h('span.chip', null, oneLine(file.file_name), h('small', null, ` ${size(file.bytes)}`),
-      h('button', { type: 'button', aria: { label: `Remove ${oneLine(file.file_name)}` }, onclick: () => { this.files = this.files.filter((each) => each !== file); this.#drawChips(); this.drawState(); this.#save(); } }, glyph('close')))));
+      h('button', { aria: { label: `Remove ${oneLine(file.file_name)}` }, onclick: () => { this.files = this.files.filter((each) => each !== file); this.#drawChips(); this.drawState(); this.#save(); } }, glyph('close')))));
   }
 
   // ── completion: @files and /commands ──

@@ -4,7 +4,7 @@ import { byId, fill, glyph, h, later, marked } from './dom.js';
 import { browserName } from './login.js';
 import { clientName } from './sessions.js';
 import { keptJson } from './store.js';
-import { ago, counted, lasted, money, oneLine, thousands } from './text.js';
+import { addressOf, baseName, counted, lasted, money, oneLine, since, thousands } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
 
@@ -89,8 +89,8 @@ export class Dashboard {
     };
     for (const run of this.runs.values()) if (!run.ended_at && run.workspace_id !== here && run.workspace_id) of(run).running++;
     for (const ask of this.asks.values()) if (ask.workspace_id !== here && ask.workspace_id) of(ask).asks++;
-    fill(byId('others'), [...others].map(([id, { path, running, asks }]) => h(`a.other${asks ? '.needs' : ''}`, { href: `#/w/${encodeURIComponent(id)}`, title: path },
-      h('span', null, oneLine(path.split('/').at(-1) ?? path)), h('small', null, asks ? 'needs you' : counted(running, 'run')))));
+    fill(byId('others'), [...others].map(([id, { path, running, asks }]) => h(`a.other${asks ? '.needs' : ''}`, { href: addressOf(id), title: path },
+      h('span', null, baseName(path)), h('small', null, asks ? 'needs you' : counted(running, 'run')))));
   }
 
   draw() {
@@ -101,11 +101,11 @@ export class Dashboard {
     const failed = ended.filter((run) => run.state === 'failed' || run.state === 'interrupted');
     const today = new Date().toISOString().slice(0, 10);
     const cost = (/** @type {(row: any) => boolean} */ which) => this.stats.filter(which).reduce((sum, row) => sum + row.cost, 0);
-    fill(this.root, h('h1', null, h('button.icon-button.drawer-button', { type: 'button', aria: { label: 'Sessions' }, onclick: () => document.body.classList.toggle('drawer-open') }, glyph('menu')), 'This server'), h('div.tiles', null,
+    fill(this.root, h('h1', null, h('button.icon-button.drawer-button', { aria: { label: 'Sessions' }, onclick: () => document.body.classList.toggle('drawer-open') }, glyph('menu')), 'This server'), h('div.tiles', null,
       tile(String(open.length), 'runs open now'), tile(String(this.asks.size), 'need somebody', this.asks.size > 0), tile(money(cost((row) => row.day === today)), 'today'), tile(money(cost(() => true)), 'in 30 days'), tile(String(failed.length), 'failed lately', failed.length > 0)),
     this.#section('Needs somebody', [...this.asks.values()].map((ask) => this.#row(ask, 'ask', oneLine(ask.description || ask.tool_name || 'a question'), 'asks'))),
     this.#section('Running and queued', open.map((run) => this.#row(run, run.state === 'active' ? 'busy' : 'circle', oneLine(run.prompt), `${STATES[run.state] ?? run.state}${run.started_at ? ` ${lasted(Date.now() / 1000 - run.started_at)}` : ''}`)), 'Nothing runs.'),
-    this.#section('Lately', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? 'check' : run.state === 'cancelled' ? 'stop' : 'close', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${ago(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
+    this.#section('Lately', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? 'check' : run.state === 'cancelled' ? 'stop' : 'close', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${since(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
     this.#people(), this.#spending(), this.#places(), this.#extensions(), this.version && h('p.hint', null, `Covey ${oneLine(this.version.version)} · build ${oneLine(this.version.build_id)} · Python ${oneLine(this.version.python_version)} · ${oneLine(this.version.platform)}`));
   }
 
@@ -117,8 +117,7 @@ export class Dashboard {
 
   /** @param {any} of @param {string} sign @param {string} text @param {string} state @param {string} [error] */
   #row(of, sign, text, state, error) {
-    const place = oneLine(String(of.path ?? '').split('/').at(-1) ?? '');
-    return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: `#/w/${encodeURIComponent(of.workspace_id)}/s/${encodeURIComponent(of.session_id)}` }, glyph(sign), h('span.what', null, text || 'an attachment'), h('small', null, `${place} · ${state}`)), error && h('p.error', null, marked(oneLine(error))));
+    return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: addressOf(of.workspace_id, of.session_id) }, glyph(sign), h('span.what', null, text || 'an attachment'), h('small', null, `${baseName(of.path ?? '')} · ${state}`)), error && h('p.error', null, marked(oneLine(error))));
   }
 
   /** Who is attached to the workspace that this tab shows: this tab, and others. */
@@ -150,7 +149,7 @@ export class Dashboard {
   /** Those of the workspace that this tab shows. */
   #extensions() {
     if (!this.extensions.length) return null;
-    return h('section', null, h('h2', null, `Extensions of ${oneLine(this.app.root.split('/').at(-1) ?? '')}`), h('ul.rows', null, this.extensions.map((each) => h('li', null, h('div.row-line', null,
+    return h('section', null, h('h2', null, `Extensions of ${baseName(this.app.root)}`), h('ul.rows', null, this.extensions.map((each) => h('li', null, h('div.row-line', null,
       glyph(each.state === 'ready' || each.state === 'resting' ? 'dot' : each.state === 'failed' ? 'close' : 'circle'), h('span.what', null, `${oneLine(each.name)} (${oneLine(each.kind)})`),
       h('small', null, `${oneLine(each.state).replace('_', ' ')}${each.memory_mb ? ` · ${Math.round(each.memory_mb)} MB` : ''}`)), each.why && h('p.error', null, oneLine(each.why))))));
   }
@@ -162,7 +161,7 @@ export class Dashboard {
     const all = [...new Map([...Object.entries(known), ...open])].map(([id, path]) => ({ id, path: String(path), isOpen: open.has(id) }));
     if (!all.length) return null;
     all.sort((a, b) => Number(b.isOpen) - Number(a.isOpen) || (a.path < b.path ? -1 : 1));
-    return h('section', null, h('h2', null, 'Workspaces'), h('ul.rows', null, all.map(({ id, path, isOpen }) => h('li', null, h('a', { href: `#/w/${encodeURIComponent(id)}` }, glyph(isOpen ? 'dot' : 'circle'), h('span.what', null, oneLine(path)), h('small', null, isOpen ? 'open' : ''))))));
+    return h('section', null, h('h2', null, 'Workspaces'), h('ul.rows', null, all.map(({ id, path, isOpen }) => h('li', null, h('a', { href: addressOf(id) }, glyph(isOpen ? 'dot' : 'circle'), h('span.what', null, oneLine(path)), h('small', null, isOpen ? 'open' : ''))))));
   }
 }
 

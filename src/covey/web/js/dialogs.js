@@ -6,7 +6,7 @@ import { glyph, h } from './dom.js';
  * @returns {Promise<string>} */
 export function show(title, children, kind = '') {
   const dialog = h(`dialog${kind ? `.${kind}` : ''}`, { aria: { label: title } }, h('header', null, h('h2', null, title),
-    h('button.icon-button', { type: 'button', aria: { label: 'Close' }, onclick: () => dialog.close('') }, glyph('close'))), ...children);
+    h('button.icon-button', { aria: { label: 'Close' }, onclick: () => dialog.close('') }, glyph('close'))), ...children);
   dialog.addEventListener('click', (/** @type {Event} */ event) => { if (event.target === dialog) dialog.close(''); });
   document.body.append(dialog);
   dialog.showModal();
@@ -20,12 +20,15 @@ export function closeWith(event, value) {
   if (event.target instanceof Element) event.target.closest('dialog')?.close(value);
 }
 
+/** What a dialog can be answered. @param {string} yes @param {boolean} [isHarmful] */
+export const choices = (yes, isHarmful = false) => h('footer', null, h('button', { onclick: (/** @type {Event} */ event) => closeWith(event, '') }, 'Cancel'),
+  h(`button.${isHarmful ? 'danger' : 'primary'}`, { onclick: (/** @type {Event} */ event) => closeWith(event, 'yes') }, yes));
+
 /** @param {{title: string, text: string, detail?: string, yes: string, isHarmful?: boolean}} question */
 export async function confirm({ title, text, detail = '', yes, isHarmful = false }) {
   const answer = await show(title, [
     h('p', null, text), detail && h('pre.detail', { tabIndex: 0 }, detail),
-    h('footer', null, h('button', { type: 'button', onclick: (/** @type {Event} */ event) => closeWith(event, '') }, 'Cancel'),
-      h(`button.${isHarmful ? 'danger' : 'primary'}`, { type: 'button', onclick: (/** @type {Event} */ event) => closeWith(event, 'yes') }, yes)),
+    choices(yes, isHarmful),
   ]);
   return answer === 'yes';
 }
@@ -34,8 +37,7 @@ export async function confirm({ title, text, detail = '', yes, isHarmful = false
 export async function ask({ title, label, value = '', yes }) {
   const field = h('input', { type: 'text', value, aria: { label }, maxLength: 1000 });
   const form = h('form', { method: 'dialog', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); closeWith(event, 'yes'); } },
-    h('label.field', null, label, field), h('footer', null,
-      h('button', { type: 'button', onclick: (/** @type {Event} */ event) => closeWith(event, '') }, 'Cancel'), h('button.primary', { type: 'submit' }, yes)));
+    h('label.field', null, label, field), choices(yes));
   const shown = show(title, [form]);
   field.select();
   return (await shown) === 'yes' ? String(field.value) : null;
@@ -87,14 +89,16 @@ export function palette({ title, label, items, draw, choose, empty = 'Nothing fi
 export function menu(anchor, entries) {
   document.querySelector('.menu')?.remove();
   const close = () => { node.remove(); document.removeEventListener('pointerdown', outside, true); };
+  const leave = () => { close(); if (anchor instanceof HTMLElement) anchor.focus(); };
   const outside = (/** @type {Event} */ event) => { if (!(event.target instanceof Node && node.contains(event.target))) close(); };
   const node = h('div.menu', { role: 'menu' }, entries.map((entry) => h(`button${entry.isHarmful ? '.danger' : ''}`, {
-    type: 'button', role: entry.isChecked === undefined ? 'menuitem' : 'menuitemradio', aria: { checked: entry.isChecked }, onclick: () => { close(); entry.choose(); },
+    role: entry.isChecked === undefined ? 'menuitem' : 'menuitemradio', aria: { checked: entry.isChecked }, onclick: () => { leave(); entry.choose(); },
   }, entry.label)));
   node.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     const buttons = [...node.querySelectorAll('button')];
     const at = buttons.indexOf(/** @type {any} */ (document.activeElement));
-    if (event.key === 'Escape') { event.stopPropagation(); close(); if (anchor instanceof HTMLElement) anchor.focus(); }
+    if (event.key === 'Escape') { event.stopPropagation(); leave(); }
+    else if (event.key === 'Tab') leave();
     else if (event.key === 'ArrowDown') { event.preventDefault(); buttons[(at + 1) % buttons.length]?.focus(); }
     else if (event.key === 'ArrowUp') { event.preventDefault(); buttons[(at + buttons.length - 1) % buttons.length]?.focus(); }
   });

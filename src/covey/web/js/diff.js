@@ -94,7 +94,7 @@ function splitRow([left, right], onRow) {
  * @param {(item: T) => Node} build */
 function inPieces(table, items, build) {
   let shown = 0;
-  const more = h('button.more', { type: 'button', onclick: () => add() });
+  const more = h('button.more', { onclick: () => add() });
   const add = () => {
     more.remove();
     const end = Math.min(items.length, shown + ROWS_AT_ONCE);

@@ -15,6 +15,7 @@ export function h(tag, given, ...children) {
   const [name = 'div', ...classes] = tag.split('.');
   if (!TAGS.has(name)) throw new TypeError(`no element of ours: ${name}`);
   const node = /** @type {any} */ (document.createElement(name));
+  if (name === 'button') node.type = 'button'; // it sends a form only where it says so
   if (classes.length) node.className = classes.join(' ');
   for (const [key, value] of Object.entries(given ?? {})) set(node, key, value);
   append(node, children);
@@ -53,7 +54,7 @@ export const byId = (id) => document.getElementById(id);
  * @param {Record<string, any>} [more] */
 export function iconButton(icon, label, onclick, more = {}) {
   const { class: extra, ...rest } = more;
-  return h(`button.icon-button${extra ? `.${extra}` : ''}`, { type: 'button', title: label, aria: { label }, onclick, ...rest }, glyph(icon));
+  return h(`button.icon-button${extra ? `.${extra}` : ''}`, { title: label, aria: { label }, onclick, ...rest }, glyph(icon));
 }
 
 /** A sign that is only seen: drawn by icons.css, by its name. @param {string} icon */

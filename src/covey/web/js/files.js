@@ -24,7 +24,7 @@ export class FilesTab {
     this.list.hidden = false;
     const found = await this.app.trying('The files could not be listed', () => this.app.api.files(this.field.value));
     if (mine !== this.turn || !found) return;
-    fill(this.list, found.files.map((/** @type {any} */ file) => h('li', null, h('button', { type: 'button', onclick: () => void this.read(file.path) }, visible(file.path)))),
+    fill(this.list, found.files.map((/** @type {any} */ file) => h('li', null, h('button', { onclick: () => void this.read(file.path) }, visible(file.path)))),
       !found.files.length && h('li.nothing', null, this.field.value ? 'No file fits.' : 'There are no files here yet.'), found.is_partial && h('li.hint', null, 'There are more files than could be listed.'));
   }
 
@@ -37,8 +37,8 @@ export class FilesTab {
     this.list.hidden = true;
     this.content.hidden = false;
     const left = lines.length - LINES;
-    fill(this.content, h('div.file-head', null, h('button', { type: 'button', onclick: () => { this.content.hidden = true; this.list.hidden = false; } }, '← Files'), h('b', null, oneLine(path)), h('small', null, size(file.size)),
-      h('button', { type: 'button', onclick: () => { this.app.composer.insert(`@${path} `); this.app.composer.focus(); } }, 'Mention')),
+    fill(this.content, h('div.file-head', null, h('button', { onclick: () => { this.content.hidden = true; this.list.hidden = false; } }, '← Files'), h('b', null, oneLine(path)), h('small', null, size(file.size)),
+      h('button', { onclick: () => { this.app.composer.insert(`@${path} `); this.app.composer.focus(); } }, 'Mention')),
     h('pre', { tabIndex: 0 }, h('code', null, text)), (left > 0 || file.is_cut) && h('p.hint', null, left > 0 ? `${counted(left, 'more line')} not shown` : 'There is more of it than was sent.'));
     highlightLater(text, path.split('.').at(-1) ?? '');
   }

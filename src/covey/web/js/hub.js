@@ -3,7 +3,7 @@
 import { Api, ApiError, randomId } from './api.js';
 import { EventStream } from './stream.js';
 
-const SHOWN_MS = 16;
+const SHOWN_MS = 32;
 const HIDDEN_MS = 1_000;
 
 /**
@@ -183,7 +183,7 @@ export class Hub {
     });
   }
 
-  /** Several frames are one message, sixty times a second; once a second to a tab that nobody sees.
+  /** Several frames are one message, thirty times a second: drawing costs as much for one word as for ten; once a second to a tab that nobody sees.
    * @param {Tab} tab @param {import('./sse.js').Frame[]} frames */
   hand(tab, frames) {
     for (const frame of frames) tab.frames.push(frame);

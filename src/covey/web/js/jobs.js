@@ -40,9 +40,9 @@ export class JobsTab {
   /** @param {any[]} jobs @param {string} output */
   #draw(jobs, output) {
     fill(this.node, jobs.map((job) => h('div.job', { data: { running: job.is_running ? 'yes' : 'no' } }, h('div.job-head', null,
-      h('button.job-name', { type: 'button', aria: { expanded: this.open === job.id }, onclick: () => { this.open = this.open === job.id ? '' : job.id; void this.#load(); } }, h('code', null, oneLine(job.command))),
+      h('button.job-name', { aria: { expanded: this.open === job.id }, onclick: () => { this.open = this.open === job.id ? '' : job.id; void this.#load(); } }, h('code', null, oneLine(job.command))),
       h('small', null, job.is_running ? `running ${lasted(Date.now() / 1000 - job.started_at)}` : job.was_killed ? 'ended by hand' : `ended${job.exit_code === null || job.exit_code === undefined ? '' : ` (${job.exit_code})`}`),
-      job.is_running && h('button', { type: 'button', onclick: async () => { await this.app.trying('Not ended', () => this.app.api.killJob(job.id)); void this.#load(); } }, 'End')),
+      job.is_running && h('button', { onclick: async () => { await this.app.trying('Not ended', () => this.app.api.killJob(job.id)); void this.#load(); } }, 'End')),
     this.open === job.id && longText(output || 'It has written nothing yet.'))),
     !jobs.length && h('div.nothing', null, h('b', null, 'Nothing runs in the background'), h('p', null, 'Servers and watchers that the agent starts appear here.')));
   }

@@ -1,7 +1,7 @@
 // How the page gets in: a code from the fragment, or one that was pasted, for a token of its own.
 
 import { Api, ApiError } from './api.js';
-import { byId, fill, h } from './dom.js';
+import { byId, fill, h, marked } from './dom.js';
 import { keep, kept } from './store.js';
 
 /** The code in the fragment. It is removed before anything else, so that it is neither seen nor kept in the history. */
@@ -34,16 +34,18 @@ export function showLogin(why = '') {
   keep('token', '');
   document.body.dataset.screen = 'login';
   const field = h('input', { type: 'text', name: 'code', autocomplete: 'off', spellcheck: false, placeholder: 'Code or link', aria: { label: 'Code or link' } });
-  const status = h('p.login-why', { role: 'alert' }, why);
+  const status = h('p.login-why', { role: 'alert' });
+  const say = (/** @type {string} */ text) => fill(status, marked(text.charAt(0).toUpperCase() + text.slice(1)));
+  say(why);
   const enter = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const code = /([\w-]{16,64})\s*$/.exec(field.value)?.[1] ?? '';
-    if (!code) { status.textContent = 'This is no code: paste what `covey web` printed.'; return; }
+    if (!code) { say('This is no code: paste what `covey web` printed.'); return; }
     try {
       const { workspaceId } = await redeem(code);
-      if (workspaceId) location.hash = `#/w/${workspaceId}`;
+      if (workspaceId && !location.hash) location.hash = `#/w/${workspaceId}`;
       location.reload();
-    } catch (error) { status.textContent = error instanceof ApiError ? error.message : String(error); }
+    } catch (error) { say(error instanceof ApiError ? error.message : String(error)); }
   };
   fill(byId('login'), h('div.login-card', null, h('h1', null, h('img', { src: new URL('../icon.svg', import.meta.url).href, alt: '', width: 40, height: 40 }), 'Covey'),
     status, h('p', null, 'To let this browser in, run this where the server is:'), h('pre', null, 'covey web'),

@@ -253,7 +253,7 @@ function text(content, into, isPlain) {
 function codeBlock(info, content) {
   const node = document.createTextNode(content);
   const language = /^[\w+#.-]{1,30}/.exec(info)?.[0] ?? '';
-  const copy = h('button.copy', { type: 'button', data: { copy: '' } }, 'Copy');
+  const copy = h('button.copy', { data: { copy: '' } }, 'Copy');
   const block = h('div.code', null, h('div.code-head', null, h('span', null, language || 'text'), copy), h('pre', { tabIndex: 0 }, h('code', null, node)));
   return { node: block, text: node };
 }

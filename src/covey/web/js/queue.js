@@ -32,16 +32,15 @@ export class QueueDock {
   #sent({ prompt, state, error }) {
     if (state !== 'refused') return h('div.sent', { data: { run: prompt.run_id } }, glyph('busy'), h('span', null, oneLine(prompt.prompt ?? '')), h('small', null, state === 'sending' ? 'sending…' : 'accepted'));
     return h('div.sent.refused', { data: { run: prompt.run_id } }, h('span', null, oneLine(prompt.prompt ?? '')), h('p', null, oneLine(error)),
-      h('div.buttons', null, h('button', { type: 'button', onclick: () => this.app.shell.post(prompt) }, 'Send again'),
-        h('button', { type: 'button', onclick: () => { this.app.shell.drop(prompt.run_id); this.app.composer.insert(prompt.prompt ?? ''); this.app.composer.focus(); } }, 'Back to the draft'),
-        h('button', { type: 'button', onclick: () => this.app.shell.drop(prompt.run_id) }, 'Drop')));
+      h('div.buttons', null, h('button', { onclick: () => this.app.shell.post(prompt) }, 'Send again'),
+        h('button', { onclick: () => { this.app.shell.drop(prompt.run_id); this.app.composer.insert(prompt.prompt ?? ''); this.app.composer.focus(); } }, 'Back to the draft'),
+        h('button', { onclick: () => this.app.shell.drop(prompt.run_id) }, 'Drop')));
   }
 
   /** @param {any} run @param {number} index @param {any[]} all */
   #waiting(run, index, all) {
-    const isOthers = run.parked_by && this.editing !== run.run_id;
-    const note = isOthers ? 'being edited' : run.mode === 'fold' && 'joins the turn';
-    const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', null, oneLine(run.prompt)), note && h('small', null, note),
+    const note = run.parked_by ? 'held back' : run.mode === 'fold' && 'joins the turn';
+    const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', { title: oneLine(run.prompt) }, oneLine(run.prompt)), note && h('small', null, note),
       h('span.queue-buttons', null,
         index > 0 && iconButton('up', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),
         index < all.length - 1 && iconButton('down', 'Later', () => this.#change(run, { after: all[index + 1].run_id })),
@@ -63,15 +62,16 @@ export class QueueDock {
     }
   }
 
-  /** In its place, and parked meanwhile. @param {any} run @param {HTMLElement} item */
+  /** In its place, and held back meanwhile; what was held back before stays so. @param {any} run @param {HTMLElement} item */
   async #edit(run, item) {
     this.editing = run.run_id;
+    const goesOn = run.parked_by ? {} : { unpark: true };
     const field = h('textarea', { value: run.prompt, rows: 2, aria: { label: 'The queued prompt' } });
     const done = () => { this.editing = ''; this.drawn = ''; this.draw(); };
-    const save = async () => { if (await this.#change(run, { prompt: field.value, unpark: true })) done(); else done(); };
-    fill(item, field, h('div.buttons', null, h('button.primary', { type: 'button', onclick: save }, 'Save'),
-      h('button', { type: 'button', onclick: async () => { await this.#change(run, { unpark: true }); done(); } }, 'Cancel')));
+    const save = async () => { if (await this.#change(run, { prompt: field.value, ...goesOn })) done(); };
+    const cancel = async () => { if (run.parked_by || await this.#change(run, goesOn)) done(); };
+    fill(item, field, h('div.buttons', null, h('button.primary', { onclick: save }, 'Save'), h('button', { onclick: cancel }, 'Cancel')));
     field.focus();
-    if (!(await this.#change(run, { park: true }))) done();
+    if (!run.parked_by && !(await this.#change(run, { park: true }))) done();
   }
 }

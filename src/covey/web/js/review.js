@@ -4,8 +4,8 @@ import { splitDiff, unifiedDiff } from './diff.js';
 import { byId, fill, glyph, h, later } from './dom.js';
 import { FilesTab } from './files.js';
 import { JobsTab } from './jobs.js';
-import { keep, kept } from './store.js';
-import { ago, counted, oneLine, shortPath, visible } from './text.js';
+import { keep, kept, keptJson } from './store.js';
+import { counted, oneLine, shortPath, since, visible } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
 /** @typedef {{path: string, line: number, side: string, quote: string, text: string}} Comment */
@@ -27,15 +27,18 @@ export class Review {
     this.comments = [];
     /** What is being written about lines, by their place: the diff is drawn anew whenever a turn changes a file. @type {Map<string, string>} */
     this.drafts = new Map();
+    /** What is drawn of files stays until there is something else to show, so that nothing jumps. @type {Map<string, HTMLElement>} */
+    this.bodies = new Map();
     this.isSplit = kept('diff') === 'split';
     this.isStale = true;
-    this.open = new Set();
+    /** Files that somebody opened or closed; one alone is open at first, and so is what was commented on. @type {Map<string, boolean>} */
+    this.open = new Map();
     this.tab = 'changes';
     this.explorer = new FilesTab(app, this);
     this.jobs = new JobsTab(app);
     this.body = h('div.panel-body', { id: 'panel-body', role: 'tabpanel', tabIndex: -1 });
     this.tabs = h('div.tabs', { role: 'tablist', aria: { label: 'Beside the session' } });
-    root.append(h('header', null, this.tabs, h('button.icon-button', { type: 'button', aria: { label: 'Close the panel' }, onclick: () => this.toggle(false) }, glyph('close'))), this.body);
+    root.append(h('header', null, this.tabs, h('button.icon-button', { aria: { label: 'Close the panel' }, onclick: () => this.toggle(false) }, glyph('close'))), this.body);
   }
 
   get isShown() { return document.body.classList.contains('panel-open'); }
@@ -53,13 +56,15 @@ export class Review {
   show(id) {
     if (id === this.session) return;
     this.session = id;
-    this.comments = [];
+    this.comments = keptJson(`comments ${id}`) ?? [];
     this.drafts.clear();
     this.files = [];
     this.open.clear();
+    this.bodies.clear();
     this.isStale = true;
     if (this.isShown) this.refresh();
     this.#drawCount();
+    this.#commentsChanged();
   }
 
   /** A turn has changed a file: what is shown is looked at again, once for many of them. @param {any} file */
@@ -70,9 +75,16 @@ export class Review {
     this.timer = setTimeout(() => { if (this.isShown && this.tab === 'changes') void this.#load(); else void this.#load(true); }, 250);
   }
 
+  /** What happened meanwhile was perhaps not told. */
+  connected() {
+    this.isStale = true;
+    if (this.isShown) this.refresh();
+  }
+
   refresh() {
     this.#drawTabs();
     this.jobs.stop();
+    if (!this.app.api.workspaceId) return; // not connected yet
     if (this.tab === 'files') { fill(this.body, this.explorer.node); void this.explorer.show(); }
     else if (this.tab === 'jobs') { fill(this.body, this.jobs.node); void this.jobs.show(); }
     else if (this.isStale) void this.#load();
@@ -82,7 +94,7 @@ export class Review {
   #drawTabs() {
     const names = { changes: 'Changes', files: 'Files', jobs: 'Jobs' };
     fill(this.tabs, Object.entries(names).map(([tab, name]) => h('button', {
-      type: 'button', role: 'tab', aria: { selected: tab === this.tab, controls: 'panel-body' }, onclick: () => { this.tab = tab; this.refresh(); },
+      role: 'tab', aria: { selected: tab === this.tab, controls: 'panel-body' }, onclick: () => { this.tab = tab; this.refresh(); },
     }, name, tab === 'changes' && this.files.length ? h('small', null, ` ${this.files.length}`) : null)));
   }
 
@@ -123,9 +135,11 @@ export class Review {
     }
     const added = this.files.reduce((sum, file) => sum + (file.change.additions ?? 0), 0);
     const removed = this.files.reduce((sum, file) => sum + (file.change.deletions ?? 0), 0);
-    const view = h('button.pill', { type: 'button', aria: { pressed: this.isSplit }, onclick: () => { this.isSplit = !this.isSplit; keep('diff', this.isSplit ? 'split' : ''); this.#draw(); } }, this.isSplit ? 'One column' : 'Two columns');
+    const view = h('button.pill', { aria: { pressed: this.isSplit }, onclick: () => { this.isSplit = !this.isSplit; keep('diff', this.isSplit ? 'split' : ''); this.#draw(); } }, this.isSplit ? 'One column' : 'Two columns');
+    const active = document.activeElement;
     fill(this.body, h('div.review-head', null, h('span', null, counted(this.files.length, 'file'), ' ', h('span.plus', null, `+${added}`), ' ', h('span.minus', null, `−${removed}`)), view),
       this.#commentBox(), this.#tree(), this.#missed());
+    if (active instanceof HTMLElement && active !== document.activeElement) active.focus({ preventScroll: true });
   }
 
   #missed() {
@@ -154,25 +168,31 @@ export class Review {
   #file(file) {
     const { change } = file;
     const [letter, says] = STATUS[change.status] ?? ['?', ''];
-    const body = h('div.file-body');
+    const body = this.bodies.get(file.shown) ?? h('div.file-body');
+    this.bodies.set(file.shown, body);
     const counts = change.additions === null || change.additions === undefined ? null : [h('span.plus', null, `+${change.additions}`), ' ', h('span.minus', null, `−${change.deletions}`)];
     const count = this.comments.filter((each) => each.path === file.shown).length;
     const details = h('details.file', { data: { path: file.shown } }, h('summary', null, h(`span.status.${change.status}`, { title: says, aria: { label: says } }, letter),
       h('span.file-name', null, file.name), change.old_path && h('small', null, ` was ${shortPath(change.old_path, this.app.root)}`), count ? h('small.has-comments', null, ` ${counted(count, 'comment')}`) : null, h('span.side', null, counts)), body);
     details.addEventListener('toggle', () => {
-      if (details.open) { this.open.add(file.shown); void this.#openFile(file, body); } else this.open.delete(file.shown);
+      this.open.set(file.shown, details.open);
+      if (details.open) void this.#openFile(file, body);
     });
-    if (this.open.has(file.shown)) details.open = true;
+    details.open = this.open.get(file.shown) ?? (count > 0 || this.files.length === 1);
     return details;
   }
 
   /** @param {any} file @param {HTMLElement} body */
   async #openFile(file, body) {
-    if (body.firstChild) return;
-    fill(body, h('p.hint', null, 'Loading…'));
+    const key = JSON.stringify([file.change, file.turns, this.isSplit]);
+    if (body.dataset.drawn === key) return;
+    body.dataset.drawn = key;
+    if (!body.firstChild) fill(body, h('p.hint', null, 'Loading…'));
     const before = this.files[this.files.findIndex((each) => each.path === file.path) - 1];
     const found = await this.app.trying('The diff could not be loaded', () => this.app.api.changes(this.session, { limit: 1, ...(before ? { after: before.path } : {}) }));
-    const loaded = found?.files.find((/** @type {any} */ each) => each.path === file.path) ?? file;
+    if (body.dataset.drawn !== key) return; // it has changed again
+    if (!found) { fill(body); body.dataset.drawn = ''; return; }
+    const loaded = found.files.find((/** @type {any} */ each) => each.path === file.path) ?? file;
     const { diff, is_binary: isBinary, is_left_out: isLeftOut } = loaded.change;
     const onRow = (/** @type {any} */ row, /** @type {HTMLElement} */ node) => this.#commentable(file.shown, row, node);
     const label = `Changes of ${file.shown}`;
@@ -191,14 +211,15 @@ export class Review {
     node.dataset.line = String(line);
     const act = () => this.#write(path, { line, side, quote: row.text }, node);
     if (this.drafts.has(`${path}\n${side}${line}`)) queueMicrotask(act);
-    node.prepend(h('button.comment-button', { type: 'button', aria: { label: `Comment on line ${line}` }, onclick: act }, '+'));
-    for (const comment of this.comments) if (comment.path === path && comment.line === line && comment.side === side) queueMicrotask(() => node.after(this.#shownComment(comment)));
+    node.prepend(h('button.comment-button', { aria: { label: `Comment on line ${line}` }, onclick: act }, '+'));
+    for (const comment of this.comments) if (comment.path === path && comment.line === line && comment.side === side) queueMicrotask(() => rowOf(node).after(this.#shownComment(comment)));
   }
 
   /** @param {string} path @param {{line: number, side: string, quote: string}} at @param {HTMLElement} node */
   #write(path, at, node) {
-    if (node.nextElementSibling?.classList.contains('comment-form')) return;
     const place = `${path}\n${at.side}${at.line}`;
+    const row = rowOf(node);
+    if (row.nextElementSibling instanceof HTMLElement && row.nextElementSibling.dataset.place === place) return;
     const field = h('textarea', { rows: 3, placeholder: 'What should change here?', aria: { label: `Comment on line ${at.line} of ${path}` } });
     field.value = this.drafts.get(place) ?? '';
     const note = () => this.drafts.set(place, field.value);
@@ -212,16 +233,16 @@ export class Review {
       form.replaceWith(this.#shownComment(comment));
       this.#commentsChanged();
     };
-    const form = h('form.comment-form', { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } }, field,
-      h('div.buttons', null, h('button.primary', { type: 'submit' }, 'Add to the next prompt'), h('button', { type: 'button', onclick: () => { this.drafts.delete(place); form.remove(); } }, 'Cancel')));
+    const form = h('form.comment-form', { data: { place }, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } }, field,
+      h('div.buttons', null, h('button.primary', { type: 'submit' }, 'Add to the next prompt'), h('button', { onclick: () => { this.drafts.delete(place); form.remove(); } }, 'Cancel')));
     field.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); save(); } });
-    node.after(form);
+    row.after(form);
     if (document.activeElement === document.body || !field.value) field.focus();
   }
 
   /** @param {Comment} comment */
   #shownComment(comment) {
-    const node = h('div.comment', null, h('p', { dir: 'auto' }, comment.text), h('button', { type: 'button', aria: { label: 'Remove this comment' }, onclick: () => {
+    const node = h('div.comment', null, h('p', { dir: 'auto' }, comment.text), h('button', { aria: { label: 'Remove this comment' }, onclick: () => {
       this.comments = this.comments.filter((each) => each !== comment);
       node.remove();
       this.#commentsChanged();
@@ -238,11 +259,12 @@ export class Review {
   #fillBox() {
     if (!this.box) return;
     this.box.hidden = !this.comments.length;
-    fill(this.box, h('span', null, `${counted(this.comments.length, 'comment')} for the next prompt`), h('button.primary', { type: 'button', onclick: () => this.app.composer.send() }, 'Send now'));
+    fill(this.box, h('span', null, `${counted(this.comments.length, 'comment')} for the next prompt`), h('button.primary', { onclick: () => { this.app.composer.send(); if (matchMedia('(max-width: 1100px)').matches) this.toggle(false); } }, 'Send now')); // it lies over the answer
   }
 
   #commentsChanged() {
     this.#fillBox();
+    keep(`comments ${this.session}`, this.comments.length ? JSON.stringify(this.comments) : '');
     later('composer', () => this.app.composer.drawState());
     const note = byId('comment-note');
     note.hidden = !this.comments.length;
@@ -252,20 +274,28 @@ export class Review {
   /** The comments as a part of a prompt. They are sent once. */
   takeComments() {
     if (!this.comments.length) return '';
-    const texts = this.comments.map((each) => `- \`${each.path}\` line ${each.line}${each.side === 'old' ? ' (removed)' : ''}:\n${quoted(each.quote)}\n  ${each.text.replaceAll('\n', '\n  ')}`);
+    const texts = this.comments.map((each) => `- \`${each.path}\` line ${each.line}${each.side === 'old' ? ' (removed)' : ''}, ${quoted(each.quote)}:\n  ${each.text.replaceAll('\n', '\n  ')}`);
     this.comments = [];
+    for (const body of this.bodies.values()) body.dataset.drawn = ''; // with comments, which are gone
     this.#commentsChanged();
     if (this.isShown && this.tab === 'changes') this.#draw();
     return `Comments on the changes:\n${texts.join('\n')}`;
   }
 }
 
-/** @param {string} line */
-const quoted = (line) => `  > ${visible(line).slice(0, 300)}`;
+/** The row that a line stands in: two of them share one in two columns. @param {HTMLElement} node */
+const rowOf = (node) => /** @type {HTMLElement} */ (node.closest('.row') ?? node);
+
+/** A line as code, whatever is in it. @param {string} line */
+function quoted(line) {
+  const ticks = '`'.repeat(1 + Math.max(0, ...[...line.matchAll(/`+/g)].map(([found]) => found.length)));
+  const pad = ticks.length > 1 ? ' ' : '';
+  return `${ticks}${pad}${oneLine(line).slice(0, 300)}${pad}${ticks}`;
+}
 
 /** @param {any} file */
 function turnsOf(file) {
   const last = file.turns?.at(-1);
   const makers = [...new Set((file.turns ?? []).flatMap((/** @type {any} */ turn) => turn.made_by.map((/** @type {any} */ each) => oneLine(each.label || each.made_by))))];
-  return `${counted(file.turns?.length ?? 0, 'turn')}${last ? `, last ${ago(last.at)}` : ''}${makers.length ? ` · by ${makers.slice(0, 3).join(', ')}` : ''}`;
+  return `${counted(file.turns?.length ?? 0, 'turn')}${last ? `, last ${since(last.at)}` : ''}${makers.length ? ` · by ${makers.slice(0, 3).join(', ')}` : ''}`;
 }

@@ -1,7 +1,7 @@
 // The sessions of the workspace, with what matters of each at a glance, and who is here.
 
 import { fill, glyph, h } from './dom.js';
-import { ago, oneLine } from './text.js';
+import { addressOf, ago, oneLine } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
 
@@ -55,7 +55,7 @@ export class SessionsPane {
     const key = JSON.stringify([shown, rows.length, this.app.view.sessions.isLoaded]);
     if (key !== this.drawn) {
       this.drawn = key;
-      fill(this.list, shown.map((row) => this.#row(row)), rows.length > this.most && h('li', null, h('button.more', { type: 'button', onclick: () => { this.most += SHOWN; this.draw(); } }, `${rows.length - this.most} more`)),
+      fill(this.list, shown.map((row) => this.#row(row)), rows.length > this.most && h('li', null, h('button.more', { onclick: () => { this.most += SHOWN; this.draw(); } }, `${rows.length - this.most} more`)),
         !rows.length && this.app.view.sessions.isLoaded && h('li.none', null, 'No sessions yet.'));
     }
     this.#drawHere();
@@ -64,7 +64,7 @@ export class SessionsPane {
   /** @param {any} row */
   #row({ id, title, mark, at, isCurrent }) {
     const [sign, says] = MARKS[mark] ?? ['', ''];
-    return h('li', null, h(`a.session.${mark}`, { href: `#/w/${encodeURIComponent(this.app.route.workspace)}/s/${encodeURIComponent(id)}`, aria: { current: isCurrent ? 'page' : undefined }, data: { session: id } },
+    return h('li', null, h(`a.session.${mark}`, { href: addressOf(this.app.route.workspace, id), aria: { current: isCurrent ? 'page' : undefined }, data: { session: id } },
       glyph(sign), h('span.session-title', null, title), h('small', null, says || at)));
   }
 

@@ -8,7 +8,7 @@ import { counted, lasted, oneLine } from './text.js';
 
 const QUIET_S = 2;
 /** A break that is shorter shows nothing. */
-const SAYS = /** @type {Record<string, string>} */ ({ model: 'Waiting for the model', permission: 'Waits for your answer', retry: 'Waits before it tries again', question: 'Waits for your answer' });
+const SAYS = /** @type {Record<string, string>} */ ({ model: 'Waiting for the model', retry: 'Waits before it tries again' });
 
 export class StatusLine {
   /** @param {App} app @param {HTMLElement} root @param {HTMLElement} banner */
@@ -49,7 +49,8 @@ export class StatusLine {
     this.wasBusy = isBusy;
     if (!run && !cancel) { fill(this.root, this.#todo()); return; }
     const seconds = run?.run.started_at ? Date.now() / 1000 - run.run.started_at : 0;
-    fill(this.root, glyph(!cancel && this.app.view.asks.waitsIn(this.app.view.current) ? 'ask' : 'busy'), h('span', null, cancel ? this.#stopping(cancel) : this.#doing(run)),
+    const isAsking = this.app.view.asks.waitsIn(this.app.view.current);
+    fill(this.root, glyph(!cancel && isAsking ? 'ask' : 'busy'), h('span', null, cancel ? this.#stopping(cancel) : isAsking ? 'Waits for your answer' : this.#doing(run)),
       seconds >= 1 && h('small', null, lasted(Math.floor(seconds))));
   }
 
@@ -81,7 +82,7 @@ export class StatusLine {
     const { link } = this.app.view;
     const away = Date.now() / 1000 - link.since;
     const isAway = link.state !== 'connected' && away >= QUIET_S;
-    const text = this.refusal ? `This workspace cannot be opened: ${oneLine(this.refusal)}` : isAway ? `No connection to the server${link.state === 'lost' ? ` for ${lasted(Math.floor(away))}` : ''}`
+    const text = this.refusal ? `This workspace cannot be opened: ${oneLine(this.refusal)}` : isAway ? 'No connection to the server. Trying again…'
       : link.gap ? 'Some events are gone: loading what is there now…' : '';
     if (!isAway && link.state !== 'connected') setTimeout(() => later('status', () => this.draw()), QUIET_S * 1000 - away * 1000 + 20);
     this.banner.hidden = !text && !this.isUpdated;
@@ -91,6 +92,6 @@ export class StatusLine {
     this.banner.dataset.text = key;
     if (this.refusal) fill(this.banner, text, ' ', h('a', { href: '#/home' }, 'Choose another'));
     else if (text) fill(this.banner, glyph('busy'), text);
-    else if (this.isUpdated) fill(this.banner, 'Covey was updated. ', h('button', { type: 'button', onclick: () => location.reload() }, 'Reload'));
+    else if (this.isUpdated) fill(this.banner, 'Covey was updated. ', h('button', { onclick: () => location.reload() }, 'Reload'));
   }
 }

@@ -34,6 +34,9 @@ export function ago(at) {
   return new Date(at * 1000).toLocaleDateString('en', { month: 'short', day: 'numeric' });
 }
 
+/** The same, within a sentence. @param {number} at */
+export const since = (at) => ago(at).replace(/^now$/, 'just now').replace(/ (min|h|d)$/, ' $1 ago');
+
 /** @param {number} dollars */
 export const money = (dollars) => (dollars === 0 ? '$0' : dollars < 0.01 ? '<$0.01' : `$${dollars.toFixed(2)}`);
 
@@ -55,6 +58,12 @@ export function shortPath(path, root) {
   const base = `${root.replace(/\/$/, '')}/`;
   return oneLine(root && text.startsWith(base) ? text.slice(base.length) : text);
 }
+
+/** The last name in a path. @param {string} path */
+export const baseName = (path) => oneLine(path.split('/').filter(Boolean).at(-1) ?? path);
+
+/** The fragment that leads to a workspace, a session, a message. @param {string} workspace @param {string} [session] @param {string} [message] */
+export const addressOf = (workspace, session, message) => `#/w/${encodeURIComponent(workspace)}${session ? `/s/${encodeURIComponent(session)}` : ''}${message ? `/${encodeURIComponent(message)}` : ''}`;
 
 /** JSON that a model wrote, as far as it can be read. @param {string} text @returns {Record<string, any>} */
 export function decoded(text) {

@@ -53,7 +53,7 @@ class MessageNode {
     if (message.role === 'assistant') return;
     const time = h('time', { dateTime: new Date(message.created_at * 1000).toISOString(), title: new Date(message.created_at * 1000).toLocaleString('en') }, ago(message.created_at));
     this.meta.append(time);
-    if (message.run_id) this.meta.append(h('button.message-menu', { type: 'button', title: 'What can be done with this turn', aria: { label: 'What can be done with this turn', haspopup: 'menu' }, data: { run: message.run_id, message: message.id } }, glyph('more')));
+    if (message.run_id) this.meta.append(h('button.message-menu', { title: 'What can be done with this turn', aria: { label: 'What can be done with this turn', haspopup: 'menu' }, data: { run: message.run_id, message: message.id } }, glyph('more')));
   }
 }
 
