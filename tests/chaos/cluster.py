@@ -16,6 +16,10 @@ from tests.chaos.links import Link
 from tests.support.nodes import Node, cluster_config
 from tests.support.postgres import PostgresProcess
 
+ANY = ""
+"""The node of a fault that may befall each of them."""
+CONNECTIONS = 40
+"""What the database has room for: three nodes take 15, those who look at it some more."""
 LOOK_S = 0.1
 """How often the database is looked at: so exact are the times."""
 
@@ -48,12 +52,23 @@ class Sight:
     at: float = 0.0
 
 
+@dataclass(frozen=True)
+class Tenure:
+    """Since when, by the clock on the wall, a node owns a workspace: until the next one does."""
+
+    node: str
+    fence: int
+    since: float
+
+
 class Cluster:
     def __init__(self, postgres: PostgresProcess, database: str, members: list[Member]) -> None:
         self.postgres = postgres
         self.database = database
         self.members = members
         self.sight = Sight()
+        self.tenures: dict[str, list[Tenure]] = {}
+        """By workspace: who has owned it, in order."""
 
     @property
     def url(self) -> str:
@@ -94,10 +109,19 @@ class Cluster:
                 try:
                     while True:
                         self.sight = await self._seen(connection)
+                        self._note_tenures(time.time())
                         await asyncio.sleep(LOOK_S)
                 finally:
                     connection.terminate()
             await asyncio.sleep(LOOK_S)
+
+    async def supervise(self) -> None:
+        """Start again whoever has ended by itself, until cancelled: a node that finds no store at its start does."""
+        while True:
+            await asyncio.sleep(1.0)
+            for member in self.members:
+                if member.node.process and not member.node.is_running and not member.is_struck:
+                    await self.run(member.node.start)
 
     @staticmethod
     async def _seen(connection: asyncpg.Connection[asyncpg.Record]) -> Sight:
@@ -113,6 +137,21 @@ class Cluster:
                 sight.active.setdefault(row["workspace_id"], set()).add(row["run_id"])
         return sight
 
+    def _note_tenures(self, now: float) -> None:
+        for workspace, (node, fence) in self.sight.owners.items():
+            before = self.tenures.setdefault(workspace, [])
+            if not before or (before[-1].node, before[-1].fence) != (node, fence):
+                before.append(Tenure(node, fence, now))
+
+    def owned_between(self, workspace: str, node: str, began: float, over: float) -> bool:
+        """Whether the node has owned the workspace at some moment of that time; ANY: whether somebody has."""
+        tenures = self.tenures.get(workspace, [])
+        ends = [*(tenure.since for tenure in tenures[1:]), float("inf")]
+        return any(
+            node in (tenure.node, ANY) and tenure.since <= over and end >= began
+            for tenure, end in zip(tenures, ends, strict=True)
+        )
+
     def mend(self) -> None:
         for member in self.members:
             for link in member.links:
@@ -122,7 +161,7 @@ class Cluster:
 @asynccontextmanager
 async def cluster(directory: Path, model_url: str, *, lease_s: float, nodes: int = 3) -> AsyncIterator[Cluster]:
     """Not started yet. Whatever happens, nothing of it is left at the end."""
-    postgres = await asyncio.to_thread(PostgresProcess.fresh)
+    postgres = await asyncio.to_thread(lambda: PostgresProcess.fresh(max_connections=str(CONNECTIONS)))
     members: list[Member] = []
     try:
         database = "chaos"

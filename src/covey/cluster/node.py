@@ -22,6 +22,7 @@ from covey.cluster.attendance import Attendance
 from covey.engine.ownership import OwnedElsewhere
 from covey.protocol.errors import ApiError, Unavailable
 from covey.store.base import StoreFailed, WorkspaceRow
+from covey.store.everywhere import ReadsEverywhere
 from covey.store.postgres.nodes import NodeRow, NodeTable, OwnerRow
 from covey.store.postgres.store import PostgresStore
 
@@ -42,13 +43,14 @@ class NodeTimes:
 
     lease_s: float = 9.0
     look_s: float = 1.0
-    grace_s: float = 2.0
+    grace_s: float = 2.5
     """How long a node whose connection to the store is gone is given to come back."""
     drain_s: float = 600.0
 
     @property
     def beat_s(self) -> float:
-        return self.lease_s / 3
+        """Who is cut off right after a beat that still arrived is noticed a beat, a lease and a look later (N3)."""
+        return self.lease_s / 5
 
     @property
     def retry_s(self) -> float:
@@ -98,7 +100,8 @@ class Node:
         self._store = store
         self._table = table
         self._clock = clock
-        self._beaten_at = -1e9
+        self._beaten_at = self._seen_at = -1e9
+        """When this node last said that it is alive, and when it was last seen to be connected to the store."""
         self._beat_failed = False
         self._beating: asyncio.Task[None] | None = None
         self._beats = ThreadPoolExecutor(1, "covey-beat")
@@ -120,6 +123,10 @@ class Node:
         self._slots = asyncio.Semaphore(ADOPT_AT_ONCE)
 
     @property
+    def everywhere(self) -> ReadsEverywhere:
+        return self._store
+
+    @property
     def id(self) -> str:
         """Of this life: new with each start, and after it was declared dead."""
         return self._store.owner
@@ -136,7 +143,7 @@ class Node:
     def _join(self) -> None:
         began = self._clock()
         self._table.join(NodeRow(self.id, self.name, self._home, self.address, covey=__version__))
-        self._beaten_at = began
+        self._beaten_at = self._seen_at = began
 
     def begin(self, workspaces: Owned) -> None:
         self._workspaces = workspaces
@@ -158,7 +165,8 @@ class Node:
         try:
             given_away = await self._workspaces.hand_over(workspace_id, self.times.drain_s)
             if given_away and self.on_given_away:
-                await self.on_given_away(workspace_id)
+                with suppress(StoreFailed):  # whoever looks around finds it too
+                    await self.on_given_away(workspace_id)
         except Exception:
             log.exception("workspace %s was not handed over in order: another node takes it", workspace_id)
         else:
@@ -178,8 +186,11 @@ class Node:
     # ── alive ──
 
     def is_fresh(self) -> bool:
-        """Whether nobody can have taken anything from this node yet: by its own clock its lease has not run out."""
-        return self._clock() - self._beaten_at < self.times.lease_s
+        """Whether nobody can have taken anything from this node yet, by its own clock.
+
+        Its lease has not run out, and its connection was there so recently that nobody can have missed it for long.
+        """
+        return self.lease_left_s() > 0 and self._clock() - self._seen_at < self.times.grace_s
 
     def lease_left_s(self) -> float:
         """For how long nobody can take anything from this node, if it is not heard of again."""
@@ -219,7 +230,7 @@ class Node:
         if owned is None:
             await self._come_back(before)
             return
-        self._beaten_at = began
+        self._beaten_at = self._seen_at = began
         self._give_up({name: fence for name, fence in before.items() if owned.get(name) != fence})
         await self._release_orphans(owned)
 
@@ -265,7 +276,10 @@ class Node:
 
     async def look_around(self) -> None:
         """Notice who is gone, and take up what nobody cares for: runs are open in it, and its owner is gone."""
+        began = self._clock()
         present, connection = await self._on(self._beats, self._table.present)
+        if self._clock() - self._seen_at < self.times.grace_s:  # else it may have been missed: the next beat tells
+            self._seen_at = began
         for node_id in self._attendance.saw(present, connection, self._clock()):
             if await self._on(self._beats, self._table.declare_absent_dead, node_id):
                 log.warning("the node with the id %s has left the store without a word: it counts as dead", node_id)
@@ -323,6 +337,12 @@ class Node:
     async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
         if not await self._on(self._claims, self._table.keep, workspace_id, fence, value):
             raise OwnedElsewhere(workspace_id)
+
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        await self._on(self._claims, self._table.keep_result, workspace_id, session_id, name, content)
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        return await self._on(self._claims, self._table.result, workspace_id, session_id, name)
 
     # ── what others are asked about ──
 

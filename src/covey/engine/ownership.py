@@ -6,6 +6,7 @@ from typing import Protocol
 
 from covey.protocol.errors import Unavailable
 from covey.store.base import WorkspaceRow
+from covey.store.everywhere import ReadsEverywhere
 
 
 class OwnedElsewhere(Unavailable):
@@ -23,6 +24,11 @@ class Ownership(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether there may be other nodes: then rows come and go in the store without us."""
+        ...
+
+    @property
+    def everywhere(self) -> ReadsEverywhere | None:
+        """What is asked about all workspaces at once, where they are not all known here."""
         ...
 
     @property
@@ -54,11 +60,20 @@ class Ownership(Protocol):
         """Keep that. Raises OwnedElsewhere if it is not owned under this fence any more."""
         ...
 
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        """Keep a tool's result that is too long for the model, for the next owner."""
+        ...
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        """One that was kept."""
+        ...
+
 
 class SoleOwner:
     """One server with a store of its own: there is nobody to fence off, and nothing happens behind its back."""
 
     is_shared = False
+    everywhere = None
     node = ""
 
     async def claim(self, workspace_id: str) -> int:
@@ -78,3 +93,9 @@ class SoleOwner:
 
     async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
         pass
+
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        pass
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        return None

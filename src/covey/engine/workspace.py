@@ -50,6 +50,7 @@ from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.hooks import TurnHooks
 from covey.engine.turns.host import EngineHost
+from covey.engine.turns.long_results import LongResults
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.reception import Reception
 from covey.engine.turns.tool_calls import ToolCalls
@@ -101,10 +102,10 @@ class Workspace:
         host = EngineHost(self, book, recorder, questions, shared.world, agent, self._extensions.languages)
         changes = _command_changes(row, shared)
         watching = Watching(changes, agent.jobs, recorder, shared.world)
-        spill_dir = shared.data_dir / "spill" / row.id
+        long_results = LongResults(shared.data_dir, row.id, shared.ownership)
         hooks = _turn_hooks(row, self._extensions.hooks, agent, book, recorder)
         tool_calls = ToolCalls(
-            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching, hooks
+            agent, permissions, shared.world, row.id, host, long_results, self._confining, book, watching, hooks
         )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
         lanes = Lanes(turns, on_quiet)
@@ -204,16 +205,17 @@ class Workspace:
         """Begin no more turns, and wait for those under way; after `drain_s` they are cancelled (N10)."""
         await self._parts.lanes.come_to_rest(drain_s)
 
-    async def give_away(self) -> bool:
+    async def give_away(self, within_s: float) -> bool:
         """Write what is left, and take nothing more: what waits is the next owner's. After `come_to_rest`.
 
-        Whether all of it is written. What it has started is still to be ended, by `end`.
+        Whether all of it is written in time: a store that is away is waited for, since a run whose end is not written
+        would be interrupted by the next owner. What it has started is still to be ended, by `end`.
         """
         self._admission.move()
         await self._undos.drained()
         await asyncio.gather(self._parts.agent.jobs.close(), self.shell.close())
         written = self._parts.recorder.write(Batch())
-        await asyncio.wait({written}, timeout=END_S)
+        await asyncio.wait({written}, timeout=max(END_S, within_s))
         self._journal.cut_off()
         self.runs.moved()
         self._parts.feed.close()

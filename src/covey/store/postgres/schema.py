@@ -98,6 +98,19 @@ STEPS: tuple[str, ...] = (
     -- What people have decided about it, for its next owner.
     ALTER TABLE workspaces ADD COLUMN kept bytea NOT NULL DEFAULT '{}';
     """,
+    """
+    -- Tools' results that are too long for the model, which reads of them when it needs to: at whichever node by then.
+    CREATE TABLE results (
+        workspace_id text COLLATE "C", session_id text COLLATE "C", name text COLLATE "C",
+        position bigint GENERATED ALWAYS AS IDENTITY, content bytea NOT NULL,
+        PRIMARY KEY (workspace_id, session_id, name)
+    );
+    -- The newest runs of all workspaces at once. What is open their owners know.
+    CREATE FUNCTION covey_accepted_at(value bytea) RETURNS double precision LANGUAGE sql IMMUTABLE AS
+        $$ SELECT (convert_from(value, 'UTF8')::json -> 'accepted_at')::text::double precision $$;
+    ALTER TABLE runs ADD COLUMN accepted_at double precision GENERATED ALWAYS AS (covey_accepted_at(value)) STORED;
+    CREATE INDEX runs_newest ON runs (state, accepted_at) WHERE ended;
+    """,
 )
 
 FORMAT = 1
