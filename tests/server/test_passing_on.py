@@ -104,6 +104,20 @@ async def test_a_stream_ends_when_the_owner_changes(tmp_path: Path) -> None:
         await until(lambda: not second.site.app.streams and not first.site.app.streams)
 
 
+async def test_a_node_that_leaves_ends_streams_and_passes_no_more_of_them_on(tmp_path: Path) -> None:
+    async with two_nodes(tmp_path) as (table, first, second):
+        workspace = await second.owns(table)
+        path = f"/v1/workspaces/{workspace.id}"
+        passed = await first.client.stream(f"{path}/events?client_id={CLIENT}")
+        await passed.until(b"retry")
+        await first.door.leave()
+        await passed.rest()
+        late = await first.client.request("GET", f"{path}/events?client_id={CLIENT}")
+        assert late.status == 503 and "about to leave" in late.value["message"]
+        assert (await first.client.request("POST", f"{path}/sessions", {"title": "still"})).status == 200
+        await until(lambda: not second.site.app.streams and not first.site.app.streams)
+
+
 async def test_a_reader_that_is_slow_slows_the_owner_down(tmp_path: Path) -> None:
     sent = 0
 

@@ -86,6 +86,8 @@ class PassingOn:
         self._name = name
         self._under_way: dict[str, set[_Flight]] = {}
         """By workspace."""
+        self._over: dict[bool, str] = {}
+        """Why there are no more streams (True), or no more that is only looked at (False): this node leaves."""
         self._quiet = asyncio.Event()
         """Nothing is under way."""
         self._quiet.set()
@@ -133,7 +135,8 @@ class PassingOn:
                 flight.end("the workspace has another owner")
 
     def end(self, why: str, *, is_stream: bool) -> None:
-        """End streams, or what is only looked at: it may be waiting for the end of a run."""
+        """End streams, or what is only looked at: it may be waiting for the end of a run. None begins any more."""
+        self._over[is_stream] = why
         for flight in [flight for flights in self._under_way.values() for flight in flights]:
             if flight.is_look and flight.is_stream == is_stream:
                 flight.end(why)
@@ -153,6 +156,9 @@ class PassingOn:
     async def _flight(self, passage: Passage, connection: PeerConnection, there: There) -> AsyncIterator[None]:
         """As long as it lasts, the end of either side is the end of the other."""
         is_look = passage.ask.method == "GET"
+        if is_look and passage.is_stream in self._over:
+            connection.abort()
+            raise Unavailable(f"{self._over[passage.is_stream]}: ask another one, or again in a moment", retry_after=1)
         flight = _Flight(connection, connection.use + 1, there.node_id, is_look, passage.is_stream)
         flights = self._under_way.setdefault(passage.workspace_id, set())
         flights.add(flight)
