@@ -48,12 +48,23 @@ class Sight:
     at: float = 0.0
 
 
+@dataclass(frozen=True)
+class Tenure:
+    """Since when, by the clock on the wall, a node owns a workspace: until the next one does."""
+
+    node: str
+    fence: int
+    since: float
+
+
 class Cluster:
     def __init__(self, postgres: PostgresProcess, database: str, members: list[Member]) -> None:
         self.postgres = postgres
         self.database = database
         self.members = members
         self.sight = Sight()
+        self.tenures: dict[str, list[Tenure]] = {}
+        """By workspace: who has owned it, in order."""
 
     @property
     def url(self) -> str:
@@ -94,6 +105,7 @@ class Cluster:
                 try:
                     while True:
                         self.sight = await self._seen(connection)
+                        self._note_tenures(time.time())
                         await asyncio.sleep(LOOK_S)
                 finally:
                     connection.terminate()
@@ -112,6 +124,21 @@ class Cluster:
             if row["state"] == "active":
                 sight.active.setdefault(row["workspace_id"], set()).add(row["run_id"])
         return sight
+
+    def _note_tenures(self, now: float) -> None:
+        for workspace, (node, fence) in self.sight.owners.items():
+            before = self.tenures.setdefault(workspace, [])
+            if not before or (before[-1].node, before[-1].fence) != (node, fence):
+                before.append(Tenure(node, fence, now))
+
+    def owned_between(self, workspace: str, node: str, began: float, over: float) -> bool:
+        """Whether the node has owned the workspace at some moment of that time."""
+        tenures = self.tenures.get(workspace, [])
+        ends = [*(tenure.since for tenure in tenures[1:]), float("inf")]
+        return any(
+            tenure.node == node and tenure.since <= over and end >= began
+            for tenure, end in zip(tenures, ends, strict=True)
+        )
 
     def mend(self) -> None:
         for member in self.members:

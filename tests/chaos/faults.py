@@ -23,6 +23,7 @@ class Fault:
     node: str
     seconds: float
     began: float = 0.0
+    """By the clock on the wall, as `over`."""
     over: float = 0.0
     is_single: bool = True
     orphaned: int = 0
@@ -32,20 +33,27 @@ class Fault:
     ended: float | None = None
     """Seconds until all those runs had ended."""
     stuck: list[str] = field(default_factory=list)
+    """Of those runs the ones that were still active a minute later."""
+    open_runs: int = 0
+    """How many there were in all when it struck."""
+    interrupts: bool = False
+    """Whether others may take the node for dead, so that its active runs end as interrupted."""
+    broken: str = ""
+    """What went wrong with the fault itself: a node that did not leave in order."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.node} for {self.seconds:.1f} s"
 
 
-INTERRUPTS = ("kill", "freeze", "cut off from the store")
-"""Faults after which active runs may end as interrupted: nobody knows what their node does."""
-
-
 class Blows:
     """Strikes, and measures how long the others take to notice and to end what was active."""
 
-    def __init__(self, cluster: Cluster, chance: random.Random, lease_s: float) -> None:
+    def __init__(
+        self, cluster: Cluster, chance: random.Random, lease_s: float, loaded: Callable[[], Awaitable[int]]
+    ) -> None:
         self._cluster = cluster
+        self._loaded = loaded
+        """Waits until enough runs are open, and says how many."""
         self._chance = chance
         self._lease_s = lease_s
         self.faults: list[Fault] = []
@@ -75,23 +83,23 @@ class Blows:
 
     def _pick_kind(self, kinds: tuple[str, ...]) -> str:
         known = {name: weight for name, (weight, _) in self._kinds().items() if not kinds or name in kinds}
-        if self._store_is_struck:
+        if self._store_is_struck and len(known) > 1:
             known.pop("the store restarts", None)
         return self._chance.choices(list(known), list(known.values()))[0]
 
     async def _strike(self, kind: str, *, is_single: bool) -> Fault:
+        open_runs = await self._loaded()
         member = self._victim()
         strike = self._kinds()[kind][1]
         member.is_struck = True
-        began = time.monotonic()
-        watching = asyncio.create_task(self._measure(member, began))
+        began = time.time()
+        watching = asyncio.create_task(self._measure(member, time.monotonic()))
         try:
             fault = await strike(member)
         finally:
             member.is_struck = False
-        fault.began, fault.over, fault.is_single = began, time.monotonic(), is_single
-        watched = await self._measured(watching, kind)
-        fault.orphaned, fault.noticed, fault.ended, fault.stuck = watched
+        fault.began, fault.over, fault.is_single, fault.open_runs = began, time.time(), is_single, open_runs
+        fault.orphaned, fault.noticed, fault.ended, fault.stuck = await watching
         self.faults.append(fault)
         return fault
 
@@ -111,21 +119,22 @@ class Blows:
         await self._cluster.run(member.node.kill)
         await asyncio.sleep(away)
         await self._cluster.run(member.node.start)
-        return Fault("kill", member.node.name, away)
+        return Fault("kill", member.node.name, away, interrupts=True)
 
     async def _freeze(self, member: Member) -> Fault:
         seconds = self._chance.choice((self._lease_s * 0.4, self._lease_s * self._chance.uniform(1.2, 2.0)))
         member.node.freeze()
         await asyncio.sleep(seconds)
         member.node.thaw()
-        return Fault("freeze", member.node.name, seconds)
+        return Fault("freeze", member.node.name, seconds, interrupts=seconds > self._lease_s / 2)
 
     async def _cut(self, member: Member, link: Link, how: tuple[Cut, ...], kind: str) -> Fault:
         seconds = self._chance.choice((0.3, self._lease_s * 0.3, self._lease_s * self._chance.uniform(1.2, 1.8)))
         link.cut(self._chance.choice(how))
         await asyncio.sleep(seconds)
         link.mend()
-        return Fault(kind, member.node.name, seconds)
+        is_lost = link is member.to_store and seconds > 1.0  # whose connections are gone for longer counts as dead
+        return Fault(kind, member.node.name, seconds, interrupts=is_lost)
 
     async def _cut_store(self, member: Member) -> Fault:
         ways: tuple[Cut, ...] = ("reset", "silence", "swallow")
@@ -156,9 +165,10 @@ class Blows:
     async def _hand_over(self, member: Member) -> Fault:
         """SIGTERM, and started again: an upgrade."""
         began = time.monotonic()
-        await self._cluster.run(member.node.stop)
+        code = await self._cluster.run(member.node.stop)
         await self._cluster.run(member.node.start)
-        return Fault("hand-over", member.node.name, time.monotonic() - began)
+        broken = f"its exit code was {code}" if code else ""
+        return Fault("hand-over", member.node.name, time.monotonic() - began, broken=broken)
 
     # ── times ──
 
@@ -176,14 +186,7 @@ class Blows:
             if noticed is None and all(now.owners.get(w, ("", 0))[1] > fence for w, fence in mine.items()):
                 noticed = now.at - began
             left = active & {run for runs in now.active.values() for run in runs}
-            if not left:
-                return len(active), noticed, now.at - began, []
+            if not left:  # only where others took over do the times say anything
+                return len(active), noticed, now.at - began if noticed is not None else None, []
         left = active & {run for runs in self._cluster.sight.active.values() for run in runs}
         return len(active), noticed, None, sorted(left)
-
-    async def _measured(
-        self, watching: asyncio.Task[tuple[int, float | None, float | None, list[str]]], kind: str
-    ) -> tuple[int, float | None, float | None, list[str]]:
-        """Only where the node was lost do the times say anything; nobody waits for the others."""
-        orphaned, noticed, ended, stuck = await watching
-        return orphaned, noticed, ended if noticed is not None else None, stuck

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from covey.doctor.shared_store import examine_workspace
 from tests.chaos.cluster import Cluster
-from tests.chaos.load import Load
+from tests.chaos.load import Load, asked
 from tests.support.fake_model import FakeModel
 
 
@@ -22,9 +22,11 @@ class Verdict:
     broken: list[str] = field(default_factory=list)
     """Promises that the oracle, or a client, found broken."""
     outcomes: Counter[str] = field(default_factory=Counter)
-    interrupted: dict[str, float] = field(default_factory=dict)
-    """When each run that was interrupted ended, by the clock on the wall."""
+    interrupted: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Of each run that was interrupted its workspace, and when it ended, by the clock on the wall."""
     events: int = 0
+    tools: int = 0
+    """Calls of tools in turns that completed."""
 
     @property
     def is_good(self) -> bool:
@@ -32,7 +34,7 @@ class Verdict:
 
     def lines(self) -> Iterator[str]:
         outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
-        yield f"{self.accepted} prompts acknowledged: {outcomes}; {self.events} events"
+        yield f"{self.accepted} prompts acknowledged: {outcomes}; {self.tools} tools, {self.events} events"
         counts = f"{len(self.lost)} lost, {len(self.doubled)} doubled, {len(self.disordered)} out of order"
         yield f"{counts}, {len(self.broken)} other findings"
         for name in ("lost", "doubled", "disordered", "broken"):
@@ -60,19 +62,36 @@ def judge(cluster: Cluster, load: Load, model: FakeModel) -> Verdict:
         if row["state"] == "failed":
             verdict.broken.append(f"{run_id} failed: {value.get('error')}")
         if row["state"] == "interrupted":
-            verdict.interrupted[run_id] = value["ended_at"]
+            verdict.interrupted[run_id] = (row["workspace_id"], value["ended_at"])
         if ends[run_id] > 1:
             verdict.doubled.append(f"{run_id} ended {ends[run_id]} times")
         if row["ended"] and not ends[run_id]:
             verdict.lost.append(f"{run_id} has no terminal event")
         if run_id in load.cancelled and row["state"] != "cancelled":
             verdict.broken.append(f"{run_id} was covered by a cancel, and is {row['state']}")
-    _judge_work(load, model, {run_id: row["state"] for run_id, row in runs.items()}, verdict)
+    states = {run_id: row["state"] for run_id, row in runs.items()}
+    _judge_prompts(model, states, verdict)
+    _judge_tools(cluster, load, states, verdict)
     verdict.disordered += load.disordered
     verdict.broken += load.findings
     for workspace_id in {row["workspace_id"] for row in rows}:
-        verdict.broken.extend(str(finding) for finding in examine_workspace(cluster.url, workspace_id).findings)
+        for finding in examine_workspace(cluster.url, workspace_id).findings:
+            getattr(verdict, _NAMES.get(finding.kind, "broken")).append(str(finding))
     return verdict
+
+
+_NAMES = {
+    "two_terminals": "doubled",
+    "two_turns": "doubled",
+    "two_active": "doubled",
+    "wrong_order": "disordered",
+    "message_order": "disordered",
+    "after_terminal": "disordered",
+    "lost_history": "lost",
+    "row_missing": "lost",
+    "missing_terminal": "lost",
+}
+"""Under which name of the verdict a finding of the oracle counts; the rest is broken."""
 
 
 def _ends(cluster: Cluster, verdict: Verdict) -> tuple[Counter[str], dict[str, int]]:
@@ -92,18 +111,33 @@ def _ends(cluster: Cluster, verdict: Verdict) -> tuple[Counter[str], dict[str, i
     return ends, last
 
 
-def _judge_work(load: Load, model: FakeModel, states: dict[str, str], verdict: Verdict) -> None:
-    """No prompt was begun twice, no tool ran twice, and one of a run that completed did run."""
-    begun = Counter(request.prompt for request in model.requests if request.call_number == 0)
-    verdict.doubled += [
-        f"the model was asked {count} times for {prompt!r}" for prompt, count in begun.items() if count > 1
-    ]
-    for run_id, posted in load.accepted.items():
-        if posted.kind != "tool":
-            continue
-        times = load.effects(run_id)
+def _judge_prompts(model: FakeModel, states: dict[str, str], verdict: Verdict) -> None:
+    """No prompt was begun twice, alone or folded with others; and none was completed that was never begun."""
+    begun = Counter(run_id for request in model.requests for run_id in asked(request))
+    twice = [run_id for run_id, count in begun.items() if count > 1]
+    verdict.doubled += [f"the model was asked {begun[run_id]} times about {run_id}" for run_id in twice]
+    never = [run_id for run_id, state in states.items() if state == "completed" and not begun[run_id]]
+    verdict.lost += [f"{run_id} completed, and the model was never asked" for run_id in never]
+
+
+def _judge_tools(cluster: Cluster, load: Load, states: dict[str, str], verdict: Verdict) -> None:
+    """No tool ran twice; and of a turn that completed each ran, and said so."""
+    query = "SELECT run_id, value FROM messages WHERE role IN ('assistant', 'tool') ORDER BY workspace_id, position"
+    calls: dict[str, str] = {}
+    results: dict[str, str] = {}
+    for row in cluster.postgres.sql_in(cluster.database, query):
+        for part in json.loads(row["value"])["parts"]:
+            if part["type"] == "tool_call":
+                calls[part["data"]["id"]] = row["run_id"]
+            elif part["type"] == "tool_result":
+                results[part["data"]["tool_call_id"]] = part["data"]["content"]
+    for run_id in load.called:
+        call, times = f"call-{run_id}", load.effects(run_id)
         if times > 1:
             verdict.doubled.append(f"the tool of {run_id} ran {times} times")
-        is_alone = begun[f"tool {run_id}"] == 1  # no other prompt was folded into its turn before the model was asked
-        if not times and is_alone and states.get(run_id) == "completed":
-            verdict.lost.append(f"{run_id} completed without its tool")
+        if states.get(calls.get(call, run_id)) != "completed":
+            continue
+        verdict.tools += 1
+        if times == 0 or f"ran {run_id}" not in results.get(call, ""):
+            said = results.get(call, "there is no result")
+            verdict.lost.append(f"the tool of {run_id} ran {times} times, and its turn completed: {said[:300]!r}")

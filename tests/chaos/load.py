@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -71,6 +72,8 @@ class Load:
         self.findings: list[str] = []
         self.disordered: list[str] = []
         """What streams have shown twice, too late or not at all."""
+        self.called: set[str] = set()
+        """Runs whose prompt the model has answered with a call of a tool."""
         self.counts: Counter[str] = Counter()
         self.is_posting = True
         self.is_watching = True
@@ -82,7 +85,8 @@ class Load:
         if kind == "slow":
             return Reply(text="word ", chunks=20 + int(run_id.partition("-")[2]) % 40, delay_ms=100)
         if kind == "tool" and request.call_number == 0:
-            command = f"echo once >> {run_id}; sleep 0.3"
+            self.called.add(run_id)
+            command = f"echo once >> {run_id}; sleep 0.3; echo ran {run_id}"
             return Reply(text="", tools=(Call(name="bash", input={"command": command}, id=f"call-{run_id}"),))
         return Reply(text=f"done {run_id}")
 
@@ -234,6 +238,14 @@ class Load:
             is_special = "interrupted" if end.get("interrupted") else "cancelled" if end.get("cancelled") else ""
             self.ended[run_id] = (time.monotonic(), is_special or ("failed" if end.get("error") else "completed"))
         place.open.pop(run_id, None)
+
+
+def asked(request: Recorded) -> list[str]:
+    """The runs whose prompts a request is the first to be about: they stand after whatever was answered last."""
+    after: list[str] = []
+    for role, text in request.turns:
+        after = [*after, text] if role == "user" else []
+    return re.findall(r"^(?:quick|slow|tool) (run-\d+)$", "\n".join(after), re.MULTILINE)
 
 
 async def until(condition: Callable[[], bool], bound_s: float) -> bool:

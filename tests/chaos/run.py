@@ -21,13 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.cluster import Cluster, cluster
-from tests.chaos.faults import INTERRUPTS, Blows, Fault
+from tests.chaos.faults import Blows, Fault
 from tests.chaos.judge import Verdict, judge
 from tests.chaos.load import Load, until
 from tests.support.fake_model import FakeModel
 
 OPEN_RUNS = 20
 """How many runs are open when a fault strikes, at least."""
+NOTICED_S = 20.0
+"""So long after a fault is over what it has interrupted has ended; N3 says 15 s after it began."""
 END_S = 120.0
 """How long the last runs may take, when nothing is broken any more."""
 
@@ -51,17 +53,27 @@ class Result:
     plan: Plan
     faults: list[Fault] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
-    blows: list[tuple[float, float, list[Fault]]] = field(default_factory=list)
-    """From when to when, and which faults at once."""
     needless: list[str] = field(default_factory=list)
-    """Runs that were interrupted although only the store, a peer or a client was away, or a node was asked to leave."""
+    """Runs that were interrupted although the node that had them was never lost: asked to leave at most."""
     unready: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     """What the nodes' logs have tracebacks for: nothing in a cluster's life is an accident."""
 
     @property
     def is_good(self) -> bool:
-        return self.verdict.is_good and not self.needless and not self.unready
+        return self.verdict.is_good and not self.other
+
+    @property
+    def other(self) -> list[str]:
+        """What must not be, beside what was lost, doubled or out of order."""
+        light = (f"only {fault.open_runs} runs were open when it struck: {fault}" for fault in self.faults)
+        return [
+            *(f"not ready again: {text}" for text in self.unready),
+            *(f"needless: {text}" for text in self.needless),
+            *(f"still active a minute after {f}: {', '.join(f.stuck)}" for f in self.faults if f.stuck),
+            *(f"{fault}: {fault.broken}" for fault in self.faults if fault.broken),
+            *(text for text, fault in zip(light, self.faults, strict=True) if fault.open_runs < OPEN_RUNS),
+        ]
 
     def lines(self) -> Iterator[str]:
         kinds = Counter(fault.kind for fault in self.faults)
@@ -71,10 +83,7 @@ class Result:
         yield "  " + ", ".join(f"{count} × {kind}" for kind, count in kinds.most_common())
         yield from _times(self.faults)
         yield from self.verdict.lines()
-        yield from (f"  needless: {text}" for text in self.needless[:20])
-        yield from (f"  not ready again: {text}" for text in self.unready)
-        stuck = [fault for fault in self.faults if fault.stuck]
-        yield from (f"  still active a minute after {fault}: {', '.join(fault.stuck)}" for fault in stuck)
+        yield from (f"  {text}" for text in self.other[:40])
         yield from (f"  in the logs, {count} ×: {text}" for text, count in self.errors.most_common(10))
 
     def as_json(self) -> str:
@@ -88,7 +97,8 @@ class Result:
                 "lost": len(verdict.lost),
                 "doubled": len(verdict.doubled),
                 "disordered": len(verdict.disordered),
-                "other": len(verdict.broken) + len(self.needless) + len(self.unready),
+                "other": len(verdict.broken) + len(self.other),
+                "outcomes": verdict.outcomes,
                 "times": [
                     [fault.kind, fault.is_single, round(fault.noticed, 2), round(fault.ended, 2)]
                     for fault in self.faults
@@ -126,9 +136,9 @@ async def run(plan: Plan, directory: Path) -> Result:
             try:
                 await made.start()
                 await load.furnish(plan.workspaces, plan.sessions)
-                await _strike(plan, made, load, Blows(made, chance, plan.lease_s), result)
+                await _strike(plan, made, load, result, chance)
                 result.verdict = await asyncio.to_thread(judge, made, load, model)
-                result.needless = list(_needless(result))
+                result.needless = list(_needless(result, made))
                 result.errors = _tracebacks(member.node.log() for member in made.members)
             finally:
                 looking.cancel()
@@ -150,7 +160,12 @@ def _tracebacks(logs: Iterable[str]) -> Counter[str]:
     return found
 
 
-async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: Result) -> None:
+async def _strike(plan: Plan, made: Cluster, load: Load, result: Result, chance: random.Random) -> None:
+    async def loaded() -> int:
+        await until(lambda: load.open_count >= OPEN_RUNS, END_S)
+        return load.open_count
+
+    blows = Blows(made, chance, plan.lease_s, loaded)
     working = [asyncio.create_task(load.work(place)) for place in load.places]
     watching = [asyncio.create_task(load.watch(place, deltas=n % 2 == 0)) for n, place in enumerate(load.places * 2)]
     result.faults = blows.faults
@@ -160,12 +175,10 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
             if not await until(lambda: load.open_count >= OPEN_RUNS and made.sight.open_runs >= OPEN_RUNS, END_S):
                 result.unready.append(f"there are only {load.open_count} open runs")
                 break
-            began = time.time()
             singles = sum(fault.is_single for fault in blows.faults)
             is_single = singles <= len(blows.faults) - singles
             struck = await (blows.one(plan.kinds) if is_single else blows.two(plan.kinds))
             result.unready += await made.settled()
-            result.blows.append((began, time.time(), struck))
             plan.told("; ".join(map(str, struck)) + f" ({load.open_count} open, {len(load.accepted)} accepted)")
             if result.unready:
                 break
@@ -178,13 +191,13 @@ async def _strike(plan: Plan, made: Cluster, load: Load, blows: Blows, result: R
         await asyncio.gather(*working, *watching, return_exceptions=True)
 
 
-def _needless(result: Result) -> Iterator[str]:
-    """Interrupted, although no node was lost."""
-    for began, over, struck in result.blows:
-        if not any(fault.kind in INTERRUPTS for fault in struck):
-            what = " and ".join(map(str, struck))
-            ended = result.verdict.interrupted.items()
-            yield from (f"{run_id} was interrupted by {what}" for run_id, at in ended if began <= at <= over)
+def _needless(result: Result, made: Cluster) -> Iterator[str]:
+    """Interrupted, although no node that had its workspace was lost: that an owner left in order interrupts nothing."""
+    lost = [fault for fault in result.faults if fault.interrupts]
+    for run_id, (workspace, at) in result.verdict.interrupted.items():
+        near = [fault for fault in result.faults if fault.began - 1 <= at <= fault.over + NOTICED_S]
+        if not any(f in lost and made.owned_between(workspace, f.node, f.began - 1, f.over) for f in near):
+            yield f"{run_id} of {workspace} was interrupted at {at:.1f}; then: {', '.join(map(str, near)) or 'nothing'}"
 
 
 async def _wind_down(made: Cluster, load: Load, working: list[asyncio.Task[None]]) -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
+
+from covey.engine import workspace as engine_workspace
+from covey.store import journal
+from covey.store.base import Change, RunExists, StoreFailed
+from covey.store.postgres.store import PostgresStore
+from tests.cluster.nodes_in_process import ended, node_in_process, post
 from tests.support.cluster import Cluster
 from tests.support.fake_model import FakeModel, Reply
-from tests.support.server import Workspace, until
+from tests.support.postgres import postgres
+from tests.support.server import Workspace, provider_config, until
 
 
 def test_n10_turns_end_first_and_what_waits_is_started_by_the_next_owner(
@@ -73,3 +84,40 @@ def test_n10_after_the_time_for_it_only_what_is_under_way_is_cancelled(
     owner.wait()
     assert workspace.ended("endless")["state"] == "interrupted"
     assert workspace.ended("waits")["state"] == "completed"
+
+
+@pytest.mark.anyio
+async def test_n10_a_store_that_is_away_while_a_node_leaves_is_waited_for(
+    tmp_path: Path, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turns have ended, but nobody knows yet: who left now would have them interrupted by the next owner."""
+    model.on(lambda request: Reply(gates={1: "go on"}))
+    monkeypatch.setattr(engine_workspace, "END_S", 0.0)
+    monkeypatch.setattr(journal, "RETRY_S", 0.01)
+    (config := tmp_path / "config.toml").write_text(provider_config(model.url))
+    (project := tmp_path / "project").mkdir()
+    attempts_left = [0]
+
+    class Away(PostgresStore):
+        def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
+            if attempts_left[0]:
+                attempts_left[0] -= 1
+                raise StoreFailed("the store is away", passing=True)
+            return super().commit(changes)
+
+    monkeypatch.setattr("tests.cluster.nodes_in_process.PostgresStore", Away)
+    url = postgres().new_database()
+    async with (
+        node_in_process(url, "a", tmp_path / "a", config) as a,
+        node_in_process(url, "b", tmp_path / "b", config) as b,
+    ):
+        here = await a.open(project)
+        session = await here.sessions.create("")
+        await post(here, session.id, "long", "long")
+        await model.until(lambda: bool(model.requests))
+        handing_over = asyncio.create_task(a.workspaces.hand_over(here.id, 60.0))
+        attempts_left[0] = 20
+        model.release("go on")
+        assert await handing_over
+        assert attempts_left[0] == 0
+        assert await ended(await b.workspaces.get(here.id), "long") == "completed"

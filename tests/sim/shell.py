@@ -199,7 +199,7 @@ class Shell:
         """This node gives it away in good order, and another one takes it up."""
         workspace = self.workspace
         await workspace.come_to_rest(60.0)
-        assert await workspace.give_away()
+        assert await workspace.give_away(0.0)
         self.lives += 1
         await self.open()
         await workspace.end()

@@ -67,12 +67,12 @@ class Recorded:
     @property
     def prompt(self) -> str:
         """The text of the last user message."""
-        return next((text for role, text in reversed(self._turns) if role == "user"), "")
+        return next((text for role, text in reversed(self.turns) if role == "user"), "")
 
     @property
     def call_number(self) -> int:
         """0 for the first model call after the prompt, 1 for the next one."""
-        roles = [role for role, _ in reversed(self._turns)]
+        roles = [role for role, _ in reversed(self.turns)]
         return roles[: roles.index("user")].count("assistant") if "user" in roles else 0
 
     @property
@@ -80,7 +80,8 @@ class Recorded:
         return next(format for part_of_path, format in FORMATS.items() if part_of_path in self.path)
 
     @property
-    def _turns(self) -> list[tuple[str, str]]:
+    def turns(self) -> list[tuple[str, str]]:
+        """Role and text of what was said so far."""
         return list(self.format.turns(self.body))
 
 

@@ -204,16 +204,17 @@ class Workspace:
         """Begin no more turns, and wait for those under way; after `drain_s` they are cancelled (N10)."""
         await self._parts.lanes.come_to_rest(drain_s)
 
-    async def give_away(self) -> bool:
+    async def give_away(self, within_s: float) -> bool:
         """Write what is left, and take nothing more: what waits is the next owner's. After `come_to_rest`.
 
-        Whether all of it is written. What it has started is still to be ended, by `end`.
+        Whether all of it is written in time: a store that is away is waited for, since a run whose end is not written
+        would be interrupted by the next owner. What it has started is still to be ended, by `end`.
         """
         self._admission.move()
         await self._undos.drained()
         await asyncio.gather(self._parts.agent.jobs.close(), self.shell.close())
         written = self._parts.recorder.write(Batch())
-        await asyncio.wait({written}, timeout=END_S)
+        await asyncio.wait({written}, timeout=max(END_S, within_s))
         self._journal.cut_off()
         self.runs.moved()
         self._parts.feed.close()

@@ -255,12 +255,13 @@ class Workspaces:
         workspace = self._open.get(workspace_id)
         if workspace is None:
             return False
+        deadline = self._loop.time() + drain_s
         await workspace.come_to_rest(drain_s)
         async with self._lock(workspace.path):
             if self._open.get(workspace_id) is not workspace:
                 return False
             del self._open[workspace_id]
-            is_written = await workspace.give_away()
+            is_written = await workspace.give_away(deadline - self._loop.time())
             if is_written:
                 await self._let_go(workspace_id)
             else:  # others get it when this node is gone
