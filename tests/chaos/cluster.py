@@ -111,6 +111,14 @@ class Cluster:
                     connection.terminate()
             await asyncio.sleep(LOOK_S)
 
+    async def supervise(self) -> None:
+        """Start again whoever has ended by itself, until cancelled: a node that finds no store at its start does."""
+        while True:
+            await asyncio.sleep(1.0)
+            for member in self.members:
+                if member.node.process and not member.node.is_running and not member.is_struck:
+                    await self.run(member.node.start)
+
     @staticmethod
     async def _seen(connection: asyncpg.Connection[asyncpg.Record]) -> Sight:
         owners = await connection.fetch(

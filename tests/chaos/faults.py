@@ -89,7 +89,7 @@ class Blows:
 
     async def _strike(self, kind: str, *, is_single: bool) -> Fault:
         open_runs = await self._loaded()
-        member = self._victim()
+        member = await self._victim()
         strike = self._kinds()[kind][1]
         member.is_struck = True
         began = time.time()
@@ -103,9 +103,11 @@ class Blows:
         self.faults.append(fault)
         return fault
 
-    def _victim(self) -> Member:
-        """One that is not struck yet; rather one with active runs."""
-        free = [member for member in self._cluster.members if not member.is_struck] or self._cluster.members
+    async def _victim(self) -> Member:
+        """One that runs and is not struck yet; rather one with active runs."""
+        members = self._cluster.members
+        while not (free := [member for member in members if not member.is_struck and member.node.is_running]):
+            await asyncio.sleep(0.1)
         sight = self._cluster.sight
         busy = {sight.owners[workspace][0] for workspace in sight.active if workspace in sight.owners}
         loaded = [member for member in free if member.node.name in busy]

@@ -132,7 +132,7 @@ async def run(plan: Plan, directory: Path) -> Result:
         async with cluster(directory, model.url, lease_s=plan.lease_s) as made:
             load = Load(made.ports, directory, chance, plan.open_runs)
             model.on(load.answer)
-            looking = asyncio.create_task(made.look())
+            looking = asyncio.gather(made.look(), made.supervise())
             try:
                 await made.start()
                 await load.furnish(plan.workspaces, plan.sessions)
@@ -206,6 +206,7 @@ async def _wind_down(made: Cluster, load: Load, working: list[asyncio.Task[None]
     await asyncio.wait(working, timeout=END_S)
     await until(lambda: made.sight.open_runs == 0 and load.open_count == 0, END_S)
     for member in made.members:
+        member.is_struck = True  # so that nobody starts it again
         if member.node.is_running:
             await made.run(member.node.stop)
 
