@@ -132,7 +132,7 @@ async def run(plan: Plan, directory: Path) -> Result:
         async with cluster(directory, model.url, lease_s=plan.lease_s) as made:
             load = Load(made.ports, directory, chance, plan.open_runs)
             model.on(load.answer)
-            looking = asyncio.gather(made.look(), made.supervise())
+            beside = [asyncio.create_task(made.look()), asyncio.create_task(made.supervise())]
             try:
                 await made.start()
                 await load.furnish(plan.workspaces, plan.sessions)
@@ -141,7 +141,8 @@ async def run(plan: Plan, directory: Path) -> Result:
                 result.needless = list(_needless(result, made))
                 result.errors = _tracebacks(member.node.log() for member in made.members)
             finally:
-                looking.cancel()
+                for task in beside:
+                    task.cancel()
     return result
 
 
