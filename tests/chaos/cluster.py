@@ -16,6 +16,10 @@ from tests.chaos.links import Link
 from tests.support.nodes import Node, cluster_config
 from tests.support.postgres import PostgresProcess
 
+ANY = ""
+"""The node of a fault that may befall each of them."""
+CONNECTIONS = 40
+"""What the database has room for: three nodes take 15, those who look at it some more."""
 LOOK_S = 0.1
 """How often the database is looked at: so exact are the times."""
 
@@ -140,11 +144,11 @@ class Cluster:
                 before.append(Tenure(node, fence, now))
 
     def owned_between(self, workspace: str, node: str, began: float, over: float) -> bool:
-        """Whether the node has owned the workspace at some moment of that time."""
+        """Whether the node has owned the workspace at some moment of that time; ANY: whether somebody has."""
         tenures = self.tenures.get(workspace, [])
         ends = [*(tenure.since for tenure in tenures[1:]), float("inf")]
         return any(
-            tenure.node == node and tenure.since <= over and end >= began
+            node in (tenure.node, ANY) and tenure.since <= over and end >= began
             for tenure, end in zip(tenures, ends, strict=True)
         )
 
@@ -157,7 +161,7 @@ class Cluster:
 @asynccontextmanager
 async def cluster(directory: Path, model_url: str, *, lease_s: float, nodes: int = 3) -> AsyncIterator[Cluster]:
     """Not started yet. Whatever happens, nothing of it is left at the end."""
-    postgres = await asyncio.to_thread(PostgresProcess.fresh)
+    postgres = await asyncio.to_thread(lambda: PostgresProcess.fresh(max_connections=str(CONNECTIONS)))
     members: list[Member] = []
     try:
         database = "chaos"

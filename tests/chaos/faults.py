@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from tests.chaos.cluster import Cluster, Member
+import asyncpg
+
+from tests.chaos.cluster import ANY, Cluster, Member
 from tests.chaos.links import Cut, Link
 
+HANG_UP = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'covey%'"
 GIVE_UP_S = 60.0
 """After this long a run that did not end counts as late; whether it is lost is judged at the end."""
 
@@ -68,6 +72,7 @@ class Blows:
             "cut off from its peers": (2, self._cut_peers),
             "cut off from its clients": (2, self._cut_clients),
             "the store restarts": (3, self._restart_store),
+            "out of connections": (2, self._use_up),
             "hand-over": (3, self._hand_over),
         }
 
@@ -163,6 +168,24 @@ class Blows:
         finally:
             self._store_is_struck = False
         return Fault("the store restarts", "", seconds)
+
+    async def _use_up(self, member: Member) -> Fault:
+        """Somebody else takes every connection that the database has, also those of all nodes, which lose them."""
+        seconds = self._chance.choice((2.0, self._lease_s * 1.3))
+        over = time.monotonic() + seconds
+        taken: list[asyncpg.Connection[asyncpg.Record]] = []
+        try:
+            while time.monotonic() < over:
+                try:
+                    taken.append(await asyncpg.connect(self._cluster.url, timeout=3))
+                except (asyncpg.PostgresError, OSError, TimeoutError):  # all of them are taken
+                    with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, IndexError):
+                        await taken[0].execute(HANG_UP, timeout=3)
+                    await asyncio.sleep(0.02)
+        finally:
+            for connection in taken:
+                connection.terminate()
+        return Fault("out of connections", ANY, seconds, interrupts=True)
 
     async def _hand_over(self, member: Member) -> Fault:
         """SIGTERM, and started again: an upgrade."""

@@ -48,7 +48,8 @@ class NodeTimes:
 
     @property
     def beat_s(self) -> float:
-        return self.lease_s / 3
+        """Who is cut off right after a beat that still arrived is noticed a beat, a lease and a look later (N3)."""
+        return self.lease_s / 5
 
     @property
     def retry_s(self) -> float:
