@@ -12,11 +12,27 @@ import msgspec
 from covey.cluster.node import Node, NodeTimes
 from covey.config.check import check as check_settings
 from covey.config.schema import ClusterSettings, ConfigError
+from covey.protocol.errors import CoveyError
+from covey.store.base import StoreFailed
+from covey.store.postgres.connection import check_room, shown
 from covey.store.postgres.nodes import NodeTable
 from covey.store.postgres.store import PostgresStore
 
 SECRET_BYTES = 16
 """A shorter secret can be guessed."""
+
+
+CONNECTIONS = 5
+"""What a node needs of the database: one that writes, two that read, one for its life and one for claims."""
+
+CONNECTED = 2
+"""Those of them that are there once it has joined; the others are made when they are needed."""
+
+
+class CannotJoin(CoveyError):
+    """The database is not there, has no room, or does not want this node."""
+
+    code = "cannot_join"
 
 
 class Joined(NamedTuple):
@@ -26,15 +42,24 @@ class Joined(NamedTuple):
 
 
 async def join(settings: ClusterSettings, data_dir: Path) -> Joined:
-    """Be a node of the cluster. Raises ConfigError for settings that cannot be, StoreFailed if the store is away."""
+    """Be a node of the cluster. Raises ConfigError for settings that cannot be, and CannotJoin."""
     check(settings)
     secret = read_secret(Path(settings.secret_file))
+    try:
+        return await _join(settings, data_dir, secret)
+    except StoreFailed as error:
+        later = " Start it again when that is over; nothing is lost meanwhile." if error.passing else ""
+        raise CannotJoin(f"this node cannot join the cluster at {shown(settings.store)}: {error}.{later}") from error
+
+
+async def _join(settings: ClusterSettings, data_dir: Path, secret: bytes) -> Joined:
     store = await asyncio.to_thread(PostgresStore, settings.store, uuid.uuid4().hex)
     times = NodeTimes(lease_s=settings.lease_s, drain_s=settings.drain_s)
     table = NodeTable(settings.store, settings.lease_s, reach=settings.reach)
     node = Node(settings.node, settings.advertise.rstrip("/"), _home(data_dir), store, table, times)
     try:
         await node.join()
+        await asyncio.to_thread(check_room, settings.store, CONNECTIONS - CONNECTED, CONNECTIONS)
     except BaseException:
         await node.leave()
         await asyncio.to_thread(store.close)

@@ -6,15 +6,18 @@ asyncpg costs a third of the CPU of drivers that wait by themselves, and the jou
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from covey.store.base import Fenced, StoreFailed
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 PgConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Ask = Callable[["PgConnection"], Coroutine[Any, Any, T]]
@@ -104,6 +107,8 @@ class Connection:
         """How often it was made: a number that rises tells that it broke in between."""
         self._loop = asyncio.new_event_loop()
         self._connection: PgConnection | None = None
+        self._has_no_room = False
+        """The database had no connection left for it."""
 
     def fetch(self, query: str, *values: Any) -> list[Any]:
         return self.call(lambda connection: connection.fetch(query, *values, timeout=STATEMENT_S))
@@ -131,8 +136,7 @@ class Connection:
     async def _connected(self) -> PgConnection:
         if self._connection is None or self._connection.is_closed():
             self._connection = None
-            settings = {**SETTINGS, "application_name": self.name}
-            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
+            made = await self._connect()
             self.made += 1
             try:
                 if self._on_connect:
@@ -142,6 +146,18 @@ class Connection:
                 raise
             self._connection = made
         return self._connection
+
+    async def _connect(self) -> PgConnection:
+        settings = {**SETTINGS, "application_name": self.name}
+        try:
+            made = await asyncpg.connect(self._url, timeout=CONNECT_S, server_settings=settings)
+        except asyncpg.TooManyConnectionsError as error:
+            if not self._has_no_room:  # said once, not at each attempt
+                log.error("the database has no connection left for this server, trying again: %s", error)
+            self._has_no_room = True
+            raise
+        self._has_no_room = False
+        return made
 
     def _drop(self) -> None:
         if self._connection:
@@ -162,6 +178,36 @@ class Connection:
                 self._loop.run_until_complete(self._connection.close(timeout=1.0))
         self._drop()
         self._loop.close()
+
+
+def shown(url: str) -> str:
+    """Which database it is, without what is secret."""
+    parts = urlsplit(url)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def check_room(url: str, count: int, needed: int) -> None:
+    """Raise StoreFailed unless `count` more connections can be made at once: better now than in the middle of a turn.
+
+    `needed`: what is said of it, all in all.
+    """
+    with failures("cannot connect"):
+        try:
+            asyncio.run(_connect_at_once(url, count))
+        except asyncpg.TooManyConnectionsError as error:
+            text = f"it has no room for the {needed} connections that a node needs ({error})"
+            raise StoreFailed(text, passing=True) from error
+
+
+async def _connect_at_once(url: str, count: int) -> None:
+    trying = (asyncpg.connect(url, timeout=CONNECT_S, server_settings=SETTINGS) for _ in range(count))
+    made = await asyncio.gather(*trying, return_exceptions=True)
+    for connection in made:
+        if not isinstance(connection, BaseException):
+            await connection.close(timeout=1.0)
+    for failed in made:
+        if isinstance(failed, BaseException):
+            raise failed
 
 
 class Readers:
