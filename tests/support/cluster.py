@@ -67,6 +67,7 @@ class Cluster(Server):
         lease_s: float = LEASE_S,
         drain_s: float = 60,
         database: PostgresProcess | None = None,
+        url: str = "",
         env: dict[str, str] | None = None,
     ) -> None:
         self.directory = directory
@@ -77,7 +78,7 @@ class Cluster(Server):
         self.config_text, self.drain_s = config, drain_s
         self.node_env: dict[str, str] = env or {}
         self.database = database or postgres()
-        self.url = self.database.new_database()
+        self.url = url or self.database.new_database()
         self.secret_file, self.token_file = directory / "secret", directory / "token"
         for file in (self.secret_file, self.token_file):
             file.write_text(secrets.token_hex(16))
