@@ -325,6 +325,12 @@ class Node:
         if not await self._on(self._claims, self._table.keep, workspace_id, fence, value):
             raise OwnedElsewhere(workspace_id)
 
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        await self._on(self._claims, self._table.keep_result, workspace_id, session_id, name, content)
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        return await self._on(self._claims, self._table.result, workspace_id, session_id, name)
+
     # ── what others are asked about ──
 
     async def owners(self, workspace_ids: Collection[str]) -> dict[str, OwnerRow]:

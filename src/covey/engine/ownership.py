@@ -54,6 +54,14 @@ class Ownership(Protocol):
         """Keep that. Raises OwnedElsewhere if it is not owned under this fence any more."""
         ...
 
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        """Keep a tool's result that is too long for the model, for the next owner."""
+        ...
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        """One that was kept."""
+        ...
+
 
 class SoleOwner:
     """One server with a store of its own: there is nobody to fence off, and nothing happens behind its back."""
@@ -78,3 +86,9 @@ class SoleOwner:
 
     async def keep(self, workspace_id: str, fence: int, value: bytes) -> None:
         pass
+
+    async def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        pass
+
+    async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        return None

@@ -50,6 +50,7 @@ from covey.engine.session_book import SessionBook
 from covey.engine.shared import Shared, own_directories
 from covey.engine.turns.hooks import TurnHooks
 from covey.engine.turns.host import EngineHost
+from covey.engine.turns.long_results import LongResults
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.reception import Reception
 from covey.engine.turns.tool_calls import ToolCalls
@@ -101,10 +102,10 @@ class Workspace:
         host = EngineHost(self, book, recorder, questions, shared.world, agent, self._extensions.languages)
         changes = _command_changes(row, shared)
         watching = Watching(changes, agent.jobs, recorder, shared.world)
-        spill_dir = shared.data_dir / "spill" / row.id
+        long_results = LongResults(shared.data_dir, row.id, shared.ownership)
         hooks = _turn_hooks(row, self._extensions.hooks, agent, book, recorder)
         tool_calls = ToolCalls(
-            agent, permissions, shared.world, row.id, host, spill_dir, self._confining, book, watching, hooks
+            agent, permissions, shared.world, row.id, host, long_results, self._confining, book, watching, hooks
         )
         turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
         lanes = Lanes(turns, on_quiet)

@@ -43,14 +43,14 @@ def _kept(content: str, context: ToolContext) -> str:
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = context.spill_dir / f"{context.safe_call_id}-{digest}.txt"
     try:
-        _write(path, data[:FILE_LIMIT])
+        write_private(path, data[:FILE_LIMIT])
     except OSError as error:
         return f"They could not be kept in a file ({error.strerror}): ask for less to see them."
     what = "The whole text is" if len(data) <= FILE_LIMIT else f"The first {FILE_LIMIT // 1024 // 1024} MB are"
     return printable(f"{what} in {path}: view it with offset, or search it with grep.")
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """In one step, and for nobody else to read: results hold what the user's files hold."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, data, mode=0o600, keep_mode=False)

@@ -123,8 +123,9 @@ class Sessions:
             parts.lanes.forget(each)
         batch = Batch([DropSession(each) for each in leaving], [deleted(session) for session in removed])
         await confirmed(parts.recorder.write(batch))
+        results = parts.turns.tool_calls.long_results
         for each in leaving:
-            await asyncio.to_thread(shutil.rmtree, parts.turns.tool_calls.spill_dir(each), ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, results.directory(each), ignore_errors=True)
 
     async def _remove_children(self, removed: list[Session]) -> None:
         """Add those that were not known yet: nothing is open in them, or they would be."""

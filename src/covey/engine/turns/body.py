@@ -100,6 +100,7 @@ class TurnBody:
         messages = [received.get(message.id, message) for message in messages]
         self._seen = Conversation(messages, summary_message_id)
         parts.tool_calls.recall(run.session_id, messages)
+        await parts.tool_calls.long_results.bring(messages)
         await parts.tool_calls.take_in(self._requests)
         self._check_bounds()
         if run.effective_options.summarize:

@@ -6,7 +6,6 @@ import base64
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from covey.engine.session_book import SessionBook
 from covey.engine.turns.file_versions import owning_turn
 from covey.engine.turns.hooks import HOOK_SAYS, TurnHooks
 from covey.engine.turns.host import EngineHost
+from covey.engine.turns.long_results import LongResults
 from covey.engine.turns.watching import Watching
 from covey.engine.world import World
 from covey.lifecycle.budget import Purse
@@ -68,7 +68,7 @@ class ToolCalls:
         world: World,
         workspace_id: str,
         host: EngineHost,
-        spill_dir: Path,
+        long_results: LongResults,
         confining: Confining,
         sessions: SessionBook,
         watching: Watching,
@@ -79,15 +79,11 @@ class ToolCalls:
         self._world = world
         self._workspace_id = workspace_id
         self._host = host
-        self._spill_dir = spill_dir
+        self.long_results = long_results
         self._confining = confining
         self._sessions = sessions
         self.watching = watching
         self._hooks = hooks
-
-    def spill_dir(self, session_id: str) -> Path:
-        """Where results of a session that are too long are kept in full."""
-        return self._spill_dir / session_id
 
     def process_tag(self, run_id: str) -> str:
         """What marks the processes of a run, also after a crash of this server."""
@@ -143,10 +139,12 @@ class ToolCalls:
         except Exception as error:
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
+        content = await self._bounded(_printable(output.content), call.name, context)
+        await self.long_results.keep(content)
         result = ToolResult(
             tool_call_id=call.id,
             name=call.name,
-            content=await self._bounded(_printable(output.content), call.name, context),
+            content=content,
             metadata=msgspec.json.encode(output.metadata).decode() if output.metadata else "",
             is_error=output.is_error,
             data=base64.b64encode(output.image.data).decode() if output.image else None,
@@ -168,7 +166,7 @@ class ToolCalls:
             env=self._agent.env,
             process_tag=self.process_tag(run.run_id),
             sees_images=sees,
-            spill_dir=self.spill_dir(run.session_id),
+            spill_dir=self.long_results.directory(run.session_id),
             denied=self._desk.rules.deny,
             host=self._host,
             open_sink=open_sink,
@@ -212,7 +210,7 @@ class ToolCalls:
         if tool.starts_processes:
             # In plan mode only what is harmless gets here, whoever may have allowed it.
             permit = Permit(approved=False) if plan else permit
-            results = self.spill_dir(run.session_id)
+            results = self.long_results.directory(run.session_id)
             confinement = await self._confining.confinement(permit, options.sandbox, results)
             context = replace(context, confinement=confinement)
         output, changes = await self.watching.run(tool, params, context, intent, owning_turn(run, self._sessions))

@@ -104,6 +104,7 @@ BEGIN
     WHEN 'drop session' THEN
         DELETE FROM sessions WHERE workspace_id = w AND id = a;
         DELETE FROM undos WHERE workspace_id = w AND session_id = a;
+        DELETE FROM results WHERE workspace_id = w AND session_id = a;
         IF covey_drop_batch(w, a, n::integer) THEN
             INSERT INTO dropped_sessions VALUES (w, a) ON CONFLICT DO NOTHING;
         END IF;

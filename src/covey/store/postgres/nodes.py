@@ -49,6 +49,14 @@ _CLEAN = (
 )
 
 
+RESULTS_KEPT = 50
+"""Results of a session that are too long for the model: as many as there are files on a disk (`tools/spill.py`)."""
+_KEEP_RESULT = (
+    "WITH old AS (DELETE FROM results WHERE workspace_id = $1 AND session_id = $2 AND position <="
+    " (SELECT position FROM results WHERE workspace_id = $1 AND session_id = $2 ORDER BY position DESC"
+    " OFFSET $5 - 1 LIMIT 1)) INSERT INTO results (workspace_id, session_id, name, content)"
+    " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+)
 PRESENCE = "covey node "
 """How the connections of a node are named, before its id."""
 _PRESENT = (
@@ -212,6 +220,14 @@ class NodeTable:
             " (SELECT 1 FROM logs WHERE workspace_id = $1 AND owner = $2 AND fence = $3 FOR UPDATE) RETURNING 1"
         )
         return bool(self._fetch(query, workspace_id, self._id, fence, value))
+
+    def keep_result(self, workspace_id: str, session_id: str, name: str, content: bytes) -> None:
+        """A result that is too long for the model; of a session the newest are kept."""
+        self._fetch(_KEEP_RESULT, workspace_id, session_id, name, content, RESULTS_KEPT)
+
+    def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
+        query = "SELECT content FROM results WHERE workspace_id = $1 AND session_id = $2 AND name = $3"
+        return next((bytes(row[0]) for row in self._fetch(query, workspace_id, session_id, name)), None)
 
     # ── about nodes ──
 

@@ -98,6 +98,14 @@ STEPS: tuple[str, ...] = (
     -- What people have decided about it, for its next owner.
     ALTER TABLE workspaces ADD COLUMN kept bytea NOT NULL DEFAULT '{}';
     """,
+    """
+    -- Tools' results that are too long for the model, which reads of them when it needs to: at whichever node by then.
+    CREATE TABLE results (
+        workspace_id text COLLATE "C", session_id text COLLATE "C", name text COLLATE "C",
+        position bigint GENERATED ALWAYS AS IDENTITY, content bytea NOT NULL,
+        PRIMARY KEY (workspace_id, session_id, name)
+    );
+    """,
 )
 
 FORMAT = 1
