@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 LOCAL ?= 1
 PROMPT ?= Say hello, and tell me what Covey is.
 
-.PHONY: install run cluster test heavy test-web test-extensions test-package check format bench bench-peers explore chaos mutate clean
+.PHONY: install run cluster test heavy test-web test-extensions test-package test-upgrade check format bench bench-peers explore chaos mutate clean
 
 install: $(STAMP)
 
@@ -76,6 +76,10 @@ $(WEB): requirements-web.lock $(STAMP)
 # What users install: built, installed where nothing else is, and run. Needs the package index.
 test-package:
 	$(PYTHON) tests/try_package.py
+
+# From wheels of older versions to one of this tree, under load. Needs the package index, and the history of the clone.
+test-upgrade: install
+	$(BIN)/python -m tests.chaos.upgrade
 
 check: install
 	$(BIN)/ruff check .
