@@ -22,6 +22,7 @@ from covey.cluster.attendance import Attendance
 from covey.engine.ownership import OwnedElsewhere
 from covey.protocol.errors import ApiError, Unavailable
 from covey.store.base import StoreFailed, WorkspaceRow
+from covey.store.everywhere import ReadsEverywhere
 from covey.store.postgres.nodes import NodeRow, NodeTable, OwnerRow
 from covey.store.postgres.store import PostgresStore
 
@@ -119,6 +120,10 @@ class Node:
         """What this node owns and has not open, as of the last beat: an answer got lost."""
         self._attendance = Attendance(times.grace_s)
         self._slots = asyncio.Semaphore(ADOPT_AT_ONCE)
+
+    @property
+    def everywhere(self) -> ReadsEverywhere:
+        return self._store
 
     @property
     def id(self) -> str:

@@ -32,6 +32,7 @@ class Everywhere:
 
     def __init__(self, shared: Shared, rows: Mapping[str, WorkspaceRow], opened: Mapping[str, Workspace]) -> None:
         self._shared = shared
+        self._everywhere = shared.ownership.everywhere
         self._rows = rows
         self._opened = opened
         self._activity = ActivityFeed()
@@ -42,27 +43,45 @@ class Everywhere:
 
     async def runs(self, state: str, limit: int, *, is_open: bool = False) -> list[WorkspaceRun]:
         """The newest first, in one state or any (''). `is_open`: only of workspaces that are open here."""
+        found = await (self._runs_here if self._everywhere is None else self._runs_of_all)(state, limit, is_open)
+        found.sort(key=lambda run: (run.accepted_at, run.seq), reverse=True)
+        return found[:limit]
+
+    async def _runs_here(self, state: str, limit: int, is_open: bool) -> list[WorkspaceRun]:
         found: list[WorkspaceRun] = []
-        for row in await self._all_rows():
+        for row in self._rows.values():
             if workspace := self._opened.get(row.id):
                 runs = await workspace.runs.newest("", state, limit)
             elif is_open or state in OPEN_STATES:
                 continue
             else:
                 runs = await self._shared.journal.read(self._shared.store.runs, row.id, "", state, limit)
-            found += [_placed(run, row) for run in runs]
-        found.sort(key=lambda run: (run.accepted_at, run.seq), reverse=True)
-        return found[:limit]
+            found += [_placed(run, row.id, row.path) for run in runs]
+        return found
+
+    async def _runs_of_all(self, state: str, limit: int, is_open: bool) -> list[WorkspaceRun]:
+        """In a cluster: of all that have ended the store knows, and of what is open here nobody else."""
+        assert self._everywhere is not None
+        found: dict[tuple[str, str], WorkspaceRun] = {}
+        if not is_open and state not in OPEN_STATES:
+            for place, path, run in await self._shared.journal.read(self._everywhere.newest_runs, state, limit):
+                found[place, run.run_id] = _placed(run, place, path)
+        for workspace in self._opened.values():
+            runs = (run for run in workspace.runs.open_runs() if state in ("", run.state))
+            found |= {(workspace.id, run.run_id): _placed(run, workspace.id, workspace.path) for run in runs}
+        return list(found.values())
 
     async def search(self, query: str, limit: int) -> SearchResult:
         """Messages and titles with all words of a query, the newest first. Raises BadRequest if it has no word."""
-        from covey.engine.commands.searching import check_query, search
+        from covey.engine.commands.searching import check_query, placed, search
 
         check_query(query)
+        if self._everywhere is not None:
+            return placed(await self._shared.journal.read(self._everywhere.search_everywhere, query, limit))
         titles: list[SearchHit] = []
         messages: list[SearchHit] = []
         is_complete = True
-        for row in await self._all_rows():
+        for row in self._rows.values():
             found = await self._shared.journal.read(search, row.id, self._shared.store, query, limit)
             place = {"workspace_id": row.id, "path": row.path}
             titles += [structs.replace(hit, **place) for hit in found.titles]
@@ -134,6 +153,6 @@ def _spent(row: SpendingRow, path: str) -> Spending:
     )
 
 
-def _placed(run: Run, row: WorkspaceRow) -> WorkspaceRun:
+def _placed(run: Run, workspace_id: str, path: str) -> WorkspaceRun:
     fields = {name: getattr(run, name) for name in run.__struct_fields__}
-    return WorkspaceRun(workspace_id=row.id, path=row.path, **fields)
+    return WorkspaceRun(workspace_id=workspace_id, path=path, **fields)

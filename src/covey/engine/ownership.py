@@ -6,6 +6,7 @@ from typing import Protocol
 
 from covey.protocol.errors import Unavailable
 from covey.store.base import WorkspaceRow
+from covey.store.everywhere import ReadsEverywhere
 
 
 class OwnedElsewhere(Unavailable):
@@ -23,6 +24,11 @@ class Ownership(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether there may be other nodes: then rows come and go in the store without us."""
+        ...
+
+    @property
+    def everywhere(self) -> ReadsEverywhere | None:
+        """What is asked about all workspaces at once, where they are not all known here."""
         ...
 
     @property
@@ -67,6 +73,7 @@ class SoleOwner:
     """One server with a store of its own: there is nobody to fence off, and nothing happens behind its back."""
 
     is_shared = False
+    everywhere = None
     node = ""
 
     async def claim(self, workspace_id: str) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
+
+from msgspec import structs
 
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Role, Session
 from covey.protocol.search import SearchHit, SearchResult
 from covey.store.base import Store
+from covey.store.everywhere import PlacedHit, PlacedHits
 from covey.store.search_text import QUERY_CHARS, Hit
 
 
@@ -29,6 +33,18 @@ def search(workspace_id: str, store: Store, query: str, limit: int, before: str 
         return tuple(_shown(hit, sessions[hit.session_id]) for hit in hits if hit.session_id in sessions)
 
     return SearchResult(titles=shown(found.titles), messages=shown(found.messages), is_complete=found.is_complete)
+
+
+def placed(found: PlacedHits) -> SearchResult:
+    """What was found in all workspaces of a cluster."""
+
+    def shown(hits: Sequence[PlacedHit]) -> tuple[SearchHit, ...]:
+        return tuple(
+            structs.replace(_shown(each.hit, each.session), workspace_id=each.workspace_id, path=each.path)
+            for each in hits
+        )
+
+    return SearchResult(titles=shown(found.titles), messages=shown(found.messages), is_complete=True)
 
 
 def _shown(hit: Hit, session: Session) -> SearchHit:

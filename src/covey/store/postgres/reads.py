@@ -26,6 +26,7 @@ from covey.store.base import (
     unknown_message,
     unknown_session,
 )
+from covey.store.everywhere import PlacedRun
 from covey.store.postgres.search import ReadsWords
 from covey.store.postgres.writes import ARCHIVED, CHILD
 from covey.store.spending import SpendingRow
@@ -45,6 +46,7 @@ _attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
 _undo = msgspec.json.Decoder(UndoRow).decode
 _origin = msgspec.json.Decoder(Origin).decode
 
+ENDED_STATES = ["folded", "completed", "failed", "cancelled", "interrupted"]
 _OF_SESSION = "workspace_id = $1 AND session_id = $2"
 
 
@@ -213,6 +215,18 @@ class ReadsPostgres(ReadsWords, ABC):
             f" AND ($3 = '' OR state = $3){is_open} ORDER BY seq DESC LIMIT $4"
         )
         return [_run(row[0]) for row in self._fetch(query, workspace_id, session_id, state, limit)]
+
+    def newest_runs(self, state: str, limit: int) -> list[PlacedRun]:
+        """A page of each state, by one index, and of these the newest; those that are open are few."""
+        query = (
+            "SELECT w.id, w.path, r.value FROM (SELECT page.* FROM unnest($1::text[]) AS states (state), LATERAL"
+            " (SELECT workspace_id, accepted_at, seq, value FROM runs WHERE ended AND runs.state = states.state"
+            " ORDER BY accepted_at DESC LIMIT $2) AS page UNION ALL"
+            " SELECT workspace_id, accepted_at, seq, value FROM runs WHERE NOT ended AND $3 IN ('', state)) AS r"
+            " JOIN workspaces w ON w.id = r.workspace_id ORDER BY r.accepted_at DESC, r.seq DESC LIMIT $2"
+        )
+        rows = self._fetch(query, [state] if state else ENDED_STATES, limit, state)
+        return [PlacedRun(workspace_id, path, _run(value)) for workspace_id, path, value in rows]
 
     def open_runs(self, workspace_id: str) -> list[RunRow]:
         return self._run_rows("NOT ended ORDER BY seq", workspace_id)

@@ -105,6 +105,11 @@ STEPS: tuple[str, ...] = (
         position bigint GENERATED ALWAYS AS IDENTITY, content bytea NOT NULL,
         PRIMARY KEY (workspace_id, session_id, name)
     );
+    -- The newest runs of all workspaces at once. What is open their owners know.
+    CREATE FUNCTION covey_accepted_at(value bytea) RETURNS double precision LANGUAGE sql IMMUTABLE AS
+        $$ SELECT (convert_from(value, 'UTF8')::json -> 'accepted_at')::text::double precision $$;
+    ALTER TABLE runs ADD COLUMN accepted_at double precision GENERATED ALWAYS AS (covey_accepted_at(value)) STORED;
+    CREATE INDEX runs_newest ON runs (state, accepted_at) WHERE ended;
     """,
 )
 
