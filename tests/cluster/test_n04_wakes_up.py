@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from covey.cluster.node import boottime
+from covey.cluster.whereabouts import There
 from covey.machine.names import workspace_tag
 from covey.tools.process_table import tagged
+from tests.cluster.nodes_in_process import node_in_process
 from tests.support.cluster import Cluster
 from tests.support.fake_model import Call, FakeModel, Recorded, Reply
-from tests.support.server import Workspace, until
+from tests.support.postgres import postgres
+from tests.support.server import Workspace, provider_config, until
 
 
 def _reply(request: Recorded) -> Reply:
@@ -48,3 +57,29 @@ def test_n4_a_node_that_wakes_up_answers_nothing_from_its_old_memory_and_ends_wh
     assert workspace.ended("last")["state"] == "completed"
     assert owner.request("GET", "/v1/ready").ok()
     stream.close()
+
+
+@pytest.mark.anyio
+async def test_n4_who_was_not_seen_for_longer_than_the_grace_beats_before_it_answers(
+    tmp_path: Path, model: FakeModel
+) -> None:
+    """Its connections were cut, and it was taken for dead for that: long before its own lease is over."""
+    (config := tmp_path / "config.toml").write_text(provider_config(model.url))
+    (project := tmp_path / "project").mkdir()
+    url, later = postgres().new_database(), [0.0]
+    async with (
+        node_in_process(url, "a", tmp_path / "a", config) as a,
+        node_in_process(url, "b", tmp_path / "b", config) as b,
+    ):
+        a.node._clock = lambda: boottime() + later[0]
+        here = await a.open(project)
+        await a.node.beat()
+        assert a.whereabouts.is_here(here.id)
+        assert await asyncio.to_thread(b.node._table.declare_dead, a.node.id)
+        await b.open(project)
+        later[0] = a.node.times.grace_s
+        assert a.node.lease_left_s() > 1 and not a.whereabouts.is_here(here.id)
+        await a.node.look_around()
+        assert not a.whereabouts.is_here(here.id), "that it is connected again says nothing of what was lost"
+        found = await a.whereabouts.find(here.id)
+        assert isinstance(found, There) and found.name == "b"

@@ -100,7 +100,8 @@ class Node:
         self._store = store
         self._table = table
         self._clock = clock
-        self._beaten_at = -1e9
+        self._beaten_at = self._seen_at = -1e9
+        """When this node last said that it is alive, and when it was last seen to be connected to the store."""
         self._beat_failed = False
         self._beating: asyncio.Task[None] | None = None
         self._beats = ThreadPoolExecutor(1, "covey-beat")
@@ -142,7 +143,7 @@ class Node:
     def _join(self) -> None:
         began = self._clock()
         self._table.join(NodeRow(self.id, self.name, self._home, self.address, covey=__version__))
-        self._beaten_at = began
+        self._beaten_at = self._seen_at = began
 
     def begin(self, workspaces: Owned) -> None:
         self._workspaces = workspaces
@@ -184,8 +185,11 @@ class Node:
     # ── alive ──
 
     def is_fresh(self) -> bool:
-        """Whether nobody can have taken anything from this node yet: by its own clock its lease has not run out."""
-        return self._clock() - self._beaten_at < self.times.lease_s
+        """Whether nobody can have taken anything from this node yet, by its own clock.
+
+        Its lease has not run out, and its connection was there so recently that nobody can have missed it for long.
+        """
+        return self.lease_left_s() > 0 and self._clock() - self._seen_at < self.times.grace_s
 
     def lease_left_s(self) -> float:
         """For how long nobody can take anything from this node, if it is not heard of again."""
@@ -225,7 +229,7 @@ class Node:
         if owned is None:
             await self._come_back(before)
             return
-        self._beaten_at = began
+        self._beaten_at = self._seen_at = began
         self._give_up({name: fence for name, fence in before.items() if owned.get(name) != fence})
         await self._release_orphans(owned)
 
@@ -271,7 +275,10 @@ class Node:
 
     async def look_around(self) -> None:
         """Notice who is gone, and take up what nobody cares for: runs are open in it, and its owner is gone."""
+        began = self._clock()
         present, connection = await self._on(self._beats, self._table.present)
+        if self._clock() - self._seen_at < self.times.grace_s:  # else it may have been missed: the next beat tells
+            self._seen_at = began
         for node_id in self._attendance.saw(present, connection, self._clock()):
             if await self._on(self._beats, self._table.declare_absent_dead, node_id):
                 log.warning("the node with the id %s has left the store without a word: it counts as dead", node_id)

@@ -150,4 +150,4 @@ class Whereabouts:
         """'' if this node is ready for requests; else what is wrong, for people."""
         if self._node.draining:
             return "this node is about to leave"
-        return "" if self._node.is_fresh() else "the store cannot be reached"
+        return "" if self._node.lease_left_s() > 0 else "the store cannot be reached"
