@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -192,7 +193,8 @@ class Blows:
         began = time.monotonic()
         code = await self._cluster.run(member.node.stop)
         await self._cluster.run(member.node.start)
-        broken = f"its exit code was {code}" if code else ""
+        # One that has only just been started knows nothing of signals yet, and has nothing to hand over either.
+        broken = "" if code in (0, -signal.SIGTERM) else f"its exit code was {code}"
         return Fault("hand-over", member.node.name, time.monotonic() - began, broken=broken)
 
     # ── times ──
