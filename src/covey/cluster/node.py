@@ -43,7 +43,7 @@ class NodeTimes:
 
     lease_s: float = 9.0
     look_s: float = 1.0
-    grace_s: float = 2.0
+    grace_s: float = 2.5
     """How long a node whose connection to the store is gone is given to come back."""
     drain_s: float = 600.0
 

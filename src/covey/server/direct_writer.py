@@ -65,7 +65,7 @@ def hold_little(send: Send, size: int) -> None:
     """Have the kernel keep at most so many bytes for whoever reads the answer, where this server has such a way."""
     cycle = getattr(send, "__self__", None)
     connection = cycle.transport.get_extra_info("socket") if isinstance(cycle, RequestResponseCycle) else None
-    if connection is not None:
+    if connection is not None and connection.fileno() >= 0:  # else whoever asked has left
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
 
