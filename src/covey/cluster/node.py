@@ -165,7 +165,8 @@ class Node:
         try:
             given_away = await self._workspaces.hand_over(workspace_id, self.times.drain_s)
             if given_away and self.on_given_away:
-                await self.on_given_away(workspace_id)
+                with suppress(StoreFailed):  # whoever looks around finds it too
+                    await self.on_given_away(workspace_id)
         except Exception:
             log.exception("workspace %s was not handed over in order: another node takes it", workspace_id)
         else:
