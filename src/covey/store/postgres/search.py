@@ -49,7 +49,7 @@ class ReadsWords(ABC):
     def _titles(self, workspace_id: str, wanted: Sequence[Phrase], limit: int) -> list[PlacedHit]:
         """In one workspace, or in all ('')."""
         query = (
-            "SELECT w.id, w.path, s.value FROM sessions s JOIN workspaces w ON w.id = s.workspace_id"  # noqa: S608 ours
+            "SELECT s.workspace_id, w.path, s.value FROM sessions s LEFT JOIN workspaces w ON w.id = s.workspace_id"  # noqa: S608
             f" WHERE s.words @@ $1::tsquery AND {_within(workspace_id, 's', 3)}"
             " ORDER BY s.updated_at DESC, s.id DESC LIMIT $2"
         )
@@ -75,8 +75,9 @@ class ReadsWords(ABC):
 
     def _candidates(self, workspace_id: str, match: str, end: int) -> Iterator[tuple[str, str, bytes, Message]]:
         query = (
-            "SELECT m.position, w.id, w.path, s.value, m.value FROM messages m JOIN sessions s"  # noqa: S608 ours alone
-            " ON s.workspace_id = m.workspace_id AND s.id = m.session_id JOIN workspaces w ON w.id = m.workspace_id"
+            "SELECT m.position, m.workspace_id, w.path, s.value, m.value FROM messages m JOIN sessions s"  # noqa: S608 ours
+            " ON s.workspace_id = m.workspace_id AND s.id = m.session_id"
+            " LEFT JOIN workspaces w ON w.id = m.workspace_id"
             f" WHERE m.words @@ $1::tsquery AND m.position < $2 AND {_within(workspace_id, 'm', 4)}"
             " ORDER BY m.position DESC LIMIT $3"
         )
