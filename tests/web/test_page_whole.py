@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from covey.config.edit import trust
 from tests.support.fake_model import Call, FakeModel, Reply
-from tests.web.pages import Site, Tab, expect, until
+from tests.web.pages import Site, Tab, expect, serving_pages, until
 
 AXE = Path(os.environ.get("COVEY_WEB_TOOLS", "")) / "node_modules/axe-core/axe.min.js"
 
@@ -238,6 +239,23 @@ def test_a_job_is_listed_with_its_output_and_ended(site: Site, tab: Tab) -> None
     tab.sees("started", within=".job")
     tab.page.get_by_role("button", name="End", exact=True).click()
     tab.sees("ended", within=".job")
+
+
+def test_the_overview_shows_who_is_attached_and_which_extensions_there_are_in_all_workspaces(
+    tmp_path: Path, model: FakeModel, browser: Browser
+) -> None:
+    with serving_pages(tmp_path, model, browser, '[mcp.notes]\ncommand = "true"\n') as site:
+        tab = site.let_in()
+        elsewhere = site.server.directory / "elsewhere"
+        elsewhere.mkdir()
+        other = site.server.workspace(elsewhere, client_name="kim", client_kind="tui")
+        stream = other.stream()
+        tab.page.click("#server")
+        expect(tab.page.locator("#dashboard li", has_text="kim (terminal)")).to_contain_text("elsewhere")
+        expect(tab.page.locator("#dashboard li", has_text="notes (mcp)")).to_have_count(2)
+        tab.sees("elsewhere · ", within="#dashboard li:has-text('notes (mcp)') >> nth=-1")
+        stream.close()
+        other.close()
 
 
 def test_the_overview_shows_runs_of_all_workspaces_and_what_they_cost(site: Site, tab: Tab, model: FakeModel) -> None:

@@ -152,6 +152,7 @@ class Workspace:
             version=__version__,
             config=self.settings.config(),
             warnings=self.settings.warnings(),
+            clients=tuple(self.clients.present()),
         )
 
     async def recover(self) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from covey.protocol.events import Presence
 from covey.protocol.messages import Attachment, Message, Session, SessionMode, Wire
 from covey.protocol.runs import Mode, RunOptions, SandboxMode
 from covey.protocol.who import ClientKind
@@ -147,6 +148,8 @@ class WorkspaceView(Wire, frozen=True):
     config: ConfigView
     warnings: tuple[str, ...] = ()
     """What of the configuration was not taken, for people."""
+    clients: tuple[Presence, ...] = ()
+    """Who is attached now."""
 
 
 class CurrentSession(Wire, frozen=True):

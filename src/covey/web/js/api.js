@@ -134,7 +134,8 @@ export class Api {
   approvals() { return this.call('GET', `${this.w}/approvals`); }
   /** @param {string} id @param {boolean} approve */
   approve(id, approve) { return this.call('POST', `${this.w}/approvals/answer`, { id, approve }); }
-  extensions() { return this.call('GET', `${this.w}/extensions`); }
+  /** @param {string} workspaceId */
+  extensions(workspaceId) { return this.call('GET', `v1/workspaces/${part(workspaceId)}/extensions`); }
   /** @param {string} id */
   showSession(id) { return this.call('POST', `${this.w}/current-session`, { session_id: id }); }
   /** @param {string} q */

@@ -74,7 +74,9 @@ export class Dashboard {
     const [runs, stats, workspaces, version] = found;
     for (const run of runs) if (!this.runs.has(run.run_id)) this.runs.set(run.run_id, run);
     Object.assign(this, { stats, workspaces, version, isLoaded: true });
-    if (api.workspaceId) this.extensions = await api.extensions().catch(() => []);
+    this.draw();
+    const brought = await Promise.all(workspaces.map((/** @type {any} */ { id, path }) => api.extensions(id).then((all) => all.map((/** @type {any} */ each) => ({ ...each, path })), () => [])));
+    this.extensions = brought.flat();
     this.draw();
   }
 
@@ -120,12 +122,14 @@ export class Dashboard {
     return h(`li.${of.state ?? 'ask'}`, null, h('a', { href: addressOf(of.workspace_id, of.session_id) }, glyph(sign), h('span.what', null, text || 'an attachment'), h('small', null, `${baseName(of.path ?? '')} · ${state}`)), error && h('p.error', null, marked(oneLine(error))));
   }
 
-  /** Who is attached to the workspace that this tab shows: this tab, and others. */
+  /** Who is attached: this tab, others to the workspace that it shows, as they come and go, and those elsewhere. */
   #people() {
     const others = this.#others;
-    const row = (/** @type {string} */ name, /** @type {string} */ session) => h('li', null, h('div.row-line', null, glyph('dot'), h('span.what', null, name), h('small', null, session && this.app.titleOf(session))));
+    const row = (/** @type {string} */ name, /** @type {string} */ where) => h('li', null, h('div.row-line', null, glyph('dot'), h('span.what', null, name), h('small', null, where)));
+    const titleOf = (/** @type {string} */ session) => session && this.app.titleOf(session);
     this.drawnPeople = JSON.stringify(others);
-    return this.#section('Here now', [row(`${browserName()} (browser), this one`, this.app.view.current), ...others.map((client) => row(clientName(client), client.session_id))]);
+    return this.#section('Here now', [row(`${browserName()} (browser), this one`, titleOf(this.app.view.current)), ...others.map((client) => row(clientName(client), titleOf(client.session_id))),
+      ...this.workspaces.filter(({ id }) => id !== this.app.api.workspaceId).flatMap(({ path, clients }) => (clients ?? []).map((/** @type {any} */ client) => row(clientName(client), baseName(path))))]);
   }
 
   /** Somebody came or went. */
@@ -146,12 +150,11 @@ export class Dashboard {
       h('tbody', null, rows.map(([model, sum]) => h('tr', null, h('td', null, oneLine(model) || 'unknown'), h('td.n', null, String(sum.runs)), h('td.n', null, thousands(sum.tokens)), h('td.n', null, money(sum.cost)))))));
   }
 
-  /** Those of the workspace that this tab shows. */
+  /** Those of every open workspace. */
   #extensions() {
-    if (!this.extensions.length) return null;
-    return h('section', null, h('h2', null, `Extensions of ${baseName(this.app.root)}`), h('ul.rows', null, this.extensions.map((each) => h('li', null, h('div.row-line', null,
+    return this.#section('Extensions', this.extensions.map((each) => h('li', null, h('div.row-line', null,
       glyph(each.state === 'ready' || each.state === 'resting' ? 'dot' : each.state === 'failed' ? 'close' : 'circle'), h('span.what', null, `${oneLine(each.name)} (${oneLine(each.kind)})`),
-      h('small', null, `${oneLine(each.state).replace('_', ' ')}${each.memory_mb ? ` · ${Math.round(each.memory_mb)} MB` : ''}`)), each.why && h('p.error', null, oneLine(each.why))))));
+      h('small', null, `${baseName(each.path)} · ${oneLine(each.state).replace('_', ' ')}${each.memory_mb ? ` · ${Math.round(each.memory_mb)} MB` : ''}`)), each.why && h('p.error', null, oneLine(each.why)))));
   }
 
   #places() {
