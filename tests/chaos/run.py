@@ -196,9 +196,15 @@ def _needless(result: Result, made: Cluster) -> Iterator[str]:
     """Interrupted, although no node that had its workspace was lost: that an owner left in order interrupts nothing."""
     lost = [fault for fault in result.faults if fault.interrupts]
     for run_id, (workspace, at) in result.verdict.interrupted.items():
-        near = [fault for fault in result.faults if fault.began - 1 <= at <= fault.over + NOTICED_S]
+        near = [fault for fault in result.faults if fault.began - 1 <= at <= _noticed_until(fault, result.faults)]
         if not any(f in lost and made.owned_between(workspace, f.node, f.began - 1, f.over) for f in near):
             yield f"{run_id} of {workspace} was interrupted at {at:.1f}; then: {', '.join(map(str, near)) or 'nothing'}"
+
+
+def _noticed_until(fault: Fault, faults: list[Fault]) -> float:
+    """While the store is away nobody can notice anything."""
+    without_store = (each.over for each in faults if not each.node and fault.began <= each.over)
+    return max([fault.over, *(over for over in without_store if over <= fault.over + NOTICED_S)]) + NOTICED_S
 
 
 async def _wind_down(made: Cluster, load: Load, working: list[asyncio.Task[None]]) -> None:
