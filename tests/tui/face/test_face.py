@@ -11,6 +11,8 @@ from covey.lines.widths import width
 from covey.protocol.events import Presence
 from covey.protocol.requests import FileConflict, PostPrompt, UndoneTurn, UndoReceipt
 from covey.protocol.search import SearchHit
+from covey.tui.face.composer import Composer
+from covey.tui.face.editor import Editor
 from covey.tui.face.effects import (
     Cancel,
     ChangeSession,
@@ -27,6 +29,7 @@ from covey.tui.face.effects import (
     Undo,
 )
 from covey.tui.face.facts import CancelDone, RunEnded, SessionsPaged, TextFound, UndoPreviewed, Unsendable
+from covey.tui.face.state import FaceState
 from covey.tui.inputs import FocusChange, Mouse
 from tests.tui.face.desk import Desk, a_permission, a_prompt, a_run, a_session, an_end
 
@@ -81,6 +84,14 @@ def test_row_30_a_cancel_of_nothing_says_so() -> None:
     idle = Desk()
     idle.keys("escape")
     assert "nothing runs here" in idle.text
+
+
+def test_a_prompt_that_was_given_before_the_session_was_there_counts_as_sent_when_it_is() -> None:
+    typed = Composer().with_editor(Editor().insert("and then"))
+    starting = FaceState(unsent="fix it", composers={"": typed})
+    joined = starting.joined("s1")
+    assert (joined.unsent, joined.session_id, joined.composer) == ("", "s1", typed)
+    assert starting.joined("").unsent == "fix it"
 
 
 def test_row_33_a_prompt_that_waits_for_the_connection_is_shown_as_such() -> None:
@@ -270,6 +281,7 @@ def test_going_back_in_time_shows_what_an_undo_would_touch_before_it_does() -> N
     conflict = (FileConflict(path="a.py", reason="somebody changed it"),)
     desk.feed(UndoPreviewed("r2", UndoReceipt(undone=turns, restored=(), removed_messages=2, conflicts=conflict)))
     assert "somebody changed it" in desk.text
+    assert "covey undo --force-file FILE" in desk.text
     assert desk.keys("enter") == []
 
 
