@@ -94,6 +94,19 @@ def test_a_prompt_that_was_given_before_the_session_was_there_counts_as_sent_whe
     assert starting.joined("").unsent == "fix it"
 
 
+def test_things_to_do_of_which_all_are_done_are_shown_only_when_asked_for() -> None:
+    desk = Desk()
+    done = {"content": "look", "status": "completed"}
+    desk.event(a_session(todos=(done, {"content": "mend", "status": "pending"})))
+    desk.look()
+    assert "todos 1/2 ▸ mend" in desk.text
+    desk.event(a_session(todos=(done, done)))
+    desk.look()
+    assert "todos" not in desk.text
+    desk.keys("ctrl+t")
+    assert "todos 2/2" in desk.text
+
+
 def test_row_33_a_prompt_that_waits_for_the_connection_is_shown_as_such() -> None:
     desk = Desk()
     desk.view.apply(Disconnected(desk.now, "gone"))
