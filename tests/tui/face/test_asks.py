@@ -60,6 +60,14 @@ def test_row_27_after_a_quiet_moment_it_takes_keys(desk: Desk) -> None:
     assert desk.draft == ""
 
 
+@pytest.mark.parametrize(("key", "meant"), [("y", "allow"), ("n", "deny")])
+def test_the_letters_of_covey_run_and_of_the_page_answer_here_too(desk: Desk, key: str, meant: str) -> None:
+    asked(desk)
+    desk.wait(1)
+    answer(desk, key)
+    assert [given.action for given in desk.did(AnswerPermission)] == [meant]
+
+
 def test_row_27_a_draft_keeps_the_keys_until_its_writer_turns_to_the_ask(desk: Desk) -> None:
     desk.write("half a word")
     asked(desk)
