@@ -36,6 +36,8 @@ from covey.protocol.messages import (
     Message,
     Part,
     Role,
+    ShellCommand,
+    ShellCommandPart,
     ToolCall,
     ToolCallPart,
     ToolResult,
@@ -249,3 +251,10 @@ STEP = [
 )
 def test_a_cut_is_never_between_a_call_and_its_results(talk: list[Message], at: str, kept: str) -> None:
     assert ids(whole_until(talk, at)) == kept
+
+
+def test_a_fork_takes_results_along_also_behind_a_command_of_a_person() -> None:
+    own = message("x", "user", None, ShellCommandPart(data=ShellCommand(command="ls", output="", exit_code=0)))
+    step, found = message("a", "assistant", "r", asks("c"), finish("tool_use")), message("t", "tool", "r", result())
+    assert ids(whole_until([step, own, found, message("b")], "a")) == "axt"
+    assert ids(whole_until([message("p"), step, own], "a")) == "p"

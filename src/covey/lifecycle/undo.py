@@ -251,10 +251,15 @@ def whole_until(messages: Sequence[Message], message_id: str) -> Sequence[Messag
     end = len(messages)
     if message_id:
         end = next(place for place, message in enumerate(messages, 1) if message.id == message_id)
-    while end < len(messages) and messages[end].role == "tool" and not _is_whole(messages[:end]):
+    while end < len(messages) and _is_beside_a_call(messages[end]) and not _is_whole(messages[:end]):
         end += 1
     chosen = messages[:end]
     return chosen if _is_whole(chosen) else chosen[: _last_answer(chosen)]
+
+
+def _is_beside_a_call(message: Message) -> bool:
+    """It may come between a call and the last result of its step: another result, or a person's own command."""
+    return message.role == "tool" or message.is_command
 
 
 def _is_whole(messages: Sequence[Message]) -> bool:
