@@ -11,8 +11,6 @@ from covey.lines.widths import width
 from covey.protocol.events import Presence
 from covey.protocol.requests import FileConflict, PostPrompt, UndoneTurn, UndoReceipt
 from covey.protocol.search import SearchHit
-from covey.tui.face.composer import Composer
-from covey.tui.face.editor import Editor
 from covey.tui.face.effects import (
     Cancel,
     ChangeSession,
@@ -29,7 +27,6 @@ from covey.tui.face.effects import (
     Undo,
 )
 from covey.tui.face.facts import CancelDone, RunEnded, SessionsPaged, TextFound, UndoPreviewed, Unsendable
-from covey.tui.face.state import FaceState
 from covey.tui.inputs import FocusChange, Mouse
 from tests.tui.face.desk import Desk, a_permission, a_prompt, a_run, a_session, an_end
 
@@ -84,27 +81,6 @@ def test_row_30_a_cancel_of_nothing_says_so() -> None:
     idle = Desk()
     idle.keys("escape")
     assert "nothing runs here" in idle.text
-
-
-def test_a_prompt_that_was_given_before_the_session_was_there_counts_as_sent_when_it_is() -> None:
-    typed = Composer().with_editor(Editor().insert("and then"))
-    starting = FaceState(unsent="fix it", composers={"": typed})
-    joined = starting.joined("s1")
-    assert (joined.unsent, joined.session_id, joined.composer) == ("", "s1", typed)
-    assert starting.joined("").unsent == "fix it"
-
-
-def test_things_to_do_of_which_all_are_done_are_shown_only_when_asked_for() -> None:
-    desk = Desk()
-    done = {"content": "look", "status": "completed"}
-    desk.event(a_session(todos=(done, {"content": "mend", "status": "pending"})))
-    desk.look()
-    assert "todos 1/2 ▸ mend" in desk.text
-    desk.event(a_session(todos=(done, done)))
-    desk.look()
-    assert "todos" not in desk.text
-    desk.keys("ctrl+t")
-    assert "todos 2/2" in desk.text
 
 
 def test_row_33_a_prompt_that_waits_for_the_connection_is_shown_as_such() -> None:
