@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from covey.cli import exits
 from covey.client.client import Client
 from covey.client.event_stream import EventStream
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
@@ -81,6 +83,15 @@ def test_a_watcher_without_a_terminal_leaves_a_request_to_the_person_who_looks_a
     code, out, err = finish(watcher)
     assert (code, out) == (0, "Done.\n")
     assert "answered elsewhere: allowed" in err
+
+
+def test_when_the_server_was_killed_nobody_is_said_to_have_answered(own_home: Home, terminal: StartTerminal) -> None:
+    person = terminal(own_home, "run", "use the tool")
+    person.wait_for("Allow it? ")
+    os.kill(own_home.pid(), signal.SIGKILL)
+    assert person.finish() == exits.INTERRUPTED
+    assert "nobody has to answer any more" in person.shown
+    assert "answered elsewhere" not in person.shown
 
 
 def test_a_watcher_without_a_terminal_leaves_a_question_to_the_person_who_looks_at_it(

@@ -20,8 +20,10 @@ from covey.protocol.events import PermissionRequest, QuestionBatchNotification, 
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt, QuestionResponse
 from covey.tools.base import Choice, Question, Todo, ToolContext, ToolOutput
+from covey.tools.todos import todos_tool
 from tests.support.engine import Engine, Gate, call, config, running, within
 from tests.support.tools import FakeTool
+from tests.support.undoing import Undoing
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +185,21 @@ async def test_todos_belong_to_the_session(tmp_path: Path) -> None:
         todos = engine.workspace.sessions.get(engine.session_id).todos
         assert todos == ({"content": "saw", "status": "in_progress", "active_form": ""},)
         assert any(session.todos for session in engine.of_type(Session))
+
+
+async def test_an_undo_takes_the_todos_back_with_their_turn(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.workspace._parts.agent.tools["todos"] = todos_tool()
+        listed = [{"content": "saw", "status": status} for status in ("pending", "completed")]
+        for run_id, todo in zip("ab", listed, strict=True):
+            engine.model.answer(*call("todos", todos=[todo]))
+            await engine.post(run_id, run_id)
+            await engine.ended(run_id)
+        seen, undoing = [], Undoing(engine, tmp_path)
+        for _ in listed:
+            await undoing.undo()
+            seen.append(engine.workspace.sessions.get(engine.session_id).todos)
+        assert seen == [({"content": "saw", "status": "pending", "active_form": ""},), None]
 
 
 # ── tools at the same time ──

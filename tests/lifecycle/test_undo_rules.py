@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from covey.lifecycle.undo import (
     last_summary,
     may_have_more_effects,
     plan,
+    todos_before,
     turns_from,
     whole_until,
 )
@@ -34,6 +36,8 @@ from covey.protocol.messages import (
     Message,
     Part,
     Role,
+    ShellCommand,
+    ShellCommandPart,
     ToolCall,
     ToolCallPart,
     ToolResult,
@@ -100,6 +104,25 @@ def test_the_last_summary_is_the_last_that_was_finished() -> None:
     ]
     assert last_summary(made) == "a"
     assert last_summary(made[1:]) == last_summary([]) == ""
+
+
+def noted(*things: str) -> ToolResultPart:
+    """A call of `todos` that was made; without things it emptied the list."""
+    todos = [{"content": thing, "status": "pending"} for thing in things]
+    return result(name="todos", metadata=msgspec.json.encode({"todos": todos}).decode() if todos else "")
+
+
+def test_the_list_of_things_to_do_is_again_what_the_turns_that_stay_have_left() -> None:
+    first, second = (
+        message("a", "tool", None, noted("look"), noted("look", "mend")),
+        message("b", "tool", None, noted()),
+    )
+    said, failed = message("c"), message("d", "tool", None, result(name="todos", is_error=True))
+    two = todos_before([first, said], [said, second])["todos"]
+    assert [todo["content"] for todo in two] == ["look", "mend"]
+    assert todos_before([first, second], [first]) == {"todos": ()}
+    assert todos_before([said, failed], [first]) == {"todos": None}
+    assert todos_before([first], [said, failed]) == {}, "somebody may have changed it by hand"
 
 
 EFFECTS = {
@@ -228,3 +251,10 @@ STEP = [
 )
 def test_a_cut_is_never_between_a_call_and_its_results(talk: list[Message], at: str, kept: str) -> None:
     assert ids(whole_until(talk, at)) == kept
+
+
+def test_a_fork_takes_results_along_also_behind_a_command_of_a_person() -> None:
+    own = message("x", "user", None, ShellCommandPart(data=ShellCommand(command="ls", output="", exit_code=0)))
+    step, found = message("a", "assistant", "r", asks("c"), finish("tool_use")), message("t", "tool", "r", result())
+    assert ids(whole_until([step, own, found, message("b")], "a")) == "axt"
+    assert ids(whole_until([message("p"), step, own], "a")) == "p"

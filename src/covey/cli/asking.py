@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
-    "allowed": "allowed",
-    "denied": "denied",
-    "answered": "answered",
-    "not_answered": "not answered",
-    "closed": "the run has ended",
+    "allowed": "answered elsewhere: allowed",
+    "denied": "answered elsewhere: denied",
+    "answered": "answered elsewhere: answered",
+    "not_answered": "answered elsewhere: not answered",
+    "closed": "nobody has to answer any more",
 }
 LOOK_AGAIN_S = 5.0
 """How soon it is noticed that nobody watches any more, should no event have reported it."""
@@ -282,7 +282,7 @@ class Asking:
         closed = self.view.asks.closed.get(request_id)
         is_shown = self._questioner is not None and self._questioner.asked is ask
         if closed and (is_shown or ("open", request_id) in self._reported):
-            self._screen.say(f"answered elsewhere: {OUTCOMES[closed.outcome]}")
+            self._screen.say(OUTCOMES[closed.outcome])
         if self._questioner and is_shown:
             self._ask_next(self._questioner)
 

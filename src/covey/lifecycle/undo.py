@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from covey.lifecycle import history
 from covey.protocol.changes import Origin, was_watched
@@ -26,6 +29,12 @@ UNSURE = "a command and somebody else were at work at the same time: it is not k
 
 _MARK = ":"
 """In what a content is known by that nobody has read; a digest has none."""
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    """What a call of `todos` notes beside its result; an empty list is not noted."""
+
+    todos: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,32 @@ def last_summary(messages: Sequence[Message]) -> str:
         if message.is_summary_message and message.finish and message.finish.reason == "end_turn":
             return message.id
     return ""
+
+
+def todos_before(kept: Sequence[Message], cut: Sequence[Message]) -> dict[str, Any]:
+    """The list of things to do as the messages that stay have left it: a field of the session.
+
+    Nothing, if those that go have not changed it: somebody may have, by hand.
+    """
+    if not any(_todos_set(message) for message in cut):
+        return {}
+    for message in reversed(kept):
+        if found := _todos_set(message):
+            return {"todos": found[-1]}
+    return {"todos": None}
+
+
+def _todos_set(message: Message) -> list[tuple[dict[str, Any], ...]]:
+    """What the calls of `todos` in a message have made of the list, in their order; one that failed changed nothing."""
+    made = [result for result in message.tool_results if result.name == "todos" and not result.is_error]
+    return [_noted(result) for result in made]
+
+
+def _noted(result: ToolResult) -> tuple[dict[str, Any], ...]:
+    try:
+        return msgspec.json.decode(result.metadata, type=_Noted).todos
+    except msgspec.MsgspecError:
+        return ()
 
 
 def may_have_more_effects(
@@ -216,10 +251,15 @@ def whole_until(messages: Sequence[Message], message_id: str) -> Sequence[Messag
     end = len(messages)
     if message_id:
         end = next(place for place, message in enumerate(messages, 1) if message.id == message_id)
-    while end < len(messages) and messages[end].role == "tool" and not _is_whole(messages[:end]):
+    while end < len(messages) and _is_beside_a_call(messages[end]) and not _is_whole(messages[:end]):
         end += 1
     chosen = messages[:end]
     return chosen if _is_whole(chosen) else chosen[: _last_answer(chosen)]
+
+
+def _is_beside_a_call(message: Message) -> bool:
+    """It may come between a call and the last result of its step: another result, or a person's own command."""
+    return message.role == "tool" or message.is_command
 
 
 def _is_whole(messages: Sequence[Message]) -> bool:

@@ -56,13 +56,9 @@ class ServerLink:
                 await self._follow(follower)
 
     def _carry_over(self, view: View) -> None:
-        """The follower's view takes the place of the empty one, and what was typed belongs to its session."""
+        """The follower's view takes the place of the empty one."""
         face = self._app.face
-        face.view = view
-        composers = dict(face.state.composers)
-        if view.current and "" in composers and not composers[""].is_empty:
-            composers[view.current] = composers.pop("")
-        face.state = replace(face.state, session_id=view.current, composers=composers)
+        face.view, face.state = view, face.state.joined(view.current)
 
     async def _follow(self, follower: Follower) -> None:
         seen, was_lost = -1, False

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from covey.protocol.events import QuestionChoice, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
-from covey.tui.face.effects import AnswerBatch, AnswerPermission, DecideApproval
+from covey.tui.face.effects import AnswerBatch, AnswerPermission, Cancel, DecideApproval
 from covey.tui.face.facts import CancelDone, Said
 from tests.tui.face.desk import Desk, a_batch, a_permission, a_run, an_answer
 
@@ -58,6 +58,14 @@ def test_row_27_after_a_quiet_moment_it_takes_keys(desk: Desk) -> None:
     answer(desk, "a")
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow")]
     assert desk.draft == ""
+
+
+@pytest.mark.parametrize(("key", "meant"), [("y", "allow"), ("n", "deny")])
+def test_the_letters_of_covey_run_and_of_the_page_answer_here_too(desk: Desk, key: str, meant: str) -> None:
+    asked(desk)
+    desk.wait(1)
+    answer(desk, key)
+    assert [given.action for given in desk.did(AnswerPermission)] == [meant]
 
 
 def test_row_27_a_draft_keeps_the_keys_until_its_writer_turns_to_the_ask(desk: Desk) -> None:
@@ -126,6 +134,21 @@ def test_the_network_and_the_sandbox_are_chosen_before_the_answer(desk: Desk) ->
     desk.wait(1)
     answer(desk, "w", "u", "u", "s")
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
+
+
+@pytest.mark.parametrize("half", ["A", "e"])
+def test_taking_back_half_an_answer_and_leaving_the_panel_cancels_nothing(desk: Desk, half: str) -> None:
+    asked(desk, rules=("bash:make test",))
+    desk.wait(1)
+    answer(desk, half)
+    assert "esc back" in desk.screen[-1]
+    desk.keys("escape")
+    assert "esc write on" in desk.screen[-1]
+    desk.keys("escape")
+    assert desk.did(Cancel) == []
+    assert "esc again cancels what runs" in desk.screen[-1]
+    desk.keys("escape")
+    assert desk.did(Cancel) == [Cancel("s1")]
 
 
 def test_a_denial_in_words_is_written_in_the_panel_and_the_draft_stays(desk: Desk) -> None:

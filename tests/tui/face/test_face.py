@@ -270,6 +270,7 @@ def test_going_back_in_time_shows_what_an_undo_would_touch_before_it_does() -> N
     conflict = (FileConflict(path="a.py", reason="somebody changed it"),)
     desk.feed(UndoPreviewed("r2", UndoReceipt(undone=turns, restored=(), removed_messages=2, conflicts=conflict)))
     assert "somebody changed it" in desk.text
+    assert "covey undo --force-file FILE" in desk.text
     assert desk.keys("enter") == []
 
 

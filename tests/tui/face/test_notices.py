@@ -5,8 +5,11 @@ from __future__ import annotations
 from msgspec import structs
 
 from covey.protocol.events import QuestionItem
+from covey.tui.face.composer import Composer
+from covey.tui.face.editor import Editor
 from covey.tui.face.facts import RunEnded, Said, Unsendable
-from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, an_end
+from covey.tui.face.state import FaceState
+from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, a_session, an_end
 
 
 def test_who_dropped_a_prompt_from_the_queue_is_said_in_every_window() -> None:
@@ -65,3 +68,24 @@ def test_a_run_that_asks_waits_for_people_and_nothing_turns() -> None:
     assert "? waits for you" in desk.screen[0]
     before = desk.now
     assert (desk.face.wakes_at(before + 5) or before + 99) >= before + 6, "only its clock goes on"
+
+
+def test_things_to_do_of_which_all_are_done_are_shown_only_when_asked_for() -> None:
+    desk = Desk()
+    done = {"content": "look", "status": "completed"}
+    desk.event(a_session(todos=(done, {"content": "mend", "status": "pending"})))
+    desk.look()
+    assert "todos 1/2 ▸ mend" in desk.text
+    desk.event(a_session(todos=(done, done)))
+    desk.look()
+    assert "todos" not in desk.text
+    desk.keys("ctrl+t")
+    assert "todos 2/2" in desk.text
+
+
+def test_a_prompt_that_was_given_before_the_session_was_there_counts_as_sent_when_it_is() -> None:
+    typed = Composer().with_editor(Editor().insert("and then"))
+    starting = FaceState(unsent="fix it", composers={"": typed})
+    joined = starting.joined("s1")
+    assert (joined.unsent, joined.session_id, joined.composer) == ("", "s1", typed)
+    assert starting.joined("").unsent == "fix it"

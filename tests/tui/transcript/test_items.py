@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from covey.client.view.inputs import Disconnected, PromptGiven, PromptRefused
 from covey.protocol.events import AgentEvent, PermissionRequest, created
@@ -137,6 +138,15 @@ def test_shell_commands_summaries_and_retries() -> None:
     screen.now += 5
     assert "in 7 s" in [row for row in screen.texts() if row][-1]
     assert screen.transcript.is_live and screen.transcript.ticks
+
+
+def test_a_call_during_which_somebody_ran_a_command_of_their_own_has_its_result() -> None:
+    shell = ShellCommandPart(data=ShellCommand(command="git log", output="start\n", exit_code=0))
+    own = structs.replace(message("x", "user", shell), run_id=None)
+    step = message("a", "assistant", call("c"), call("d", given='{"command":"make lint"}'), finish("end_turn"))
+    view = view_of([step, result("t", "c", "OK"), own, result("u", "d", "clean"), answer("b", "done")], active=False)
+    shown = [row.split("  ")[0] for row in Screen(view).texts() if row[:1].strip()]
+    assert shown == ["✓ $ make test", "✓ $ make lint", "! git log"]
 
 
 def test_what_an_own_command_prints_is_seen_until_its_message_comes() -> None:

@@ -216,7 +216,8 @@ class Undos:
         """The messages go, and what is left to do is noted: one change. If it cannot be written, nothing happened."""
         before = self._sessions.get(row.session_id)
         # How much of the context is in use is not known until the next answer; what was spent stays spent.
-        fields = {"prompt_tokens": 0, "completion_tokens": 0, "summary_message_id": rules.last_summary(turns.kept)}
+        fields: dict[str, Any] = {"prompt_tokens": 0, "completion_tokens": 0}
+        fields |= {"summary_message_id": rules.last_summary(turns.kept), **rules.todos_before(turns.kept, turns.cut)}
         removed = len(turns.cut)
         session = self._sessions.change(row.session_id, added_messages=-removed, **fields)
         assert session is not None

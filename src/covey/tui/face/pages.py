@@ -51,7 +51,7 @@ def _job(job: JobView, columns: int) -> PageText:
 
 def undo_page(run_id: str, receipt: UndoReceipt, root: str) -> TextPage:
     is_free = not receipt.conflicts
-    hint = "⏎ take it back   esc leave it" if is_free else "esc back; `covey undo --force` overwrites"
+    hint = "⏎ take it back   esc leave it" if is_free else "esc back; `covey undo --force-file FILE` overwrites"
     page = TextPage("undo: what it would do", partial(_undo, receipt, root), subject=run_id, hint=hint)
     return replace(page, confirms="undo") if is_free else page
 

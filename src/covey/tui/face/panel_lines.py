@@ -28,7 +28,7 @@ _TODO: dict[str, tuple[str, Style]] = {"completed": ("✓", "success"), "in_prog
 
 def pinned_rows(state: FaceState, view: View, columns: int, *, has_right: bool) -> list[StyledLine]:
     """Things to do and the queue, as much of them as there is room for; what the sides show is left out."""
-    todos, queue = looks.todos(view), looks.queue(view)
+    todos, queue = _pinned_todos(state, view), looks.queue(view)
     if _is_folded(state):
         return _folded(todos, queue, columns)
     rows: list[StyledLine] = []
@@ -37,6 +37,12 @@ def pinned_rows(state: FaceState, view: View, columns: int, *, has_right: bool) 
     if (queue and not has_right) or state.focus == "queue":
         rows += _queue_rows(state, view, queue, columns)
     return rows
+
+
+def _pinned_todos(state: FaceState, view: View) -> Any:
+    """A list of which all is done has nothing to say any more, unless it is asked for."""
+    todos = looks.todos(view)
+    return todos if state.shows_todos or _done(todos) < len(todos) else ()
 
 
 def _is_folded(state: FaceState) -> bool:
@@ -64,8 +70,6 @@ def _done(todos: Any) -> int:
 def _next_todo(todos: Any) -> str:
     under_way = [todo for todo in todos if todo.get("status") == "in_progress"]
     left = under_way or [todo for todo in todos if todo.get("status") != "completed"]
-    if not left:
-        return "all done"
     return str(left[0].get("active_form") or left[0].get("content") or "")
 
 
@@ -106,7 +110,7 @@ def queued_at(state: FaceState, view: View, row: int, *, has_right: bool) -> str
     queue = looks.queue(view)
     if _is_folded(state):
         return queue[0].run_id if queue else ""
-    todos = looks.todos(view)
+    todos = _pinned_todos(state, view)
     above = len(_todo_rows(todos, 80, shows_all=state.shows_todos)) if _has_todo_rows(state, todos, has_right) else 0
     entries = _queue_entries(state, view, queue)
     shown = entries[_first_queued(state, entries) :][:QUEUE_SHOWN]

@@ -136,13 +136,18 @@ def _search_key(step: FaceStep, bar: SearchBar, intent: str, key: Key) -> FaceSt
 
 
 def _escape(step: FaceStep) -> FaceStep:
-    """Leaves whatever is open. Twice: cancels what runs, from everywhere; if nothing does, goes back in time."""
+    """Leaves whatever is open. Twice: cancels what runs, from everywhere; if nothing does, goes back in time.
+
+    Taking back half an answer is no first time: whoever then leaves the panel as well would cancel the run.
+    """
     state = step.state
     is_second = state.armed is not None and state.now <= state.armed.until
     if is_second and state.armed and state.armed.what == "cancel":
         return step.set(armed=None).do(Cancel(step.view.current))
     if is_second and state.armed and state.armed.what == "timeline":
         return acting.act(step.set(armed=None), "timeline") or step
+    if state.focus == "ask" and state.ask.is_half_given:
+        return answering.escape(step) or step
     left = _leave(step)
     if looks.is_busy(step.view):
         return (left or step).set(armed=Armed("cancel", state.now + ARMED_S))

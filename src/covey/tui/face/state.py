@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -136,6 +136,11 @@ class AskPanel:
     answers: tuple[QuestionResponse, ...] = ()
     """To the questions, in their order, as far as given."""
 
+    @property
+    def is_half_given(self) -> bool:
+        """Words are being written, or a rule waits for its confirmation: the next esc takes that back, and no more."""
+        return self.words is not None or bool(self.confirming)
+
 
 @dataclass(frozen=True, slots=True)
 class Toast:
@@ -222,3 +227,10 @@ class FaceState:
     @property
     def composer(self) -> Composer:
         return self.composers.get(self.session_id) or Composer()
+
+    def joined(self, session_id: str) -> FaceState:
+        """There is a connection, and this session is shown: what was typed before belongs to it, sent or not."""
+        composers = dict(self.composers)
+        if session_id and "" in composers and not composers[""].is_empty:
+            composers[session_id] = composers.pop("")
+        return replace(self, session_id=session_id, composers=composers, unsent="" if session_id else self.unsent)

@@ -178,20 +178,21 @@ class Course:
         return self._view.conversation.messages.get(self.ids[number]) if self._view else None
 
     def _results(self, number: int) -> tuple[Message, ...]:
-        """The messages after an answer that hold what its calls gave."""
+        """The messages after an answer that hold what its calls gave; a person's own command may stand among them."""
         found: list[Message] = []
         for following in range(number + 1, len(self.ids) - 1):
             message = self._message(following)
-            if message is None or message.role != "tool":
+            if message is None or not (message.role == "tool" or message.is_command):
                 break
-            found.append(message)
+            if message.role == "tool":
+                found.append(message)
         return tuple(found)
 
     def _owner(self, number: int) -> Message | None:
         """The answer whose calls gave what is in this message."""
         for earlier in range(number - 1, -1, -1):
             message = self._message(earlier)
-            if message and message.role != "tool":
+            if message and message.role != "tool" and not message.is_command:
                 return message if message.role == "assistant" else None
         return None
 
