@@ -129,6 +129,20 @@ async def test_m_without_the_wish_an_agent_only_looks_and_so_does_who_prompts_in
         assert not (tmp_path / "project" / "new.py").exists()
 
 
+async def test_m_an_agent_that_only_looks_has_commands_that_only_look(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
+        engine.model.answer(*sends(writes=False))
+        looks, changes = call("bash", "b1", command="cat a.py"), call("bash", "b2", 1, command="echo two > a.py")
+        engine.model.answer(*looks, *changes)
+        engine.model.answer("one")
+        await post(engine, yolo=True)
+        await engine.ended(RUN)
+        said = engine.store.messages("w", child_of(engine).id, "", 0)
+        results = [result for message in said for result in message.tool_results]
+        assert "one" in results[0].content and not results[0].is_error
+        assert results[1].is_error and (tmp_path / "project" / "a.py").read_text() == "one\n"
+
+
 async def test_m_a_plan_sends_nobody_and_a_session_that_turns_to_planning_stops_its_writer(tmp_path: Path) -> None:
     async with at_work(tmp_path) as engine:
         engine.model.answer(*sends())
