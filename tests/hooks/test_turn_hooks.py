@@ -192,13 +192,18 @@ async def test_a_hook_is_told_of_a_summary_and_may_forbid_one_that_was_asked_for
         assert scripts.told("PreCompact")[0]["custom_instructions"] == "the plan"
 
 
+async def _told(scripts: Scripts, count: int) -> None:
+    while len(scripts.told()) < count:
+        await asyncio.sleep(0.005)
+
+
 async def test_notices_are_sent_when_somebody_is_asked_and_when_a_run_has_ended(scripts: Scripts) -> None:
     async with scripts.working({"Notification": [group(scripts.says())]}) as engine:
         await play(engine)
+        await _told(scripts, 1)  # hooks run beside each other: what was told first may be written last
         engine.model.answer(*call("bash", command="touch x"))
         await engine.post("go", f"{RUN}-2")
-        while len(scripts.told()) < 2:
-            await asyncio.sleep(0.005)
+        await _told(scripts, 2)
         await engine.cancel()
         await engine.ended(f"{RUN}-2")
         assert [told["notification_type"] for told in scripts.told()][:2] == ["run_complete", "permission_prompt"]
