@@ -184,6 +184,14 @@ class Cluster(Server):
     def token(self) -> str:
         return self.token_file.read_text()
 
+    def request(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Answer:
+        """Again at the next node if one says that it is about to leave."""
+        for _ in self.nodes:
+            answer = super().request(method, path, body, headers=headers)
+            if answer.status != 503 or answer.body["code"] != "shutting_down":
+                break
+        return answer
+
     def begin(self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None) -> Pending:
         """At the next node that listens: one that is leaving may have gone in this very moment."""
         for _ in self.nodes:
