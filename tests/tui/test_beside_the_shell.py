@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import shlex
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from tests.cli.conftest import Home
 from tests.tui.program import PtyProgram
 
+SHELL = ["bash", "--norc", "--noprofile", "-i"]
+QUIET = {"PS1": "$ ", "HISTFILE": ""}
 SCREEN_MODES = {"?1049", "?1002", "?1004"}
 
 
@@ -23,10 +27,24 @@ def _open(home: Home, **env: str) -> PtyProgram:
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs job control")
+def test_row_24_killed_with_9_it_leaves_the_terminal_to_the_shell_as_it_was(home: Home, tmp_path: Path) -> None:
+    """Below a shell, as people have it: with the first process of a session its terminal goes too, guard or not."""
+    own = tmp_path / "pid"
+    command = f"sh -c 'echo $$ > {own}; exec \"$@\"' - {shlex.join(home.command())}"
+    with PtyProgram(SHELL, cwd=home.project, env=home.env | QUIET, columns=100, lines=30) as program:
+        program.wait_for("$")
+        program.type(f"{command}\r")
+        program.wait_for("what shall be done?")
+        assert program.screen.modes >= SCREEN_MODES
+        os.kill(int(own.read_text()), signal.SIGKILL)
+        program.wait_until(lambda: not program.screen.modes & SCREEN_MODES, "nobody put it back")
+        program.type("echo wor''king\r")
+        program.wait_for("\nworking")
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs job control")
 def test_row_25_ctrl_z_in_the_middle_of_a_run_and_fg(home: Home) -> None:
-    shell = ["bash", "--norc", "--noprofile", "-i"]
-    env = home.env | {"PS1": "$ ", "HISTFILE": ""}
-    with PtyProgram(shell, cwd=home.project, env=env, columns=100, lines=30) as program:
+    with PtyProgram(SHELL, cwd=home.project, env=home.env | QUIET, columns=100, lines=30) as program:
         program.wait_for("$")
         program.type(f"{shlex.join(home.command())}\r")
         program.wait_for("what shall be done?")
