@@ -301,7 +301,7 @@ async def test_what_came_before_the_cut_is_kept(tmp_path: Path) -> None:
         assert (await engine.ended("a")).state == "failed"
         answer, result = engine.messages()[-2:]
         assert answer.text.startswith("first xxx") and MAX_CHARACTERS - 1_000 < len(answer.text) < MAX_CHARACTERS
-        assert [found.content for found in result.tool_results] == [CallEnd.RUN_FAILED.words]
+        assert [found.content for found in result.tool_results] == [CallEnd.NOT_BEGUN.words]
 
 
 def _events(data: bytes) -> list[Event]:

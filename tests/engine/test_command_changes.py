@@ -262,6 +262,7 @@ async def test_a_directory_that_takes_too_long_is_given_a_rest(tmp_path: Path, m
 
     monkeypatch.setattr(snapshots.Snapshots, "take", taking)
     async with commanding(tmp_path) as at:
+        (at.root / "new").touch()  # there is something to look at, however fast git says so
         await at.turn("touch b", "touch c", "touch d")
         assert (len(takes), len(at.missed())) == (1, 3)
         assert (await at.undo()).untracked

@@ -152,6 +152,8 @@ EFFECTS = {
         (result(name="edit", content=CallEnd.INTERRUPTED.words, is_error=True), True),
         (result(name="edit", content=CallEnd.RUN_FAILED.words, is_error=True), True),
         (result(name="edit"), True),
+        (result(name="edit", content=CallEnd.NOT_BEGUN.words, is_error=True), False),
+        (result(name="bash", content=CallEnd.NOT_BEGUN.words, is_error=True), False),
     ],
 )
 def test_a_call_may_have_had_effects_of_which_nobody_knows(part: Part, more: bool) -> None:

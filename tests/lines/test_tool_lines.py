@@ -180,6 +180,8 @@ def test_what_was_denied_did_not_fail_and_shows_what_the_person_said() -> None:
 def test_a_cancelled_call_says_so_and_nothing_else() -> None:
     came = result(CallEnd.CANCELLED.words, is_error=True)
     assert shown(call("bash", command="x"), came) == ["✗ $ x  cancelled"]
+    never = result(CallEnd.NOT_BEGUN.words, is_error=True)
+    assert shown(call("bash", command="x"), never) == ["✗ $ x  not run"]
 
 
 def test_all_of_a_result_is_shown_to_whoever_wants_it() -> None:

@@ -15,6 +15,7 @@ CUT_OFF = {
     CallEnd.CANCELLED: "The call was cancelled before it finished. It may have had effects.",
     CallEnd.INTERRUPTED: "The server stopped before the call finished. It may have had effects.",
     CallEnd.RUN_FAILED: "The call did not finish, because the run failed. It may have had effects.",
+    CallEnd.NOT_BEGUN: "The run ended before the call began. It had no effects.",
 }
 ANSWERS: dict[AnswerEnd, tuple[FinishReason, str]] = {
     AnswerEnd.STOPPED: ("canceled", "Stopped by the user"),

@@ -85,7 +85,7 @@ def ended(result: ToolResult, root: str) -> Json:
 
 
 def _result_content(result: ToolResult, facts: Mapping[str, Any]) -> list[Json]:
-    if call_end(result) is CallEnd.CANCELLED:
+    if call_end(result) in (CallEnd.CANCELLED, CallEnd.NOT_BEGUN):
         return [shown(text_block("cancelled"))]
     if not result.is_error and (change := _change(facts)):
         return [change]

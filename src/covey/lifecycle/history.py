@@ -167,8 +167,10 @@ def last_answer_end(state: str, cancelled_by: str | None) -> AnswerEnd | None:
     return None
 
 
-def open_call_end(state: str) -> CallEnd:
-    """How the calls end that are still open when a run ends in this state."""
+def open_call_end(state: str, *, began: bool = True) -> CallEnd:
+    """How a call ends that is still open when its run ends in this state; `began`: as far as is known."""
+    if not began:
+        return CallEnd.NOT_BEGUN
     match state:
         case "cancelled":
             return CallEnd.CANCELLED

@@ -170,7 +170,8 @@ def may_have_more_effects(
 def _has_unknown_effects(result: ToolResult, effect: Effect) -> bool:
     if effect.leaves_nothing_to_undo or denied_by(result) or was_watched(result):
         return False
-    return not (effect is Effect.CHANGES_FILES and call_end(result) is CallEnd.FAILED)
+    end = call_end(result)
+    return end is not CallEnd.NOT_BEGUN and not (effect is Effect.CHANGES_FILES and end is CallEnd.FAILED)
 
 
 # ── files ──

@@ -44,6 +44,10 @@ class Shown:
     """Words instead of signs, and one line for each call: for whoever hears it read out."""
 
 
+_SAID = {CallEnd.CANCELLED: "cancelled", CallEnd.NOT_BEGUN: "not run"}
+"""Ends that a word says everything about; what such a call had printed is shown below it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Result:
     result: ToolResult
@@ -62,14 +66,14 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
     given = _Result(result, decoded(result.metadata), shown)
     end = call_end(result)
     summary = _how_it_failed(result) if result.is_error else _summary(given)
-    if end is CallEnd.CANCELLED:
-        summary = "cancelled"
+    if end in _SAID:
+        summary = _SAID[end]
     took = f"({lasted(seconds)})" if seconds is not None and seconds >= WORTH_SAYING_S else ""
     head = _headline(call, given, summary, took)
     if shown.plain and not shown.verbose:
-        telling = _telling(given) if end is not CallEnd.CANCELLED else ""
+        telling = _telling(given) if end not in _SAID else ""
         return [cut_line(line(*head.spans, f": {telling}" if telling else ""), shown.columns)]
-    body = _until_then(given) if end is CallEnd.CANCELLED else _body(call, given)
+    body = _until_then(given) if end in _SAID else _body(call, given)
     return [cut_line(head, shown.columns), *body]
 
 

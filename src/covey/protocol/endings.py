@@ -24,6 +24,8 @@ class CallEnd(Enum):
     """The server was killed."""
     RUN_FAILED = auto()
     """The run failed while the call was under way."""
+    NOT_BEGUN = auto()
+    """The run ended before the tool was started: while somebody was asked, say, or behind another call."""
 
     @property
     def words(self) -> str:
@@ -66,6 +68,7 @@ _CALLS = {
     CallEnd.CANCELLED: "The call was cancelled before it finished. It may have had effects.",
     CallEnd.INTERRUPTED: "The server stopped before the call finished. It may have had effects.",
     CallEnd.RUN_FAILED: "The call did not finish, because the run failed. It may have had effects.",
+    CallEnd.NOT_BEGUN: "The run ended before the call began. It had no effects.",
 }
 _ANSWERS = {
     AnswerEnd.STOPPED: "Stopped by the user",
@@ -81,7 +84,7 @@ _ANSWER_OF = {words: end for end, words in _ANSWERS.items()}
 
 
 def closing_result(call: ToolCall, end: CallEnd, output: str = "") -> ToolResult:
-    """The result of a call that was cut off in the middle; `output`: the end of what it had printed."""
+    """The result of a call that has none of its own; `output`: the end of what it had printed."""
     content = f"{end.words}{OUTPUT_UNTIL_THEN}{output}" if output else end.words
     return ToolResult(tool_call_id=call.id, name=call.name, content=content, metadata="", is_error=True)
 

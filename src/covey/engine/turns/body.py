@@ -63,6 +63,8 @@ class TurnBody:
     ) -> None:
         self.open_calls: dict[str, ToolCall] = {}
         """The calls of the last answer that have no result yet, by their id."""
+        self.begun_calls: set[str] = set()
+        """The ids of those whose tools were started: nobody has to be asked any more."""
         self.summary: Message | None = None
         """The answer of a run that only summarises."""
         self.expected = ExpectedOutput(run.effective_options.output_schema)
@@ -242,7 +244,12 @@ class TurnBody:
         assert self._speaker.reply is not None  # the answer with the call
         with self._outputs.of_call(self._speaker.reply.message_id, call.id) as output:
             done = await self._parts.tool_calls.run(
-                call, self._run, speaker.wait_on, output.open_sink, sees=speaker.model.sees_images
+                call,
+                self._run,
+                speaker.wait_on,
+                output.open_sink,
+                lambda: self.begun_calls.add(call.id),
+                sees=speaker.model.sees_images,
             )
         speaker.live()
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
@@ -252,6 +259,7 @@ class TurnBody:
         record_changes(batch, done.changes, cause_of(message, owner), self._parts.world)
         self._written = self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
+        self.begun_calls.discard(call.id)
         return message
 
     def _with_note(self, result: ToolResult) -> ToolResult:

@@ -6,7 +6,7 @@ Whatever happened, the answer gets a finish reason and every tool call a result 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -67,6 +67,8 @@ class LastWords:
     provider: str = ""
     """Who would have given the answer that there is none of; empty if that is not known."""
     open_calls: Sequence[ToolCall] = ()
+    not_begun: Collection[str] = ()
+    """The ids of such calls that certainly had no effects. A crash leaves no trace of which were begun."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """By the id of such a call: the end of what it had printed."""
     usage: Usage | None = None
@@ -142,8 +144,8 @@ def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunCo
     else:
         batch.update_message(answer)
     for call in words.open_calls:
-        output = words.outputs.get(call.id, "")
-        result = closing_result(call, history.open_call_end(words.outcome.value), output)
+        end = history.open_call_end(words.outcome.value, began=call.id not in words.not_begun)
+        result = closing_result(call, end, words.outputs.get(call.id, ""))
         batch.add_message(tool_message(result, run, world))
     if notice := _notice(words):
         batch.events.append(created(notice))
@@ -153,11 +155,14 @@ def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunCo
 def cut_off(words: LastWords, messages: Sequence[Message]) -> LastWords:
     """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
     answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
+    answer = answers[-1] if answers else None
+    half = answer is not None and not answer.finish  # a tool is run only after its whole answer is on disk
     return replace(
         words,
         error=INTERRUPTED if words.outcome is Outcome.INTERRUPTED else "",
-        answer=answers[-1] if answers else None,
+        answer=answer,
         open_calls=history.open_calls(messages),
+        not_begun={call.id for call in answer.tool_calls} if answer and half else (),
     )
 
 

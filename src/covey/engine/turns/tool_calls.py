@@ -126,13 +126,24 @@ class ToolCalls:
         return groups
 
     async def run(
-        self, call: ToolCall, run: Run, waiting_on: Callable[[str], None], open_sink: OpenSink, *, sees: bool
+        self,
+        call: ToolCall,
+        run: Run,
+        waiting_on: Callable[[str], None],
+        open_sink: OpenSink,
+        begins: Callable[[], None],
+        *,
+        sees: bool,
     ) -> Done:
-        """The result of a call. Only cancelling it raises. `sees`: the model can be shown pictures."""
+        """The result of a call. Only cancelling it raises.
+
+        `begins` is called before the tool does anything that could have effects; `sees`: the model can be shown
+        pictures.
+        """
         context = self._context(call, run, open_sink, sees=sees)
         changes = Changes()
         try:
-            output, changes = await self._run(call, run, context, waiting_on)
+            output, changes = await self._run(call, run, context, waiting_on, begins)
             self._host.files_changed(changes)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True)
@@ -173,7 +184,12 @@ class ToolCalls:
         )
 
     async def _run(
-        self, call: ToolCall, run: Run, context: ToolContext, waiting_on: Callable[[str], None]
+        self,
+        call: ToolCall,
+        run: Run,
+        context: ToolContext,
+        waiting_on: Callable[[str], None],
+        begins: Callable[[], None],
     ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
         plan = mode == "plan"
@@ -213,6 +229,7 @@ class ToolCalls:
             results = self.long_results.directory(run.session_id)
             confinement = await self._confining.confinement(permit, options.sandbox, results)
             context = replace(context, confinement=confinement)
+        begins()
         output, changes = await self.watching.run(tool, params, context, intent, owning_turn(run, self._sessions))
         output = _with_context(output, hooked.answer.context)
         self._hooks.announce("PostToolUse", waiting_on)

@@ -122,13 +122,15 @@ class Turn:
         if known.outcome is Outcome.COMPLETED:
             answer = self._body.summary or answer
         cut_short = answer is not None and not answer.finish
+        open_calls = answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values())
         return replace(
             known,
             error="" if known.outcome is Outcome.CANCELLED else self.error,
             auth=self.auth_failed,
             at_bound=self._is_at_bound and known.outcome is Outcome.FAILED,
             answer=answer,
-            open_calls=answer.tool_calls if answer and cut_short else tuple(self._body.open_calls.values()),
+            open_calls=open_calls,
+            not_begun={call.id for call in open_calls} - self._body.begun_calls,
             outputs=self._outputs.cut_off,
             usage=self.usage,
             output=self._body.expected.value if known.outcome is Outcome.COMPLETED else None,

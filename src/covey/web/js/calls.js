@@ -59,13 +59,15 @@ export function summary(facts) {
   return found.join(', ');
 }
 
-const CANCELLED = 'The call was cancelled before it finished.';
+/** How the results of calls begin that a cancel has ended. */
+const STOPPED = ['The call was cancelled before it finished.', 'The run ended before the call began.'];
 
 /** How a call stands: `writing` its input, `running`, `done`, `failed`, `denied` or `stopped`.
  * @param {{finished: boolean}} call @param {any} result */
 export function standing(call, result) {
   if (!result) return call.finished ? 'running' : 'writing';
-  if (result.content.startsWith(CANCELLED)) return 'stopped';
-  if (result.is_error) return /^(the user|a rule|.{0,40}denied)/i.test(result.content) ? 'denied' : 'failed';
-  return decoded(result.metadata).exit_code ? 'failed' : 'done';
+  if (result.is_error && STOPPED.some((words) => result.content.startsWith(words))) return 'stopped';
+  const facts = decoded(result.metadata);
+  if (result.is_error) return facts.denied ? 'denied' : 'failed';
+  return facts.exit_code ? 'failed' : 'done';
 }
