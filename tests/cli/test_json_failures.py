@@ -59,6 +59,33 @@ def test_a_refusal_is_an_object(home: Home, args: list[str], code: int, said: st
     assert (result["run_id"], result["session_id"], result["text"]) == ("mine", "", None)
 
 
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["undo"], exits.USAGE, "there are no sessions in this directory yet"),
+        (["diff", "nope"], exits.USAGE, "there is no session nope"),
+        (["runs", "allow", "nope"], exits.USAGE, "nothing that waits for an answer has this id"),
+        (["sessions", "show", "nope"], exits.USAGE, "there is no session nope"),
+        (["stats", "--host", "tcp://127.0.0.1:1"], exits.UNREACHABLE, "No Covey server answers"),
+    ],
+)
+def test_any_command_that_is_refused_says_so_in_an_object(
+    own_home: Home, args: list[str], code: int, said: str
+) -> None:
+    done = own_home.covey(*args, "--json")
+    failure = only_object(done.stdout)
+    assert (done.returncode, failure["exit_code"]) == (code, code)
+    assert said in failure["error"] and said in done.stderr
+
+
+def test_an_undo_of_nothing_is_refused_in_an_object(own_home: Home) -> None:
+    own_home.covey("run", "hello")
+    assert own_home.covey("undo").returncode == exits.OK
+    done = own_home.covey("undo", "--json")
+    assert done.returncode == exits.FAILED
+    assert only_object(done.stdout) == {"error": done.stderr.removeprefix("covey: ").strip(), "exit_code": exits.FAILED}
+
+
 def test_another_prompt_under_the_same_id_is_an_object(home: Home) -> None:
     home.covey("run", "--run-id", "mine", "hello")
     done = home.covey("run", "--json", "--run-id", "mine", "something else")

@@ -136,7 +136,9 @@ def test_a_prefix_that_is_offered_becomes_rules_of_this_directory(own_home: Home
     until(lambda: listed(own_home)[0]["asks"] == "permission", "a request for permission")
     (request,) = listed(own_home)[0]["requests"]
     assert request["prefix_rules"] == ["bash:pytest", "bash:pytest *"]
-    assert own_home.covey("runs", "allow", "--prefix", request["id"]).returncode == 0
+    assert f"covey runs allow --prefix {request['id']}    always here: bash:pytest *" in own_home.covey("runs").stdout
+    allowed = own_home.covey("runs", "allow", "--prefix", request["id"])
+    assert f"From now on in {own_home.project}: bash:pytest bash:pytest *" in allowed.stdout
     ended(own_home, run_id)
     table = tomllib.loads(own_home.config.read_text())["projects"][str(own_home.project)]
     assert table["permissions"]["allow"] == ["bash:pytest", "bash:pytest *"]

@@ -86,20 +86,27 @@ def _directory(cwd: str, *, is_here: bool) -> str:
 OnFailure = Callable[[str, int], None]
 
 
-def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure = lambda sentence, exit_code: None) -> int:
-    """Run a command to its exit code; an error is one sentence on stderr, which `on_failure` gets too."""
+def run(command: Coroutine[Any, Any, int], *, on_failure: OnFailure | None = None) -> int:
+    """Run a command to its exit code, or raise CommandFailed.
+
+    `on_failure`: of a command that has an object of its own for `--json`, and writes it also then.
+    """
+    try:
+        return _run(command)
+    except exits.CommandFailed as failure:
+        if on_failure:
+            on_failure(str(failure), failure.exit_code)
+            failure.is_written = True
+        raise
+
+
+def _run(command: Coroutine[Any, Any, int]) -> int:
     try:
         return asyncio.run(command)
-    except exits.UsageError as error:
-        on_failure(str(error), exits.USAGE)
-        raise
     except BrokenPipeError:
         raise  # nobody reads what we have to say
     except (ServerUnreachable, UnsafeDirectory, ApiError, OSError) as error:
-        sentence, exit_code = explained(error)
-        complain(sentence)
-        on_failure(sentence, exit_code)
-        return exit_code
+        raise exits.CommandFailed(*explained(error)) from error
 
 
 def explained(error: Exception) -> tuple[str, int]:

@@ -27,8 +27,21 @@ BROKEN_PIPE = 141
 """Nobody reads our stdout any more: 128 + SIGPIPE, as if we had died of it."""
 
 
-class UsageError(Exception):
+class CommandFailed(Exception):
+    """The command was not carried out; the text says why. Whoever ran it is told once, with `--json` as an object."""
+
+    def __init__(self, sentence: str, exit_code: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+        self.is_written = False
+        """The command has an object of its own for `--json`, and this is in it."""
+
+
+class UsageError(CommandFailed):
     """The command cannot be carried out as it was written; the text says what to write instead."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, USAGE)
 
 
 _OF_OUTCOME = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED, "interrupted": INTERRUPTED}

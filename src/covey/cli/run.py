@@ -53,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
         command.read()
     except exits.UsageError as error:
         command.failed(str(error), exits.USAGE)
+        error.is_written = True
         raise
     except KeyboardInterrupt:
         command.failed(NOT_ACCEPTED, exits.STOPPED)

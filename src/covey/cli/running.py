@@ -24,14 +24,12 @@ def run(args: argparse.Namespace) -> int:
         return int(importlib.import_module(f"covey.cli.{args.command}").main(args))
     except KeyboardInterrupt:
         return exits.STOPPED
-    except exits.UsageError as error:
-        _complain(f"{_name(args)}: {error}")
-        return exits.USAGE
+    except exits.CommandFailed as failure:
+        return _failed(args, failure)
     except BrokenPipeError:
         return exits.BROKEN_PIPE
     except OSError as error:
-        _complain(f"{_name(args)}: {error}")
-        return exits.FAILED
+        return _failed(args, exits.CommandFailed(f"{_name(args)}: {error}"))
 
 
 def flushed(exit_code: int) -> int:
@@ -50,10 +48,19 @@ def flushed(exit_code: int) -> int:
         return exit_code or exits.FAILED
 
 
-def _complain(text: str) -> None:
+def _failed(args: argparse.Namespace, failure: exits.CommandFailed) -> int:
+    """Say why: on stderr for people, and for whoever wants JSON as the one object that they get in any case."""
     from covey.cli.screen import Screen  # late: most commands end well
+    from covey.cli.terminal_text import json_text
 
-    Screen(sys.stderr, quiet=False, shares_terminal=False).report(text)
+    screen = Screen(sys.stderr, quiet=False, shares_terminal=False)
+    if isinstance(failure, exits.UsageError):
+        screen.report(f"{_name(args)}: {failure}")
+    else:
+        screen.warn(str(failure))
+    if getattr(args, "json", False) and not failure.is_written:
+        print(json_text({"error": str(failure), "exit_code": failure.exit_code}))
+    return failure.exit_code
 
 
 def _name(args: argparse.Namespace) -> str:

@@ -18,6 +18,7 @@ from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text, one_line
 from covey.cli.waiting import wait
 from covey.client.client import Client
+from covey.lines.plain_text import visible
 from covey.protocol.activity import WorkspaceRun
 from covey.protocol.events import PermissionRequest
 from covey.protocol.runs import CancelReceipt, Run
@@ -110,12 +111,12 @@ def _as_json(run: Run, asked: list[Request]) -> dict[str, Any]:
 def _asked(request: Request) -> str:
     """What a run asks, and how it is answered from here: by the id of the request, which means nothing else."""
     text = runs_answer.described(request).replace("\n", "\n    ")
-    how = (
-        f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"
-        if isinstance(request, PermissionRequest)
-        else f"covey runs answer {request.id}{' TEXT' * len(request.questions)}"
-    )
-    return plain(f"    asks: {text}\n      {how}")
+    if not isinstance(request, PermissionRequest):
+        return plain(f"    asks: {text}\n      covey runs answer {request.id}{' TEXT' * len(request.questions)}")
+    ways = [f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"]
+    if request.prefix_rules:
+        ways.append(f"covey runs allow --prefix {request.id}    always here: {visible(request.prefix_rules[-1])}")
+    return plain("\n      ".join([f"    asks: {text}", *ways]))
 
 
 def _line(run: Run, now: float, runs: Sequence[Run]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from covey.cli import common, exits
 from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
@@ -19,6 +19,12 @@ from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import Mode, Run
 
+RULES: dict[str, Callable[[PermissionRequest], tuple[str, ...]]] = {
+    "allow_always": lambda request: request.rules,
+    "allow_prefix": lambda request: request.prefix_rules,
+}
+"""What an answer adds to the rules of a directory."""
+
 
 async def answer(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
     """Answer the one request that is meant. Says what was answered, so that nothing is allowed unseen."""
@@ -33,10 +39,19 @@ async def answer(client: Client, workspace_id: str, args: argparse.Namespace) ->
         print(json_text({"id": request.id, "run_id": request.run_id, "resolved": resolved}))
     elif resolved:
         done = {"allow": "Allowed", "deny": "Denied", "answer": "Answered"}[args.action]
-        print(f"{done}: {described(request)}")
+        print(f"{done}: {described(request)}{_from_now_on(request, args)}")
     else:
         raise exits.UsageError("somebody else was faster, or the run has ended")
     return exits.OK if resolved else exits.USAGE
+
+
+def _from_now_on(request: Request, args: argparse.Namespace) -> str:
+    """What an answer allows beyond this once."""
+    if args.action != "allow" or not isinstance(request, PermissionRequest):
+        return ""
+    if rules := RULES[args.how](request) if args.how in RULES else ():
+        return f"\nFrom now on in {visible(request.path)}: {visible(' '.join(rules))}"
+    return "\nThe same again in this session, too." if args.how == "allow_session" else ""
 
 
 async def _answer_permission(client: Client, workspace_id: str, request: Request, args: argparse.Namespace) -> bool:
@@ -44,8 +59,7 @@ async def _answer_permission(client: Client, workspace_id: str, request: Request
         raise exits.UsageError(f"the run asks a question: `covey runs answer {request.id} TEXT` answers it")
     if args.action == "deny":
         return await client.answer_permission(workspace_id, request.id, "deny", " ".join(args.text))
-    offered = {"allow_always": request.rules, "allow_prefix": request.prefix_rules}
-    if args.how in offered and not offered[args.how]:
+    if args.how in RULES and not RULES[args.how](request):
         raise exits.UsageError("no rule can say this: allow it once, or with --session")
     further = {"network": args.network, "unsandboxed": args.unsandboxed}
     return await client.answer_permission(workspace_id, request.id, args.how, **further)

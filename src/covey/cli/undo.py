@@ -57,8 +57,8 @@ async def _refused(
     """Nothing was changed. The same request as a dry run reports every conflict."""
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
     if as_json:
-        body = {"message": error.message, "code": error.code, "conflicts": found.conflicts}
-        print(json_text(body))
+        failure = {"error": error.message, "exit_code": exits.FAILED}
+        print(json_text({**failure, "code": error.code, "conflicts": found.conflicts}))
     elif found.conflicts:
         common.complain("nothing was undone, because these files would lose something:")
         _print_conflicts(found.conflicts, workspace)
