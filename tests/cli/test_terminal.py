@@ -58,6 +58,14 @@ class Terminal:
             pass
         return self._process.wait(WAIT_S)
 
+    def unread(self) -> bytes:
+        """What was typed, and the shell would get after the command."""
+        modes = termios.tcgetattr(self.line)
+        modes[3] &= ~termios.ICANON  # half a line counts too
+        termios.tcsetattr(self.line, termios.TCSANOW, modes)
+        ready, _, _ = select.select([self.line], [], [], 0)
+        return os.read(self.line, 1000) if ready else b""
+
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
@@ -251,6 +259,28 @@ def test_a_terminal_is_left_as_it_was(terminals: Terminals, home: Home) -> None:
         terminal.type(typed)
         terminal.finish()
         assert termios.tcgetattr(terminal.line) == before
+
+
+def test_what_is_typed_while_nothing_is_asked_is_not_shown_and_left_for_the_shell(terminals: Terminals) -> None:
+    terminal = terminals.run("pause")
+    terminal.wait_for("one")
+    terminal.signal(signal.SIGCONT)  # as after Ctrl-Z and fg: it stays unseen
+    terminal.type("echo later\n")
+    assert terminal.finish() == 0
+    assert "two" in terminal.shown and "later" not in terminal.shown
+    assert terminal.unread() == b"echo later\n"
+
+
+def test_half_an_answer_is_no_command_for_the_shell(terminals: Terminals, home: Home) -> None:
+    terminal = terminals.run("ask me")
+    terminal.wait_for("Shall I?")
+    terminal.type("echo half an answer")
+    terminal.wait_for("half an answer")
+    (run,) = json.loads(home.covey("runs", "--json").stdout)
+    assert home.covey("runs", "answer", run["run_id"], "yes").returncode == 0
+    terminal.wait_for("answered elsewhere")
+    assert terminal.finish() == 0
+    assert terminal.unread() == b""
 
 
 def test_a_question_is_asked_again_by_keys_when_the_command_was_stopped_and_goes_on(

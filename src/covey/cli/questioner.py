@@ -8,7 +8,7 @@ import signal
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from typing import assert_never
+from typing import Any, assert_never
 
 from covey.cli.asks import Answer, ApprovalAnswer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
 from covey.cli.screen import Screen
@@ -24,7 +24,11 @@ WORDS = "Your answer: "
 
 
 class Questioner:
-    """Owns the terminal's input while something is asked. `asked` is what the person looks at."""
+    """Owns the terminal's input until it is closed. `asked` is what the person looks at.
+
+    What is typed while nothing is asked is not shown: it would get between the lines that are drawn over. It is there
+    for the shell afterwards, unless a question came in between.
+    """
 
     def __init__(
         self, terminal: int, screen: Screen, on_answer: Callable[[Ask, Answer], None], on_lost: Callable[[], None]
@@ -38,31 +42,27 @@ class Questioner:
         self._takes_keys = False
         self._opening: asyncio.TimerHandle | None = None
         """Set while keys do not count yet."""
+        self._rest()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._resumed)
 
     def ask(self, ask: Ask) -> None:
         self.asked = ask
-        # What was typed before the question was there is no answer to it.
-        with suppress(termios.error):
-            termios.tcflush(self._terminal, termios.TCIFLUSH)
+        self._forget_typed()  # what was typed before the question was there is no answer to it
         self._show(ask)
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._terminal, self._read)
-        loop.add_signal_handler(signal.SIGCONT, self._resumed)
+        asyncio.get_running_loop().add_reader(self._terminal, self._read)
 
     def withdraw(self) -> None:
         """Nobody needs an answer any more."""
         if self.asked:
             self._screen.clear()
-        self.asked = None
-        self.close()
+        self._stop_reading()
+        self._rest()
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        self._stop_opening()
+        self._stop_reading()
         self._modes.restore()
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._terminal)
-        loop.remove_signal_handler(signal.SIGCONT)
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGCONT)
 
     def restore(self) -> None:
         """The process ends at once: only what the next program on this terminal would notice."""
@@ -70,10 +70,24 @@ class Questioner:
 
     def _resumed(self) -> None:
         """After Ctrl-Z and `fg`: the shell has set the terminal as it likes it, and the question is far above."""
-        with suppress(OSError):
-            if self.asked and os.tcgetpgrp(self._terminal) == os.getpgrp():
-                self._modes.restore()
-                self._show(self.asked)
+        if not self._modes.is_ours:
+            return
+        if self.asked:
+            self._show(self.asked)
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Nothing is asked. A pager that gets the answer has the same terminal: it is left alone."""
+        if self._screen.moves_cursor and self._screen.shares_terminal:
+            self._modes.hide()
+
+    def _stop_reading(self) -> None:
+        if self.asked:
+            self._forget_typed()  # half an answer is no command for the shell
+        self.asked = None
+        self._stop_opening()
+        asyncio.get_running_loop().remove_reader(self._terminal)
 
     def _show(self, ask: Ask) -> None:
         self._takes_keys = isinstance(ask, PermissionAsk) and self._screen.moves_cursor and self._modes.take_keys()
@@ -81,8 +95,12 @@ class Questioner:
             self._screen.ask("", _menu(ask, self._screen.columns, self._screen.rows))
             self._open_later()
         else:
-            self._modes.restore()
+            self._modes.restore()  # by lines, which are seen
             self._screen.ask(ask.text)
+
+    def _forget_typed(self) -> None:
+        with suppress(termios.error):
+            termios.tcflush(self._terminal, termios.TCIFLUSH)
 
     # ── keys ──
 
@@ -118,7 +136,6 @@ class Questioner:
         with suppress(OSError):
             typed = os.read(self._terminal, 4096)
         if not typed and not os.isatty(self._terminal):
-            self.asked = None
             self.close()
             self._on_lost()
             return
@@ -149,7 +166,7 @@ class Questioner:
                 self._screen.ask(WORDS)
             case PermissionAnswer() | QuestionAnswers() | ApprovalAnswer():
                 self.asked = None
-                self._modes.restore()
+                self._rest()
                 self._on_answer(ask, heard)
             case _:
                 assert_never(heard)
@@ -167,28 +184,47 @@ def _menu(ask: PermissionAsk, columns: int, rows: int) -> list[StyledLine]:
 
 
 class _Modes:
-    """How the terminal gives what is typed: by lines, as it was before, or key by key and unseen."""
+    """How the terminal gives what is typed: by lines, as it was before; by lines and unseen; or key by key and unseen.
+
+    It belongs to whoever is in the foreground: from the background it is not touched, which would stop us.
+    """
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
-        self._before: list[object] | None = None
+        self._before: list[Any] | None = None
+        """As we found it; None while that is what it is."""
+
+    @property
+    def is_ours(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._terminal) == os.getpgrp()
+        except OSError:
+            return False
+
+    def hide(self) -> bool:
+        return self._without(termios.ECHO)
 
     def take_keys(self) -> bool:
         """Says whether it can be done. Signals such as Ctrl-C stay what they are."""
-        if self._before is not None:
-            return True
+        return self._without(termios.ICANON | termios.ECHO)
+
+    def restore(self) -> None:
+        if self._before is not None and self._set(self._before):
+            self._before = None
+
+    def _without(self, flags: int) -> bool:
         try:
-            before = termios.tcgetattr(self._terminal)
-            modes = termios.tcgetattr(self._terminal)
-            modes[3] &= ~(termios.ICANON | termios.ECHO)
-            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+            before = self._before or termios.tcgetattr(self._terminal)
         except termios.error:
             return False
         self._before = before
-        return True
+        return self._set([*before[:3], before[3] & ~flags, *before[4:]])
 
-    def restore(self) -> None:
-        before, self._before = self._before, None
-        if before is not None:
-            with suppress(termios.error):
-                termios.tcsetattr(self._terminal, termios.TCSANOW, before)  # type: ignore[arg-type]
+    def _set(self, modes: list[Any]) -> bool:
+        if not self.is_ours:
+            return False
+        try:
+            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+        except termios.error:
+            return False
+        return True

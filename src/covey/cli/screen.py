@@ -61,7 +61,8 @@ class Screen:
     def __init__(self, stream: TextIO, *, quiet: bool, shares_terminal: bool, is_plain: bool = False) -> None:
         self._stream = undisguised(stream)
         self._quiet = quiet
-        self._shares_terminal = shares_terminal
+        self.shares_terminal = shares_terminal
+        """The answer is written there too."""
         self.is_terminal = stream.isatty()
         self.is_plain = is_plain or (self.is_terminal and os.environ.get("TERM") == "dumb")
         """Words instead of signs, and one line for each thing that happens."""
@@ -156,7 +157,7 @@ class Screen:
         while self._spins:
             await asyncio.sleep(FRAME_S)
             waited_s = time.monotonic() - self._since
-            has_room = not self._asking and (self.at_line_start or not self._shares_terminal)
+            has_room = not self._asking and (self.at_line_start or not self.shares_terminal)
             if self._waiting_for.spans and waited_s > PATIENCE_S and has_room:
                 frame = FRAMES[int(waited_s / FRAME_S) % len(FRAMES)]
                 time_of_it = Span(f" {waited_s:.0f}s", "dim")
@@ -166,7 +167,7 @@ class Screen:
     @property
     def began_line(self) -> bool:
         """Whether the answer's next text is on a line of its own already, because of a note in between."""
-        return self._shares_terminal and self.at_line_start
+        return self.shares_terminal and self.at_line_start
 
     def _draw(self, rows: Sequence[StyledLine]) -> None:
         columns = self.columns - 1  # in the last column some terminals begin a new row
@@ -187,6 +188,6 @@ class Screen:
     def _fresh_line(self) -> None:
         self.clear()
         self.before_note()
-        if self._shares_terminal and not self.at_line_start:
+        if self.shares_terminal and not self.at_line_start:
             self._stream.write("\n")
             self.at_line_start = True
