@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from covey.cli.status import server_pid
 from covey.protocol.paths import Address
+
+if TYPE_CHECKING:
+    from tests.cli.terminal import Terminals
 
 WAIT_S = 30.0
 """Machines that run tests are slow and busy."""
@@ -50,6 +53,14 @@ SCRIPT = {
             "when": "tool",
             "steps": [
                 [{"text": "I make a file."}, {"tool": "bash", "input": {"command": "touch made"}}],
+                [{"text": "Done."}],
+            ],
+        },
+        {
+            "when": "write two files",
+            "steps": [
+                [{"tool": "write", "input": {"file_path": "one", "content": "1\n"}}],
+                [{"tool": "write", "input": {"file_path": "two", "content": "2\n"}}],
                 [{"text": "Done."}],
             ],
         },
@@ -220,5 +231,14 @@ def home(shared_home: Home, tmp_path: Path) -> Home:
 def own_home(tmp_path: Path) -> Iterator[Home]:
     """For tests that do something to the server, or find none."""
     made = Home(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def terminals(home: Home) -> Iterator[Terminals]:
+    from tests.cli.terminal import Terminals  # late: it knows what is here
+
+    made = Terminals(home)
     yield made
     made.close()

@@ -11,12 +11,22 @@ import pytest
 
 from covey.cli import asking as module
 from covey.cli.asking import Asking, Unattended
-from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk
+from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk, QuestionAsk
 from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
 from covey.client.view.view import View
-from covey.protocol.events import Event, PermissionNotification, PermissionRequest, Presence, created, updated
+from covey.protocol.events import (
+    Event,
+    PermissionNotification,
+    PermissionRequest,
+    Presence,
+    QuestionBatchRequest,
+    QuestionChoice,
+    QuestionItem,
+    created,
+    updated,
+)
 from covey.protocol.messages import Session
 from covey.protocol.paths import Address
 from covey.protocol.requests import PermissionAction
@@ -258,3 +268,15 @@ def test_letters_mean_what_they_mean_in_the_terminal_ui() -> None:
         answer = ask.press(key)
         assert isinstance(answer, PermissionAnswer) and answer.action == letters[key], key
     assert {"a", "s", "d"} <= set(letters)
+
+
+async def test_of_several_questions_each_says_which_it_is_and_what_was_no_answer() -> None:
+    way = QuestionItem(
+        id="q1", type="single_choice", question="Which way?", choices=(QuestionChoice(id="1", label="left"),)
+    )
+    sure = QuestionItem(id="q2", type="yes_no", question="Sure?")
+    ask = QuestionAsk(QuestionBatchRequest(id="b", session_id="s1", tool_call_id="c", questions=(way, sure)))
+    assert ask.text.startswith("1 of 2: Which way?\n")
+    assert ask.hear("7") is Heard.AGAIN and ask.again.startswith("There is no such choice. ")
+    assert ask.hear("1") is Heard.MORE and ask.text.startswith("2 of 2: Sure?\n")
+    assert ask.hear("hm") is Heard.AGAIN and ask.again.startswith("That is no answer. ")

@@ -18,7 +18,7 @@ import pytest
 
 from covey.cli import exits
 from tests.cli.conftest import Home, finish
-from tests.cli.test_terminal import Terminal
+from tests.cli.terminal import Terminal
 from tests.support.fake_keyring import FakeKeyring, make_program
 from tests.support.fake_provider import FakeProvider
 

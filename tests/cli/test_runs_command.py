@@ -12,7 +12,7 @@ import pytest
 from covey.cli import exits
 from covey.cli.runs import age
 from tests.cli.conftest import Home, finish, read_until, until
-from tests.cli.test_terminal import Terminal
+from tests.cli.terminal import Terminal
 
 
 def detach(home: Home, *args: str) -> str:

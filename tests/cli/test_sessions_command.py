@@ -9,7 +9,7 @@ import pytest
 from covey.cli import exits
 from covey.cli.stats import dollars
 from tests.cli.conftest import Home
-from tests.cli.test_terminal import Terminal
+from tests.cli.terminal import Terminal
 
 
 def ask(home: Home, prompt: str) -> str:

@@ -33,17 +33,18 @@ from covey.lines.plain_text import visible
 from covey.protocol.errors import ApiError
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
+from covey.protocol.requests import UpdateSession
 
 if TYPE_CHECKING:
     from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
-    "allowed": "answered elsewhere: allowed",
-    "denied": "answered elsewhere: denied",
-    "answered": "answered elsewhere: answered",
-    "not_answered": "answered elsewhere: not answered",
-    "closed": "nobody has to answer any more",
+    "allowed": "allowed",
+    "denied": "denied",
+    "answered": "answered",
+    "not_answered": "left unanswered",
 }
+CLOSED = "no answer is needed any more"
 LOOK_AGAIN_S = 5.0
 """How soon it is noticed that nobody watches any more, should no event have reported it."""
 
@@ -282,7 +283,8 @@ class Asking:
         closed = self.view.asks.closed.get(request_id)
         is_shown = self._questioner is not None and self._questioner.asked is ask
         if closed and (is_shown or ("open", request_id) in self._reported):
-            self._screen.say(OUTCOMES[closed.outcome])
+            by = f"by {visible(closed.by)}" if closed.by else "elsewhere"
+            self._screen.say(f"{OUTCOMES[closed.outcome]} {by}" if closed.outcome in OUTCOMES else CLOSED)
         if self._questioner and is_shown:
             self._ask_next(self._questioner)
 
@@ -329,7 +331,11 @@ class Asking:
 
     async def _send(self, request_id: str, answer: Answer) -> None:
         match answer:
-            case PermissionAnswer(action, reason, network, unsandboxed, unattended):
+            case PermissionAnswer(action, reason, network, unsandboxed, unattended, edits_in):
+                if edits_in:
+                    change = UpdateSession(mode="accept_edits")
+                    await self._client.update_session(self._workspace_id, edits_in, change)
+                    self._screen.say(f"Edits are accepted now. `covey sessions mode {edits_in} ask` takes that back.")
                 further = {"network": network, "unsandboxed": unsandboxed, "unattended": unattended}
                 await self._client.answer_permission(self._workspace_id, request_id, action, reason, **further)
                 if action in ("allow_always", "allow_prefix"):

@@ -32,6 +32,8 @@ ANSWERS: dict[str, PermissionAction] = {
 }
 """With `a` and `d` of the terminal UI among them: no letter allows more in one face than in another."""
 SHOW = ("v", "view", "show")
+ALL_EDITS = ("m", "mode")
+"""Allow it, and all edits in the session."""
 END_OF_INPUT = "\x04"
 """Ctrl-D."""
 
@@ -50,7 +52,9 @@ class Heard(Enum):
 
     AGAIN = "not understood"
     MORE = "understood, and there is another question"
-    WHOLE = "all of it has to be shown first"
+    WHOLE = "all of it is wanted"
+    UNSEEN = "it would be allowed, but not all of it was shown"
+    NOTHING = "no words were typed"
     HELP = "what the keys mean is wanted"
     WORDS = "the answer will be typed as a line"
 
@@ -66,6 +70,8 @@ class PermissionAnswer:
     unsandboxed: bool = False
     unattended: bool = False
     """Denied because nobody could be asked."""
+    edits_in: str = ""
+    """The session in which edits are accepted from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +128,16 @@ class PermissionAsk:
         where = visible(self.request.path)
         rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         rule += prefix_offer(self.request)
+        rule += ", all edits in this session ([m]ode)" if self.request.action == "write" else ""
         show = ", [v]iew all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
             further = ", yes [w]ith network, [u]nsandboxed (also after s or r, as in sw)"
         return f"Allow it? [y]es, [n]o or no and why, in this [s]ession always {always}{rule}{further}{show}: "
+
+    @property
+    def again(self) -> str:
+        return self.question
 
     @property
     def refusal(self) -> Answer:
@@ -140,12 +151,21 @@ class PermissionAsk:
         allows_unseen = action not in (None, "deny") and "command" in self.request.params
         if self.is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
-            return Heard.WHOLE
+            return Heard.WHOLE if words in SHOW else Heard.UNSEEN
+        if words in ALL_EDITS and self.request.action == "write":
+            return PermissionAnswer("allow", edits_in=self.request.session_id)
         if action and self._can_be(action):
             network, unsandboxed = further == WITH_NETWORK, further == WITHOUT_SANDBOX
             return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
+
+    def hear_words(self, line: str) -> Answer | Heard:
+        """Words instead of a key: what is no answer is the reason for a no, which the model reads."""
+        heard, words = self.hear(line), line.strip()
+        if heard is not Heard.AGAIN:
+            return heard
+        return PermissionAnswer("deny", words) if words else Heard.NOTHING
 
     def _can_be(self, action: PermissionAction) -> bool:
         rules = {"allow_always": self.request.rules, "allow_prefix": self.request.prefix_rules}
@@ -185,7 +205,16 @@ class QuestionAsk:
 
     @property
     def text(self) -> str:
-        return f"{question_text(self._item)}\n{self.question}"
+        number, count = len(self.responses) + 1, len(self.request.questions)
+        which = f"{number} of {count}: " if count > 1 else ""
+        return f"{which}{question_text(self._item)}\n{self.question}"
+
+    @property
+    def again(self) -> str:
+        """What was typed does not answer it."""
+        if self._item.choices:
+            return f"There is no such choice. {self.question}"
+        return f"That is no answer. {self.question}"
 
     @property
     def question(self) -> str:
@@ -236,6 +265,10 @@ class ApprovalAsk:
 
         show = ", [v]iew all of it" if is_cut(self.request) and not self.shown_whole else ""
         return f"Approve it? [y]es, [n]o, [l]ater{show}: "
+
+    @property
+    def again(self) -> str:
+        return self.question
 
     def hear(self, line: str) -> Answer | Heard:
         words = line.strip().lower()

@@ -13,13 +13,14 @@ from typing import Any, assert_never
 from covey.cli.asks import Answer, ApprovalAnswer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
 from covey.cli.screen import Screen
 from covey.lines.line import StyledLine
-from covey.lines.permission import PermissionShown, choices, help_lines, permission_lines
+from covey.lines.permission import PermissionShown, answered_line, choices, help_lines, permission_lines
 from covey.lines.plain_text import one_line
 from covey.lines.request_text import FEWEST_LINES, LINES_SHOWN
 
 QUIET_S = 0.4
 """So long nothing must be typed before a key counts: what was meant for something else is no answer."""
 PROMPT = "Allow it? "
+ALL_OF_IT = "This is all of it now. Allow it? "
 WORDS = "Your answer: "
 
 
@@ -40,13 +41,15 @@ class Questioner:
         self.asked: Ask | None = None
         self._modes = _Modes(terminal)
         self._takes_keys = False
+        self._in_words = False
+        self._prompt = PROMPT
         self._opening: asyncio.TimerHandle | None = None
         """Set while keys do not count yet."""
         self._rest()
         asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._resumed)
 
     def ask(self, ask: Ask) -> None:
-        self.asked = ask
+        self.asked, self._prompt = ask, PROMPT
         self._forget_typed()  # what was typed before the question was there is no answer to it
         self._show(ask)
         asyncio.get_running_loop().add_reader(self._terminal, self._read)
@@ -90,6 +93,7 @@ class Questioner:
         asyncio.get_running_loop().remove_reader(self._terminal)
 
     def _show(self, ask: Ask) -> None:
+        self._in_words = False
         self._takes_keys = isinstance(ask, PermissionAsk) and self._screen.moves_cursor and self._modes.take_keys()
         if isinstance(ask, PermissionAsk) and self._takes_keys:
             self._screen.ask("", _menu(ask, self._screen.columns, self._screen.rows))
@@ -116,7 +120,7 @@ class Questioner:
     def _open(self) -> None:
         """From now on a key counts, and the prompt says so."""
         self._opening = None
-        self._screen.ask(PROMPT)
+        self._screen.ask(self._prompt)
 
     def _key(self, ask: PermissionAsk, typed: str) -> None:
         if self._opening:
@@ -149,27 +153,46 @@ class Questioner:
             self._screen.answered()
         else:
             self._screen.clear()
-        self._take(ask, ask.hear(text) if text else ask.refusal)
+        if not text:
+            self._take(ask, ask.refusal)
+        elif isinstance(ask, PermissionAsk) and self._in_words:
+            self._take(ask, ask.hear_words(text))
+        else:
+            self._take(ask, ask.hear(text))
 
     def _take(self, ask: Ask, heard: Answer | Heard) -> None:
         match heard:
             case Heard.AGAIN:
-                self._screen.ask("One key, please (? says what they mean): " if self._takes_keys else ask.question)
-            case Heard.MORE | Heard.WHOLE:
+                self._screen.ask("Press one of the keys above (? explains them): " if self._takes_keys else ask.again)
+            case Heard.MORE | Heard.WHOLE | Heard.NOTHING:
+                self._show(ask)
+            case Heard.UNSEEN:
+                self._prompt = ALL_OF_IT
                 self._show(ask)
             case Heard.HELP:
                 assert isinstance(ask, PermissionAsk)
                 self._screen.ask(PROMPT, help_lines(ask.request, self._screen.columns))
             case Heard.WORDS:
-                self._takes_keys = False
+                self._takes_keys, self._in_words = False, True
                 self._modes.restore()
                 self._screen.ask(WORDS)
             case PermissionAnswer() | QuestionAnswers() | ApprovalAnswer():
+                if self._takes_keys:
+                    self._put_away(ask, heard)
                 self.asked = None
                 self._rest()
                 self._on_answer(ask, heard)
             case _:
                 assert_never(heard)
+
+    def _put_away(self, ask: Ask, answer: Answer) -> None:
+        """A line instead of the whole menu: what was allowed is shown with its result."""
+        if (
+            isinstance(ask, PermissionAsk)
+            and isinstance(answer, PermissionAnswer)
+            and self._screen.take_back_question()
+        ):
+            self._screen.show([answered_line(ask.request, answer.action, self._screen.columns)])
 
 
 def _menu(ask: PermissionAsk, columns: int, rows: int) -> list[StyledLine]:

@@ -55,6 +55,18 @@ def share_lines(answer: TextIO, notes: TextIO) -> bool:
         return False
 
 
+class _AskedRows:
+    """How many rows have been written for one question, and how wide the screen was then."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.columns = 0
+
+    def add(self, rows: int, columns: int) -> None:
+        self.columns = columns if self.columns in (0, columns) else -1
+        self.rows += rows
+
+
 class Screen:
     """Stderr of one command. `at_line_start` is set by whatever writes the answer to the same terminal."""
 
@@ -80,6 +92,7 @@ class Screen:
         """Rows of the spinner and what is below it."""
         self._asking = False
         self._is_at_prompt = False
+        self._asked = _AskedRows()
         self.at_line_start = True
 
     @property
@@ -117,11 +130,12 @@ class Screen:
         rows = [row for each in plain(text).split("\n") for row in self._wrapped(each)]
         self._write([paint(row, self.theme) for row in rows])
 
-    def ask(self, prompt: str, lines: Iterable[StyledLine] = ()) -> None:
+    def ask(self, prompt: str, lines: Sequence[StyledLine] = ()) -> None:
         """A question: the answer is typed after the prompt. Until then nothing else is written on its line."""
         self._fresh_line()
         self._stream.write("".join(f"{paint(each, self.theme)}\n" for each in lines) + plain(prompt))
         self._stream.flush()
+        self._asked.add(len(lines), self.columns)
         self._asking, self._is_at_prompt = True, bool(prompt)
 
     def answered(self, echo: str = "") -> None:
@@ -129,8 +143,19 @@ class Screen:
         if echo:
             self._stream.write(f"{plain(echo)}\n")
             self._stream.flush()
+        self._asked.add(1, self.columns)
         self._asking = self._is_at_prompt = False
         self.at_line_start = True
+
+    def take_back_question(self) -> bool:
+        """Erase the question that was answered, with its menu; False if not all of it can be reached any more."""
+        rows, columns = self._asked.rows, self._asked.columns
+        self._asked = _AskedRows()
+        if not self.moves_cursor or not 0 < rows < self.rows or columns != self.columns:
+            return False
+        self._stream.write(f"\x1b[{rows}A\r\x1b[J")
+        self._stream.flush()
+        return True
 
     def wait_for(self, what: str | StyledLine) -> None:
         """Show that we wait, and for what; '' when there is nothing to wait for."""
@@ -144,6 +169,7 @@ class Screen:
         """Take the spinner away, and leave the line of a question, before something else is written."""
         if self._drawn or self._asking:
             left = "\n" if self._is_at_prompt else ""
+            self._asked.add(len(left), self.columns)
             self._stream.write(left if self._asking else self._erased())
             self._stream.flush()
             self._drawn, self._asking, self._is_at_prompt = 0, False, False
@@ -184,6 +210,7 @@ class Screen:
             self._fresh_line()
             self._stream.write("".join(f"{text}\n" for text in texts))
             self._stream.flush()
+            self._asked = _AskedRows()
 
     def _fresh_line(self) -> None:
         self.clear()

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from covey.lines.code import diff_style
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import visible
-from covey.lines.widths import cut_line, expanded
+from covey.lines.widths import cut_line, expanded, width
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest
+from covey.protocol.requests import PermissionAction
 
 ALWAYS = {"execute": "this very command", "write": "changes to this file", "read": "this very file"}
 """What an answer for the session covers, by the action that is asked for."""
+ANSWERED: dict[PermissionAction, str] = {
+    "allow": "allowed once",
+    "allow_session": "allowed in this session",
+    "allow_always": "always allowed here",
+    "allow_prefix": "always allowed here, with any further words",
+    "deny": "denied",
+}
 INDENT = "    "
 """What the text of a request has before the command or the change."""
 
@@ -29,22 +37,31 @@ class PermissionShown:
 
 
 Choice = tuple[str, str]
+RULES_SHOWN = 3
+"""In the menu: a line with many commands needs as many rules."""
 
 
 def choices(shown: PermissionShown) -> list[Choice]:
     """The keys, and what each of them does."""
     request = shown.request
     found = [("y", "yes, once"), ("n", "no"), ("s", f"yes, in this session: {_covers(request)}")]
+    if request.action == "write":
+        found.append(("m", "yes, and all edits in this session"))
     if request.rules:
-        found.append(("r", f"yes, always here: {visible(' '.join(request.rules))}"))
+        many = f"{len(request.rules)} rules, which ? lists"
+        found.append(("r", f"yes, always here: {many if len(request.rules) > RULES_SHOWN else _rules(request)}"))
     if request.prefix_rules:
         found.append(("p", f"yes, always here: {visible(request.prefix_rules[-1])}"))
     if request.confined:
         found += [("w", "yes, once, with the network"), ("u", "yes, once, outside the sandbox")]
-    found.append(("e", "answer in words, such as: no, use pytest"))
+    found.append(("e", "no, and tell the agent why"))
     if shown.is_cut:
         found.append(("v", "see all of it"))
     return [*found, ("?", "what these mean")]
+
+
+def _rules(request: PermissionRequest) -> str:
+    return visible("  ".join(request.rules))
 
 
 def _covers(request: PermissionRequest) -> str:
@@ -62,7 +79,29 @@ def permission_lines(shown: PermissionShown, keys: Sequence[Choice], columns: in
         lines += _body_rows(text, columns, is_diff="diff" in request.params)
     for reason in reasons:
         lines += wrap([Span(visible(reason), "dim")], columns)
-    return [*lines, *(cut_line(line(Span(f"  {key}  ", "key"), text), columns) for key, text in keys)]
+    return [*lines, *_key_rows(keys, columns)]
+
+
+def _key_rows(keys: Sequence[Choice], columns: int) -> list[StyledLine]:
+    """The keys, as many on a row as fit. One whose text is wider than the screen goes on below it."""
+    rows: list[list[Span]] = [[]]
+    used = 0
+    for key, text in keys:
+        spans = [Span(f"  {key}  ", "key"), Span(text)]
+        wide = sum(width(span.text) for span in spans)
+        if used and used + wide > columns:
+            rows.append([])
+            used = 0
+        rows[-1] += spans
+        used += wide
+    return [row for spans in rows for row in wrap(spans, columns, rest=(Span("     "),))]
+
+
+def answered_line(request: PermissionRequest, action: PermissionAction, columns: int) -> StyledLine:
+    """What is left of a question that was answered here."""
+    command = request.params.get("command")
+    what = command.strip().partition("\n")[0] if isinstance(command, str) else request.description
+    return cut_line(line(Span(f"{ANSWERED[action]}: {request.tool_name}: {visible(what)}", "dim")), columns)
 
 
 def _body_rows(text: str, columns: int, *, is_diff: bool) -> list[StyledLine]:
@@ -77,18 +116,21 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
     texts = [
         ("y", "It is done this once. The next time you are asked again."),
         ("n", "It is not done, and the agent goes on without it. Ctrl-D is the same; Ctrl-C cancels the run."),
-        ("s", f"It is done, and {_covers(request)} is not asked about again in this session."),
+        ("s", f"It is done, and you are not asked again in this session about {_covers(request)}."),
     ]
+    if request.action == "write":
+        texts.append(("m", "It is done, and the session is in the mode accept_edits from now on."))
     if request.rules:
         where = visible(request.path)
-        texts.append(("r", f"It is done, and your config.toml gets a rule that holds in {where} and nowhere else."))
+        said = f"It is done, and your config.toml gets what holds in {where} and nowhere else: {_rules(request)}"
+        texts.append(("r", said))
     if request.prefix_rules:
         texts.append(("p", "The same, for the command with any further words after it."))
     if request.confined:
         texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))
-    further = ", sw or ru for s and r with w and u" if request.confined else ""
-    texts.append(("e", f"You type a line, and Enter: no and why, which the agent reads{further}."))
+    further = " (sw or ru would be s and r with w and u)" if request.confined else ""
+    texts.append(("e", f"You type a line, and Enter: it is not done, and the agent reads why{further}."))
     texts.append(("v", "All of the command or the change is shown."))
     return [
         row
