@@ -45,6 +45,18 @@ async def test_it_is_answered_at_its_end_and_recorded_as_a_message_of_no_turn(tm
         engine.check()
 
 
+async def test_it_is_run_in_the_directory_where_the_person_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        (engine.shared.data_dir / "src" / "api").mkdir(parents=True)
+        await shell(engine, "true")
+        request = RunShell(command="pwd", cwd="src/api")
+        result = await within(engine.workspace.shell.run(engine.session_id, request))
+        assert result.output == f"{engine.shared.data_dir}/src/api\n"
+        for elsewhere in ("../up", "/etc", "gone"):
+            with pytest.raises(BadRequest):
+                await within(engine.workspace.shell.run(engine.session_id, RunShell(command="pwd", cwd=elsewhere)))
+
+
 async def test_a_command_in_the_middle_of_a_turn_disturbs_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as engine:
         gate = Gate()

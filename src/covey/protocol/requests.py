@@ -257,6 +257,8 @@ class RunShell(Wire, frozen=True):
     """The model sees it, with its output, with the next prompt."""
     term_width: int = 0
     """Columns that the output has, for programs that want to know; 0: not known."""
+    cwd: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+    """The directory below the root of the workspace in which it is run; '': the root."""
 
 
 class ShellResult(Wire, frozen=True):

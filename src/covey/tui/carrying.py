@@ -238,7 +238,8 @@ class Carrier:
         match effect:
             case wanted.RunOwnCommand(command, share):
                 session_id, width = self._app.face.view.current, self._app.face.state.width
-                run = RunShell(command=command, share=share, term_width=width)
+                cwd = cwd_in(self._app.link.root)
+                run = RunShell(command=command, share=share, term_width=width, cwd=cwd)
                 await client.run_shell(workspace_id, session_id, run)
             case wanted.Undo(session_id, run_id, really, keep_files):
                 request = UndoTurns(run_id=run_id, keep_files=keep_files, dry_run=not really)

@@ -25,8 +25,7 @@ def check(request: PostPrompt) -> None:
         raise BadRequest("session_id is missing", "invalid_request")
     if not request.prompt.strip() and not any(attachment.is_text for attachment in request.attachments):
         raise BadRequest("the prompt is empty; send a text, or attach a text file", "empty_prompt")
-    if request.cwd and not _is_below_root(request.cwd):
-        raise BadRequest("cwd is a directory of the workspace, from its root, such as src/api", "invalid_request")
+    check_cwd(request.cwd)
     if request.output_schema is not None:
         try:
             check_schema(request.output_schema)
@@ -34,9 +33,11 @@ def check(request: PostPrompt) -> None:
             raise BadRequest(f"output_schema cannot be used: {error}", "unusable_schema") from None
 
 
-def _is_below_root(path: str) -> bool:
-    """By its words alone: a directory that is gone is no reason to refuse what somebody says there."""
-    return not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
+def check_cwd(path: str) -> None:
+    """Raise BadRequest for what is not below the root, by its words alone: what is said in a directory that is gone is
+    still a prompt."""
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise BadRequest("cwd is a directory of the workspace, from its root, such as src/api", "invalid_request")
 
 
 def check_rules(rules: Iterable[str]) -> None:

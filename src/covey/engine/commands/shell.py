@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from covey.engine.command_changes import Changes, Watch, so_far
+from covey.engine.commands.intake import check_cwd
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.recorder import Batch, confirmed
 from covey.engine.turns.call_outputs import FeedSink
@@ -49,6 +50,7 @@ class Shell:
         await self._parts.session(session_id)
         if not request.command.strip():
             raise BadRequest("the command is empty", "empty_command")
+        check_cwd(request.cwd)
         if len(self._running) >= AT_ONCE:
             raise Conflict(f"{len(self._running)} commands are running already: wait for one of them", "busy")
         task = asyncio.ensure_future(self._run(session_id, request))
@@ -113,7 +115,7 @@ class Shell:
         width = {"COLUMNS": str(request.term_width)} if request.term_width > 0 else {}
         return await agent.processes.run_command(
             request.command,
-            cwd=agent.root,
+            cwd=agent.root / request.cwd,
             env={**agent.env, **NOT_INTERACTIVE, **width},
             tag=tag_within(self._parts.agent.tag, "shell"),  # like a job: found again after a crash
             timeout_s=TIMEOUT_S,

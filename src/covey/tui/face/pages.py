@@ -75,6 +75,8 @@ def _undo(receipt: UndoReceipt, root: str, columns: int) -> PageText:
             StyledLine(),
             *wrap([Span("not all that commands changed is known: the rest stays", "warning")], columns),
         ]
+    if not receipt.conflicts:
+        lines += [StyledLine(), line(Span("⏎ takes it back, esc leaves it as it is", "dim"))]
     return PageText(tuple(lines))
 
 
