@@ -16,6 +16,7 @@ from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
 from covey.client.view.view import View
+from covey.lines.permission import PermissionShown, choices
 from covey.protocol.events import Event, PermissionNotification, PermissionRequest, Presence, created, updated
 from covey.protocol.messages import Session
 from covey.protocol.paths import Address
@@ -242,6 +243,44 @@ def test_an_answer_says_whether_a_command_has_the_network(typed: str, answer: ob
     assert "It runs in the sandbox.\nAllow it? [y]es" in ask.text
     assert "yes [w]ith network, [u]nsandboxed" in ask.text
     assert ask.hear(typed + "\n") == answer
+
+
+WANTS_NETWORK = msgspec.structs.replace(CONFINED, network=True, asks_for="network", reason="It asks for the network.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("y", PermissionAnswer("allow", network=True)),
+        ("s", PermissionAnswer("allow_session", network=True)),
+        ("r", PermissionAnswer("allow_always", network=True)),
+        ("w", PermissionAnswer("allow", network=True)),
+        ("o", PermissionAnswer("allow")),
+        ("so", PermissionAnswer("allow_session")),
+        ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
+        ("n", PermissionAnswer("deny")),
+        ("no", PermissionAnswer("deny")),
+    ],
+)
+def test_a_plain_yes_to_a_call_that_asks_for_the_network_gives_it(typed: str, answer: object) -> None:
+    ask = PermissionAsk(WANTS_NETWORK)
+    assert "[y]es, with network, [n]o" in ask.text and "yes with[o]ut network" in ask.text
+    assert "It asks for the network." in ask.text and "probably needs" not in ask.text
+    assert ask.hear(typed + "\n") == answer
+
+
+def test_the_choices_say_what_a_plain_yes_gives() -> None:
+    def texts(asked: PermissionRequest) -> dict[str, str]:
+        return dict(choices(PermissionShown(["bash:"], asked, is_cut=False)))
+
+    assert texts(WANTS_NETWORK)["y"] == "yes, once, with network"
+    assert texts(WANTS_NETWORK)["r"] == "yes, always here, with network: bash:x"
+    assert texts(WANTS_NETWORK)["o"] == "yes, once, without network"
+    guessed = texts(msgspec.structs.replace(CONFINED, network=True))
+    assert (guessed["y"], guessed["w"]) == ("yes, once, without network", "yes, once, with network")
+    leaves = texts(msgspec.structs.replace(CONFINED, network=True, asks_for="everything"))
+    assert (leaves["y"], leaves["u"]) == ("yes, once, inside the sandbox", "yes, once, outside the sandbox")
+    assert texts(CONFINED)["y"] == "yes, once"
 
 
 def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:

@@ -61,8 +61,13 @@ async def _answer_permission(client: Client, workspace_id: str, request: Request
         return await client.answer_permission(workspace_id, request.id, "deny", " ".join(args.text))
     if args.how in RULES and not RULES[args.how](request):
         raise exits.UsageError("no rule can say this: allow it once, or with --session")
-    further = {"network": args.network, "unsandboxed": args.unsandboxed}
+    further = {"network": _has_network(request, args), "unsandboxed": args.unsandboxed}
     return await client.answer_permission(workspace_id, request.id, args.how, **further)
+
+
+def _has_network(request: PermissionRequest, args: argparse.Namespace) -> bool:
+    """As it was said, else as the call asks."""
+    return request.yes_has_network if args.network is None else bool(args.network)
 
 
 async def _answer_question(client: Client, workspace_id: str, request: Request, texts: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from covey.lines.code import diff_style
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import visible
+from covey.lines.request_text import reasons
 from covey.lines.widths import cut_line, expanded
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest
@@ -31,16 +32,28 @@ class PermissionShown:
 Choice = tuple[str, str]
 
 
+def reach_words(request: PermissionRequest) -> str:
+    """What a plain yes says of the network or the sandbox, where somebody might expect otherwise: `, with network`."""
+    if request.yes_has_network:
+        return ", with network"
+    if not request.confined:
+        return ""
+    if request.asks_for == "everything":
+        return ", inside the sandbox"
+    return ", without network" if request.network else ""
+
+
 def choices(shown: PermissionShown) -> list[Choice]:
     """The keys, and what each of them does."""
-    request = shown.request
-    found = [("y", "yes, once"), ("n", "no"), ("s", f"yes, in this session: {_covers(request)}")]
+    request, reach = shown.request, reach_words(shown.request)
+    found = [("y", f"yes, once{reach}"), ("n", "no"), ("s", f"yes, in this session{reach}: {_covers(request)}")]
     if request.rules:
-        found.append(("r", f"yes, always here: {visible(' '.join(request.rules))}"))
+        found.append(("r", f"yes, always here{reach}: {visible(' '.join(request.rules))}"))
     if request.prefix_rules:
-        found.append(("p", f"yes, always here: {visible(request.prefix_rules[-1])}"))
+        found.append(("p", f"yes, always here{reach}: {visible(request.prefix_rules[-1])}"))
     if request.confined:
-        found += [("w", "yes, once, with the network"), ("u", "yes, once, outside the sandbox")]
+        other = ("o", "yes, once, without network") if request.yes_has_network else ("w", "yes, once, with network")
+        found += [other, ("u", "yes, once, outside the sandbox")]
     found.append(("e", "answer in words, such as: no, use pytest"))
     if shown.is_cut:
         found.append(("v", "see all of it"))
@@ -54,13 +67,11 @@ def _covers(request: PermissionRequest) -> str:
 def permission_lines(shown: PermissionShown, keys: Sequence[Choice], columns: int) -> list[StyledLine]:
     """The request in full, wrapped where it is wider than the screen, then a line for each key, cut to its width."""
     request = shown.request
-    network = "It probably needs the network." if request.network else ""
-    reasons = [text for text in (request.reason, network, request.sandbox) if text]
     head, *body = shown.text
     lines = [*wrap([Span(head, "strong")], columns)]
     for text in body:
         lines += _body_rows(text, columns, is_diff="diff" in request.params)
-    for reason in reasons:
+    for reason in reasons(request):
         lines += wrap([Span(visible(reason), "dim")], columns)
     return [*lines, *(cut_line(line(Span(f"  {key}  ", "key"), text), columns) for key, text in keys)]
 
@@ -84,14 +95,20 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
         texts.append(("r", f"It is done, and your config.toml gets a rule that holds in {where} and nowhere else."))
     if request.prefix_rules:
         texts.append(("p", "The same, for the command with any further words after it."))
+    if request.yes_has_network:
+        texts.append(("", "All of these give the command the network, which it asks for; a rule says so."))
     if request.confined:
-        texts.append(("w", "It is done once, and the command may use the network."))
+        if request.yes_has_network:
+            texts.append(("o", "It is done once, and the command has no network."))
+        else:
+            texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))
-    further = ", sw or ru for s and r with w and u" if request.confined else ""
+    pair = ("so", "o") if request.yes_has_network else ("sw", "w")
+    further = f", {pair[0]} or ru for s and r with {pair[1]} and u" if request.confined else ""
     texts.append(("e", f"You type a line, and Enter: no and why, which the agent reads{further}."))
     texts.append(("v", "All of the command or the change is shown."))
     return [
         row
         for key, text in texts
-        for row in wrap([Span(text)], columns, (Span(f"  {key}  ", "key"),), (Span("     "),))
+        for row in wrap([Span(text)], columns, (Span(f"  {key or ' '}  ", "key"),), (Span("     "),))
     ]

@@ -259,13 +259,15 @@ class ToolCalls:
         mode = (session and session.mode) or "ask"
         return "accept_edits" if mode == "ask" and options.accept_edits else mode
 
-    def _reason(self, judgement: Judgement, hooked: HookAnswer, session_id: str, tool: str) -> str:
+    def _reason(self, judgement: Judgement, hooked: HookAnswer, session_id: str, intent: Intent) -> str:
         """Why somebody is asked, and what they might want to know besides."""
         by_hook = hooked.decision is HookDecision.ASK
         said = [hooked.reason or "A hook wants you to decide."] if by_hook else []
         if judgement.verdict is Verdict.ASK or not by_hook:
             said.append(sentence(judgement))
-        return " ".join(filter(None, (*said, self._host.skills.wish(session_id, tool))))
+        if (wish := intent.reach.wish) and judgement.tag != wish:
+            said.append(sentence(Judgement(Verdict.ASK, wish)))
+        return " ".join(filter(None, (*said, self._host.skills.wish(session_id, intent.tool))))
 
     async def _permit(
         self,
@@ -306,12 +308,13 @@ class ToolCalls:
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
-            reason=self._reason(judgement, hooked, context.session_id, tool.name),
+            reason=self._reason(judgement, hooked, context.session_id, intent),
             rules=session_rule(intent, self._desk.rules),
             prefix_rules=prefix_rules(intent, self._desk.rules),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
             sandbox=prospect.text if prospect else None,
             confined=prospect is not None and prospect.confines_network,
+            asks_for=intent.reach.wish,
         )
         return await self._desk.ask(request, intent)
 
