@@ -14,7 +14,7 @@ ACTIONS = {
     "allow": "allow what a run asks for, without waiting for it",
     "deny": "deny it, with a word to the model if you like; a question is left unanswered",
     "answer": "answer the questions of a run, each with one TEXT",
-    "say": "say something to a run: it reads it before its next step",
+    "say": "say something to a run: it reads it before its next step, unless it has options of its own",
     "interrupt": "cancel a run, and go on in its session with this instead",
     "cancel": "cancel a run",
 }
