@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from covey.cli import asking as module
-from covey.cli.allowing import Advice
 from covey.cli.asking import Asking, Unattended
 from covey.cli.asks import Heard, PermissionAnswer, PermissionAsk
 from covey.cli.screen import Screen
@@ -77,7 +76,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 def asking_for(client: Client, stream: io.StringIO, unattended: Unattended) -> Asking:
     screen = Screen(stream, quiet=True, shares_terminal=False)
     return Asking(
-        client, View("s1", loads=False), "w1", "r1", screen, unattended=unattended, advice=Advice(lambda _: "by hand")
+        client, View("s1", loads=False), "w1", "r1", screen, unattended=unattended, how_to_allow=lambda _: "by hand"
     )
 
 

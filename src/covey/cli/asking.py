@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, assert_never
 
-from covey.cli.allowing import Advice
 from covey.cli.asks import (
     Answer,
     ApprovalAnswer,
@@ -36,6 +35,7 @@ from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 
 if TYPE_CHECKING:
+    from covey.cli.allowing import Advice
     from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
@@ -102,12 +102,14 @@ class Asking:
         screen: Screen,
         *,
         unattended: Unattended,
-        advice: Advice,
+        how_to_allow: Callable[[PermissionRequest], str],
     ) -> None:
         self._client = client
         self.view = view
         self._unattended = unattended
-        self._advice = advice
+        self._how_to_allow = how_to_allow
+        self._advice: Advice | None = None
+        """Once something was denied, because nobody could be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
@@ -258,8 +260,16 @@ class Asking:
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
         denied = f"denied, because nobody is here to be asked: {_in_short(ask)}"
+        from covey.cli.allowing import Advice  # late: seldom needed
+
+        self._advice = self._advice or Advice(self._how_to_allow)
         how = self._advice.sentence(ask.request)
         self._report_once(ask, f"{denied}\n{how}" if how else denied, "refused")
+
+    @property
+    def allowing_lines(self) -> str:
+        """The lines for config.toml that would have allowed what was denied here; '' if there are none."""
+        return self._advice.lines() if self._advice else ""
 
     def _report_once(self, ask: Ask, text: str, what: str = "open") -> None:
         if (what, ask.id) not in self._reported:

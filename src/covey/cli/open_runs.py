@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from covey.cli.exits import UsageError
 from covey.client.client import Client
-from covey.lines.words import counted
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.runs import Run, RunState
 
@@ -55,6 +54,8 @@ def waits_for(run: Run, runs: Iterable[Run]) -> str:
     others = [other for other in runs if other.session_id == run.session_id]
     active = next((other for other in others if other.state == "active"), None)
     before = sum(other.state == "queued" and (other.place or 0) < (run.place or 0) for other in others)
+    from covey.lines.words import counted  # late: most runs wait for nobody
+
     ahead = counted(before, "other prompt") if before else ""
     if active is None:
         return f"queued behind {ahead}" if before else "it is the next"

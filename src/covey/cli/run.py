@@ -9,14 +9,12 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import FrameType
 from typing import Any, TextIO
 
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.allowing import Advice, by_options
 from covey.cli.asking import Asking, Unattended, can_ask
 from covey.cli.denials import denied_calls
 from covey.cli.endings import Ending
@@ -36,7 +34,7 @@ from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
-from covey.protocol.events import Event
+from covey.protocol.events import Event, PermissionRequest
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import PromptReceipt, RunComplete
 
@@ -209,7 +207,6 @@ class _Command:
     async def _follow(self, client: Client, workspace: WorkspaceView) -> int:
         run_id, workspace_id = self._request.run_id, workspace.id
         self._view.apply(SessionOpened(self._request.session_id))
-        advice = Advice(partial(by_options, takes_rules=self._args.takes_rules, accepts_edits=self._args.accept_edits))
         asking = self._asking = Asking(
             client,
             self._view,
@@ -217,7 +214,7 @@ class _Command:
             run_id,
             self._screen,
             unattended=Unattended.DENY_IF_ALONE,
-            advice=advice,
+            how_to_allow=self._how_to_allow,
         )
         progress = Progress(self._screen, self._view, run_id, root=workspace.path, is_verbose=self._args.verbose)
         ending = Ending(self._view, run_id, self._request.options)
@@ -253,7 +250,7 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
-        if lines := advice.lines():
+        if lines := asking.allowing_lines:
             self._screen.warn(lines)
         return self._end(ending.worded(self._with_output(terminal)), ending, progress)
 
@@ -278,6 +275,11 @@ class _Command:
             mine = next((run for run in runs if run.run_id == self._request.run_id), None)
             if mine and (text := waits_for(mine, runs)):
                 self._screen.say(f"{text[0].upper()}{text[1:]}.")
+
+    def _how_to_allow(self, request: PermissionRequest) -> str:
+        from covey.cli.allowing import by_options  # late: seldom needed
+
+        return by_options(request, takes_rules=self._args.takes_rules, accepts_edits=self._args.accept_edits)
 
     def _with_output(self, terminal: RunComplete) -> RunComplete:
         """An older server takes a prompt with a schema, and does not know what that is."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from covey.cli import common, exits
-from covey.cli.allowing import Advice
 from covey.cli.asking import Asking, Unattended
 from covey.cli.endings import Ending
 from covey.cli.output import JsonPrinter, Printer, answer_printer
@@ -112,8 +111,15 @@ class _Wait:
         view.apply(SessionOpened(run.session_id))
         view.event(updated(run))
         progress = Progress(self._screen, view, speaker, root=workspace.path, is_verbose=self._args.verbose)
-        advice = Advice(lambda _: HOW_TO_ALLOW)
-        asking = Asking(client, view, workspace.id, speaker, self._screen, unattended=unattended, advice=advice)
+        asking = Asking(
+            client,
+            view,
+            workspace.id,
+            speaker,
+            self._screen,
+            unattended=unattended,
+            how_to_allow=lambda _: HOW_TO_ALLOW,
+        )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
             with suppress(NotFound):  # the session is deleted: the end of the run says so
@@ -141,7 +147,7 @@ class _Wait:
         self._screen.wait_for("")
         exit_code = exits.of_end(terminal)
         terminal = ending.worded(terminal)
-        if lines := advice.lines():
+        if lines := asking.allowing_lines:
             self._screen.warn(lines)
         output.end(terminal, progress.news.end(terminal), exit_code)
         if explanation := ending.explanation(terminal):
