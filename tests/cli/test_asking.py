@@ -16,6 +16,7 @@ from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
 from covey.client.view.view import View
+from covey.lines.permission import PermissionShown, choices
 from covey.protocol.events import (
     Event,
     PermissionNotification,
@@ -84,7 +85,9 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asking_for(client: Client, stream: io.StringIO, unattended: Unattended) -> Asking:
     screen = Screen(stream, quiet=True, shares_terminal=False)
-    return Asking(client, View("s1", loads=False), "w1", "r1", screen, unattended=unattended, how_to_allow="by hand")
+    return Asking(
+        client, View("s1", loads=False), "w1", "r1", screen, unattended=unattended, how_to_allow=lambda _: "by hand"
+    )
 
 
 def feed(asking: Asking, event: Event) -> None:
@@ -123,7 +126,7 @@ async def test_how_to_allow_a_thing_is_said_once_however_often_a_model_tries_it(
     await settle()
     assert [given for given, _ in client.given] == ["p1", "p2", "p3"]
     assert stream.getvalue().count("denied, because nobody is here to be asked") == 3
-    assert stream.getvalue().count("Allow it by hand") == 2
+    assert stream.getvalue().count("Allow it by hand") == 1
 
 
 @pytest.mark.usefixtures("nobody")
@@ -252,6 +255,44 @@ def test_an_answer_says_whether_a_command_has_the_network(typed: str, answer: ob
     assert "It runs in the sandbox.\nAllow it? [y]es" in ask.text
     assert "yes [w]ith network, [u]nsandboxed" in ask.text
     assert ask.hear(typed + "\n") == answer
+
+
+WANTS_NETWORK = msgspec.structs.replace(CONFINED, network=True, asks_for="network", reason="It asks for the network.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("y", PermissionAnswer("allow", network=True)),
+        ("s", PermissionAnswer("allow_session", network=True)),
+        ("r", PermissionAnswer("allow_always", network=True)),
+        ("w", PermissionAnswer("allow", network=True)),
+        ("o", PermissionAnswer("allow")),
+        ("so", PermissionAnswer("allow_session")),
+        ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
+        ("n", PermissionAnswer("deny")),
+        ("no", PermissionAnswer("deny")),
+    ],
+)
+def test_a_plain_yes_to_a_call_that_asks_for_the_network_gives_it(typed: str, answer: object) -> None:
+    ask = PermissionAsk(WANTS_NETWORK)
+    assert "[y]es, with network, [n]o" in ask.text and "yes with[o]ut network" in ask.text
+    assert "It asks for the network." in ask.text and "probably needs" not in ask.text
+    assert ask.hear(typed + "\n") == answer
+
+
+def test_the_choices_say_what_a_plain_yes_gives() -> None:
+    def texts(asked: PermissionRequest) -> dict[str, str]:
+        return dict(choices(PermissionShown(["bash:"], asked, is_cut=False)))
+
+    assert texts(WANTS_NETWORK)["y"] == "yes, once, with network"
+    assert texts(WANTS_NETWORK)["r"] == "yes, always here, with network: bash:x"
+    assert texts(WANTS_NETWORK)["o"] == "yes, once, without network"
+    guessed = texts(msgspec.structs.replace(CONFINED, network=True))
+    assert (guessed["y"], guessed["w"]) == ("yes, once, without network", "yes, once, with network")
+    leaves = texts(msgspec.structs.replace(CONFINED, network=True, asks_for="everything"))
+    assert (leaves["y"], leaves["u"]) == ("yes, once, inside the sandbox", "yes, once, outside the sandbox")
+    assert texts(CONFINED)["y"] == "yes, once"
 
 
 def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:

@@ -47,7 +47,10 @@ def test_every_command_takes_the_beginning_of_a_runs_id(home: Home) -> None:
     session, _ = ask(home, "--run-id", "alpha", "first")
     ask(home, "--run-id", "beta", "-s", session, "second")
     assert home.covey("runs", "wait", "-q", "al").stdout == "You said: first\n"
-    assert home.covey("runs", "cancel", "be").stdout == "There was nothing to cancel: run beta is completed.\n"
+    assert (
+        home.covey("runs", "cancel", "be").stdout
+        == "There was nothing to cancel: run beta had ended already (completed).\n"
+    )
     assert home.covey("undo", "--to", "b").stdout.startswith("Undone: second")
 
 

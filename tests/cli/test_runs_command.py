@@ -59,8 +59,8 @@ def test_open_runs_are_listed_the_newest_first_with_what_they_wait_on(tidy_home:
     newest, waits, oldest = tidy_home.covey("runs", "list").stdout.splitlines()
     assert newest.startswith(f"{second}  queued ")
     assert newest.endswith("word wor…")
-    assert waits == f"    waits for the end of run {first}"
-    assert oldest.startswith(f"{first}  active (model) ")
+    assert waits == f"    queued behind run {first}"
+    assert oldest.startswith(f"{first}  waiting for the model ")
     assert oldest.endswith(" s ago  hang on, [2J please")
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_needs_an_answer_says_how_to_give_it(tidy_home: Home) -> None
     run_id = detach_until_it_asks(tidy_home)
     (request,) = listed(tidy_home)[0]["requests"]
     line, *asked, hint = tidy_home.covey("runs").stdout.splitlines()
-    assert line.startswith(f"{run_id}  active (permission) ")
+    assert line.startswith(f"{run_id}  waiting for a permission ")
     assert [text.strip() for text in asked] == ["asks: bash:", "touch made"]
     assert hint.strip() == f"covey runs allow {request['id']} · covey runs deny {request['id']} [WHY]"
 
@@ -160,7 +160,10 @@ def test_cancel_says_what_it_reached(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, f"Run {run_id} was active and is cancelled.\n")
     assert home.covey("runs", "wait", run_id).returncode == exits.CANCELLED
     again = home.covey("runs", "cancel", run_id)
-    assert (again.returncode, again.stdout) == (0, f"There was nothing to cancel: run {run_id} is cancelled.\n")
+    said = f"There was nothing to cancel: run {run_id} had ended already (cancelled).\n"
+    assert (again.returncode, again.stdout) == (0, said)
+    told = json.loads(home.covey("runs", "cancel", "--json", run_id).stdout)
+    assert (told["covered"], told["run_id"], told["state"]) == ([], run_id, "cancelled")
     assert json.loads(home.covey("runs", "cancel", "--json", run_id).stdout)["covered"] == []
     assert not (home.project / "made").exists()
 

@@ -10,6 +10,8 @@ import pytest
 
 from covey.cli import exits
 from covey.cli.open_runs import waits_for
+from covey.cli.runs import _asked
+from covey.protocol.events import QuestionBatchRequest, QuestionItem
 from covey.protocol.runs import RunOptions
 from tests.cli.conftest import Home, until
 from tests.cli.test_runs_command import detach, detach_until_it_asks, listed
@@ -66,14 +68,19 @@ def test_what_is_said_to_a_run_joins_it_or_waits_for_it_and_that_is_said(tidy_ho
     until(lambda: listed(tidy_home)[0].get("waiting_on") == "model", "the second model is asked")
     waits = tidy_home.covey("runs", "say", own, "faster").stdout
     assert waits.strip().endswith(
-        f"waits for the end of run {own}, which has options of its own, so that nothing joins it."
+        f"queued behind run {own}; {own} was started with options of its own, so it cannot be steered."
     )
+    steers = tidy_home.covey("run", "--steer", "--detach", "-s", listed(tidy_home)[0]["session_id"], "slower")
+    assert steers.returncode == 0
+    assert f"Queued behind run {own} and 1 other prompt; {own} was started with options of its own" in steers.stderr
 
 
 def test_what_steers_a_run_that_nobody_watches_is_said_to_join_it() -> None:
     run = msgspec.structs.replace(some_run("r1"), state="active", options=RunOptions(unattended=True))
     steer = msgspec.structs.replace(run, run_id="r2", state="queued", mode="fold", place=1, options=None)
     assert waits_for(steer, [run, steer]) == "joins run r1 before its next step"
+    watched = msgspec.structs.replace(run, options=RunOptions(debug=True))
+    assert waits_for(steer, [watched, steer]) == "joins run r1 before its next step"
 
 
 def test_an_interrupt_cancels_the_run_and_is_the_next(home: Home) -> None:
@@ -144,3 +151,19 @@ def test_a_prefix_that_is_offered_becomes_rules_of_this_directory(own_home: Home
     assert table["permissions"]["allow"] == ["bash:pytest", "bash:pytest *"]
     again = json.loads(own_home.covey("run", "--json", "another.py").stdout)
     assert again["denied"] == []
+
+
+def test_what_was_allowed_is_in_the_json(home: Home) -> None:
+    run_id = detach_until_it_asks(home)
+    told = json.loads(home.covey("runs", "allow", "--json", run_id).stdout)
+    assert told["resolved"] and told["run_id"] == run_id
+    assert (told["action"], told["tool"], told["description"]) == ("allow", "bash", "touch made")
+    assert (told["network"], told["unsandboxed"]) == (False, False)
+
+
+def test_all_questions_of_a_run_stand_below_each_other() -> None:
+    items = tuple(QuestionItem(id=str(number), type="free_text", question=f"Which {number}?") for number in (1, 2))
+    first, second, _ = _asked(QuestionBatchRequest(id="q1", session_id="s1", tool_call_id="c1", questions=items)).split(
+        "\n"
+    )
+    assert first.index("Which 1?") == second.index("Which 2?")

@@ -145,6 +145,7 @@ EFFECTS = {
         (result(name="bash"), True),
         (result(name="bash", content="exit code 1", is_error=True), True),
         (result(name="bash", content="no", is_error=True, metadata='{"denied": "person"}'), False),
+        (result(name="bash", content="bad input", is_error=True, metadata='{"never_ran": true}'), False),
         (result(name="of an extension that is gone"), True),
         (result(name="of an extension that is gone", content="no", is_error=True), True),
         (result(name="edit", content="no such text", is_error=True), False),

@@ -123,7 +123,7 @@ class AskDesk:
                 assert_never(request)
 
     def _permission(self, request: PermissionRequest, response: RpcAnswer) -> None:
-        given = None if response.error else permission_answer(response.result)
+        given = None if response.error else permission_answer(request, response.result)
         if given is None and request.run_id in self._being_cancelled:
             return  # the editor puts it away because its user has cancelled the run: that ends it
         cannot_ask = response.error is not None and response.error.code == METHOD_UNKNOWN

@@ -10,7 +10,7 @@ import msgspec
 
 from covey.acp.calls import permission_call
 from covey.acp.content import Json, fenced, shown, text_block
-from covey.lines.permission import ALWAYS
+from covey.lines.permission import ALWAYS, reach_words
 from covey.lines.plain_text import visible
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
@@ -25,15 +25,16 @@ class ChosenOption:
     """What else there is in `Grant`."""
 
 
-_ANSWERS = {
-    "allow": ChosenOption("allow"),
-    "allow_session": ChosenOption("allow_session"),
-    "allow_always": ChosenOption("allow_always"),
-    "allow_prefix": ChosenOption("allow_prefix"),
+_PLAIN: tuple[PermissionAction, ...] = ("allow", "allow_session", "allow_always", "allow_prefix")
+_ANSWERS: dict[str, ChosenOption] = {
+    **{action: ChosenOption(action) for action in _PLAIN},
     "allow_network": ChosenOption("allow", further={"network": True}),
+    "allow_offline": ChosenOption("allow"),
     "allow_unsandboxed": ChosenOption("allow", further={"unsandboxed": True}),
     "deny": ChosenOption("deny"),
 }
+_NETWORKED: dict[str, ChosenOption] = {action: ChosenOption(action, further={"network": True}) for action in _PLAIN}
+"""What the plain ones mean where the call asks for the network."""
 NOBODY_THERE = ChosenOption("deny", further={"unattended": True})
 """The editor cannot ask anybody."""
 
@@ -43,15 +44,19 @@ def permission_params(session_id: str, request: PermissionRequest) -> Json:
 
 
 def _options(request: PermissionRequest) -> list[Json]:
-    options = [_option("allow", "Allow once", "allow_once")]
+    reach = reach_words(request)
+    options = [_option("allow", f"Allow once{reach}", "allow_once")]
     covers = ALWAYS.get(request.action, "exactly this")
-    options.append(_option("allow_session", f"Allow in this session: {covers}", "allow_always"))
+    options.append(_option("allow_session", f"Allow in this session{reach}: {covers}", "allow_always"))
     if request.rules:
-        options.append(_option("allow_always", f"Always here: {' '.join(request.rules)}", "allow_always"))
+        options.append(_option("allow_always", f"Always here{reach}: {' '.join(request.rules)}", "allow_always"))
     if request.prefix_rules:
-        options.append(_option("allow_prefix", f"Always here: {request.prefix_rules[-1]}", "allow_always"))
+        options.append(_option("allow_prefix", f"Always here{reach}: {request.prefix_rules[-1]}", "allow_always"))
     if request.confined:
-        options.append(_option("allow_network", "Allow once, with the network", "allow_once"))
+        if request.yes_has_network:
+            options.append(_option("allow_offline", "Allow once, without network", "allow_once"))
+        else:
+            options.append(_option("allow_network", "Allow once, with network", "allow_once"))
         options.append(_option("allow_unsandboxed", "Allow once, outside the sandbox", "allow_once"))
     return [*options, _option("deny", "Reject", "reject_once")]
 
@@ -60,9 +65,10 @@ def _option(id: str, name: str, kind: str) -> Json:
     return {"optionId": id, "name": visible(name), "kind": kind}
 
 
-def permission_answer(result: Any) -> ChosenOption | None:
+def permission_answer(request: PermissionRequest, result: Any) -> ChosenOption | None:
     """What somebody chose; None: the question was put away, or the answer cannot be read."""
-    return _ANSWERS.get(_selected(result))
+    chosen = _selected(result)
+    return (_NETWORKED.get(chosen) if request.yes_has_network else None) or _ANSWERS.get(chosen)
 
 
 def _selected(result: Any) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from covey.acp.content import Json, cut, diff, fenced, image_block, shown, text_block
 from covey.lines.calls import call_line, decoded, parameters
 from covey.lines.plain_text import visible
+from covey.lines.request_text import reasons
 from covey.protocol.endings import CallEnd, call_end
 from covey.protocol.events import PermissionRequest
 from covey.protocol.messages import ToolCall, ToolResult
@@ -122,8 +123,7 @@ def permission_call(request: PermissionRequest) -> Json:
     )
     command = params.get("command")
     title = title_of(call, request.path) if isinstance(command, str) else request.description or request.tool_name
-    why = [request.reason, "It probably needs the network." if request.network else "", request.sandbox]
-    content = [_wanted(params), *(shown(text_block(visible(text))) for text in why if text)]
+    content = [_wanted(params), *(shown(text_block(visible(text))) for text in reasons(request))]
     return {
         "toolCallId": request.tool_call_id,
         "title": visible(title),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, assert_never
@@ -36,6 +36,7 @@ from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import UpdateSession
 
 if TYPE_CHECKING:
+    from covey.cli.allowing import Advice
     from covey.cli.questioner import Questioner
 
 OUTCOMES: dict[AskOutcome, str] = {
@@ -102,13 +103,14 @@ class Asking:
         screen: Screen,
         *,
         unattended: Unattended,
-        how_to_allow: str,
+        how_to_allow: Callable[[PermissionRequest], str],
     ) -> None:
         self._client = client
         self.view = view
         self._unattended = unattended
         self._how_to_allow = how_to_allow
-        """Completes "Allow it ...", where nobody could be asked."""
+        self._advice: Advice | None = None
+        """Once something was denied, because nobody could be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
         self._screen = screen
@@ -121,8 +123,6 @@ class Asking:
         self._active_in = ""
         """The session in which the run is active."""
         self._reported: set[tuple[str, str]] = set()
-        self._taught: set[str] = set()
-        """How to allow what was denied: a model that tries again need not make us say it again."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waits_for_others: dict[str, asyncio.Task[None]] = {}
         self._presence = asyncio.Event()
@@ -261,9 +261,16 @@ class Asking:
             self._report_once(ask, f"not answered, because nobody is here to be asked: {_in_short(ask)}", "refused")
             return
         denied = f"denied, because nobody is here to be asked: {_in_short(ask)}"
-        how = f"Allow it {self._how_to_allow}{_as_rules(ask.request)}"
-        self._report_once(ask, denied if how in self._taught else f"{denied}\n{how}", "refused")
-        self._taught.add(how)
+        from covey.cli.allowing import Advice  # late: seldom needed
+
+        self._advice = self._advice or Advice(self._how_to_allow)
+        how = self._advice.sentence(ask.request)
+        self._report_once(ask, f"{denied}\n{how}" if how else denied, "refused")
+
+    @property
+    def allowing_lines(self) -> str:
+        """The lines for config.toml that would have allowed what was denied here; '' if there are none."""
+        return self._advice.lines() if self._advice else ""
 
     def _report_once(self, ask: Ask, text: str, what: str = "open") -> None:
         if (what, ask.id) not in self._reported:
@@ -379,13 +386,3 @@ def _answered_by(ask: PermissionAsk | QuestionAsk) -> str:
     if isinstance(ask, PermissionAsk):
         return f"allow {ask.id}"
     return f"answer {ask.id}{' TEXT' * len(ask.request.questions)}"
-
-
-def _as_rules(request: PermissionRequest) -> str:
-    """The end of a sentence that says how to allow it, with the lines that would do so in this directory."""
-    if not request.rules:
-        return "."
-    from covey.config.edit import rule_lines  # late: seldom needed
-
-    lines = rule_lines(request.path, "allow", request.rules).split("\n")
-    return "\n".join((", or in this directory with these lines in your config.toml:", *map(visible, lines)))

@@ -8,12 +8,12 @@ from enum import Enum
 from typing import ClassVar, assert_never
 
 from covey.lines.plain_text import visible
-from covey.lines.request_text import LINES_SHOWN, request_text
+from covey.lines.request_text import LINES_SHOWN, reasons, request_text
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import PermissionAction, QuestionResponse
 
-WITH_NETWORK, WITHOUT_SANDBOX = "w", "u"
+WITH_NETWORK, WITHOUT_NETWORK, WITHOUT_SANDBOX = "w", "o", "u"
 """Typed after an answer that allows a command, or alone for `y` and this."""
 ANSWERS: dict[str, PermissionAction] = {
     "y": "allow",
@@ -106,10 +106,8 @@ class PermissionAsk:
 
     @property
     def text(self) -> str:
-        network = "It probably needs the network." if self.request.network else ""
-        said = (self.request.reason, network, self.request.sandbox)
-        reasons = "".join(f"{visible(text)}\n" for text in said if text)
-        return f"{self.shown}\n{reasons}{self.question}"
+        why = "".join(f"{visible(text)}\n" for text in reasons(self.request))
+        return f"{self.shown}\n{why}{self.question}"
 
     @property
     def shown(self) -> str:
@@ -122,7 +120,7 @@ class PermissionAsk:
 
     @property
     def question(self) -> str:
-        from covey.lines.permission import ALWAYS  # late: seldom needed
+        from covey.lines.permission import ALWAYS, reach_words  # late: seldom needed
 
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
@@ -132,8 +130,10 @@ class PermissionAsk:
         show = ", [v]iew all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
-            further = ", yes [w]ith network, [u]nsandboxed (also after s or r, as in sw)"
-        return f"Allow it? [y]es, [n]o or no and why, in this [s]ession always {always}{rule}{further}{show}: "
+            other = ("with[o]ut", "so") if self.request.yes_has_network else ("[w]ith", "sw")
+            further = f", yes {other[0]} network, [u]nsandboxed (also after s or r, as in {other[1]})"
+        yes = f"[y]es{reach_words(self.request)}"
+        return f"Allow it? {yes}, [n]o or no and why, in this [s]ession always {always}{rule}{further}{show}: "
 
     @property
     def again(self) -> str:
@@ -155,8 +155,10 @@ class PermissionAsk:
         if words in ALL_EDITS and self.request.action == "write":
             return PermissionAnswer("allow", edits_in=self.request.session_id)
         if action and self._can_be(action):
-            network, unsandboxed = further == WITH_NETWORK, further == WITHOUT_SANDBOX
-            return PermissionAnswer(action, network=network, unsandboxed=unsandboxed)
+            if action == "deny":
+                return PermissionAnswer("deny")
+            network = further == WITH_NETWORK or (not further and self.request.yes_has_network)
+            return PermissionAnswer(action, network=network, unsandboxed=further == WITHOUT_SANDBOX)
         denied = re.fullmatch(r"(?i)no?\b[\s,:;.-]*(.+)", line.strip())
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
 
@@ -182,7 +184,7 @@ class PermissionAsk:
 
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `sw` is `s`, with the network."""
-        if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_SANDBOX):
+        if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_NETWORK, WITHOUT_SANDBOX):
             return words, ""
         said = words[:-1].strip() or "y"
         return (said, words[-1]) if ANSWERS.get(said, "deny") != "deny" else (words, "")

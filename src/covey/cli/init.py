@@ -35,7 +35,9 @@ def _as_run(args: argparse.Namespace, *, update: bool) -> argparse.Namespace:
         value = getattr(args, name)
         if value is not None:
             options += [f"--{name.replace('_', '-')}={value}"]
-    return build_parser().parse_args(["run", *options, "--", instruction(update=update)])
+    parsed = build_parser().parse_args(["run", *options, "--", instruction(update=update)])
+    parsed.takes_rules = False  # what would allow a call has to be an option of this command
+    return parsed
 
 
 def instruction(*, update: bool) -> str:

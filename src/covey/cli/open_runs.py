@@ -46,7 +46,7 @@ async def open_requests(client: Client, workspace_id: str) -> list[Request]:
 
 
 def waits_for(run: Run, runs: Iterable[Run]) -> str:
-    """What a queued run waits for, as the end of a sentence; '' if it is not queued."""
+    """What a queued run waits for, as a sentence without its capital and its dot; '' if it is not queued."""
     if run.state != "queued":
         return ""
     if run.parked_by:
@@ -54,10 +54,14 @@ def waits_for(run: Run, runs: Iterable[Run]) -> str:
     others = [other for other in runs if other.session_id == run.session_id]
     active = next((other for other in others if other.state == "active"), None)
     before = sum(other.state == "queued" and (other.place or 0) < (run.place or 0) for other in others)
-    ahead = f", and {before} queued before it" if before else ""
+    from covey.lines.words import counted  # late: most runs wait for nobody
+
+    ahead = counted(before, "other prompt") if before else ""
     if active is None:
-        return f"{before} queued before it" if before else "it is the next"
-    if run.mode == "fold" and not active.effective_options.are_own:
-        return f"joins run {active.run_id} before its next step{ahead}"
-    why = ", which has options of its own, so that nothing joins it" if run.mode == "fold" else ""
-    return f"waits for the end of run {active.run_id}{ahead}{why}"
+        return f"queued behind {ahead}" if before else "it is the next"
+    if run.mode == "fold" and not active.effective_options.keep_others_out:
+        return f"joins run {active.run_id} before its next step" + (f", behind {ahead}" if before else "")
+    text = f"queued behind run {active.run_id}" + (f" and {ahead}" if before else "")
+    if run.mode != "fold":
+        return text
+    return f"{text}; {active.run_id} was started with options of its own, so it cannot be steered"

@@ -53,7 +53,7 @@ def some_id(text: str) -> str:
 
 
 def rule(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+(?::.+)?", text, re.DOTALL):
+    if not re.fullmatch(r"[A-Za-z0-9_.+-]+(?::.+)?", text, re.DOTALL):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a rule: write TOOL or TOOL:PATTERN, such as 'bash:make test'"
         )

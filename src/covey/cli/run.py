@@ -34,12 +34,11 @@ from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
 from covey.protocol.errors import ApiError, NotFound
-from covey.protocol.events import Event
+from covey.protocol.events import Event, PermissionRequest
 from covey.protocol.requests import WorkspaceView
 from covey.protocol.runs import PromptReceipt, RunComplete
 
 NOT_ACCEPTED = "stopped before the prompt was accepted."
-HOW_TO_ALLOW = "with --allow RULE, --accept-edits or --yolo"
 NO_SCHEMAS = "this server is older than --schema, and has answered without it"
 CANCEL_RETRY_S = 0.5
 """The stream is reconnecting at the same time: there is no hurry that it would not have."""
@@ -94,7 +93,7 @@ class _Command:
         args = self._args
         if args.detach and args.timeout is not None:
             raise exits.UsageError("--timeout waits for the end of the run, and --detach does not: use one of them")
-        if args.steer and self._request.options.are_own:
+        if args.steer and self._request.options.are_own:  # also --debug: the turn that it joins has its own
             raise exits.UsageError("--steer says something to a run that has its own options: it takes none of these")
         self._typed = " ".join(args.prompt).strip()
         prompt = read_prompt(args.prompt, piped_stdin())
@@ -201,6 +200,8 @@ class _Command:
         self._accepted(receipt)
         as_json = self._args.json or self._args.stream_json
         print(json_text(receipt) if as_json else receipt.run_id, flush=True)
+        if self._args.steer:
+            await self._say_what_it_waits_for(client, workspace.id)
         return exits.OK
 
     async def _follow(self, client: Client, workspace: WorkspaceView) -> int:
@@ -213,7 +214,7 @@ class _Command:
             run_id,
             self._screen,
             unattended=Unattended.DENY_IF_ALONE,
-            how_to_allow=HOW_TO_ALLOW,
+            how_to_allow=self._how_to_allow,
         )
         progress = Progress(self._screen, self._view, run_id, root=workspace.path, is_verbose=self._args.verbose)
         ending = Ending(self._view, run_id, self._request.options)
@@ -249,6 +250,8 @@ class _Command:
         finally:
             asking.close()
         self._screen.wait_for("")
+        if lines := asking.allowing_lines:
+            self._screen.warn(lines)
         return self._end(ending.worded(self._with_output(terminal)), ending, progress)
 
     def _end(self, terminal: RunComplete, ending: Ending, progress: Progress) -> int:
@@ -271,7 +274,12 @@ class _Command:
             runs = await client.runs(workspace_id, session_id=self._request.session_id)
             mine = next((run for run in runs if run.run_id == self._request.run_id), None)
             if mine and (text := waits_for(mine, runs)):
-                self._screen.say(f"Queued: {text}.")
+                self._screen.say(f"{text[0].upper()}{text[1:]}.")
+
+    def _how_to_allow(self, request: PermissionRequest) -> str:
+        from covey.cli.allowing import by_options  # late: seldom needed
+
+        return by_options(request, takes_rules=self._args.takes_rules, accepts_edits=self._args.accept_edits)
 
     def _with_output(self, terminal: RunComplete) -> RunComplete:
         """An older server takes a prompt with a schema, and does not know what that is."""

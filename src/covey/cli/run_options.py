@@ -18,6 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", "--model", metavar="[PROVIDER/]MODEL", help="for this run only; default: $COVEY_MODEL")
     parser.add_argument("-a", "--attach", metavar="FILE", action="append", default=[], help="send a file along")
+    parser.set_defaults(takes_rules=True)
     _add_freedom(parser)
     _add_bounds(parser)
     _add_waiting(parser)
@@ -52,7 +53,8 @@ def _add_freedom(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=option_types.rule,
-        help="allow this run something, such as 'bash:make test' or edit; may be given again",
+        help="allow this run something, such as 'bash:make test', edit, or 'bash+network:npm ci', which has the "
+        "network; may be given again",
     )
     group.add_argument("--accept-edits", action="store_true", help="do not ask this run about edits in the workspace")
     group.add_argument(
@@ -91,7 +93,10 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
 def _add_waiting(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it waits").add_mutually_exclusive_group()
     group.add_argument(
-        "--steer", action="store_true", help="say it to the run that is active: it reads it before its next step"
+        "--steer",
+        action="store_true",
+        help="say it to the run that is active: it reads it before its next step, or, if it has options of its own, "
+        "it is the next",
     )
     group.add_argument("--interrupt", action="store_true", help="cancel the run that is active, and be the next")
     parser.add_argument("--detach", action="store_true", help="print the run's id and leave; see `covey runs`")

@@ -110,9 +110,10 @@ def _as_json(run: Run, asked: list[Request]) -> dict[str, Any]:
 
 def _asked(request: Request) -> str:
     """What a run asks, and how it is answered from here: by the id of the request, which means nothing else."""
-    text = runs_answer.described(request).replace("\n", "\n    ")
     if not isinstance(request, PermissionRequest):
+        text = runs_answer.described(request).replace("\n", "\n          ")  # below the first question
         return plain(f"    asks: {text}\n      covey runs answer {request.id}{' TEXT' * len(request.questions)}")
+    text = runs_answer.described(request).replace("\n", "\n    ")
     ways = [f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"]
     if request.prefix_rules:
         ways.append(f"covey runs allow --prefix {request.id}    always here: {visible(request.prefix_rules[-1])}")
@@ -120,15 +121,29 @@ def _asked(request: Request) -> str:
 
 
 def _line(run: Run, now: float, runs: Sequence[Run]) -> str:
-    state = one_line(f"{run.state} ({run.waiting_on})") if run.waiting_on else run.state
+    state = one_line(_state(run))
     words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
-    line = f"{run.run_id}  {state:19}  {age(now - run.accepted_at):>6} ago  {prompt}"
+    line = f"{run.run_id}  {state:24}  {age(now - run.accepted_at):>6} ago  {prompt}"
     if run.error:
         line += f"\n    {' '.join(in_flags(run.error, run.effective_options).split())}"
     if waits := waits_for(run, runs):
         line += f"\n    {waits}"
     return plain(line)
+
+
+def _state(run: Run) -> str:
+    """What a run does, for people."""
+    match (run.waiting_on or "").partition(":"):
+        case ("permission", _, _):
+            return "waiting for a permission"
+        case ("tool", _, "question"):
+            return "waiting for an answer"
+        case ("tool", _, name):
+            return f"running {name}"
+        case ("model", _, _):
+            return "waiting for the model"
+    return f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state
 
 
 def age(seconds: float) -> str:
@@ -146,17 +161,19 @@ async def _cancel(client: Client, workspace_id: str, args: argparse.Namespace) -
     # A cancel for an id that nobody knows would be kept for a prompt to come: here it is a slip of the pen.
     run_id = (await find_run(client, workspace_id, args.run_id)).run_id
     receipt = await client.cancel_run(workspace_id, run_id)
+    run = await client.run(workspace_id, run_id)
     if args.json:
-        print(json_text(receipt))
+        print(json_text({**msgspec.to_builtins(receipt), "run_id": run.run_id, "state": run.state}))
     else:
-        print(_cancelled(receipt, await client.run(workspace_id, run_id)))
+        print(_cancelled(receipt, run))
     return exits.OK
 
 
 def _cancelled(receipt: CancelReceipt, run: Run) -> str:
     if receipt.covered:
         return "\n".join(f"Run {one.run_id} was {one.state_found} and is cancelled." for one in receipt.covered)
-    return f"There was nothing to cancel: run {run.run_id} is {run.state}."
+    state = f"had ended already ({run.state})" if run.ended else f"is {run.state}"
+    return f"There was nothing to cancel: run {run.run_id} {state}."
 
 
 ACTIONS: dict[str | None, Callable[[Client, str, argparse.Namespace], Coroutine[Any, Any, int]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from covey.cli import common, exits
 from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
@@ -36,13 +37,24 @@ async def answer(client: Client, workspace_id: str, args: argparse.Namespace) ->
     else:
         resolved = await _answer_permission(client, workspace_id, request, args)
     if args.json:
-        print(json_text({"id": request.id, "run_id": request.run_id, "resolved": resolved}))
+        print(json_text({"id": request.id, "run_id": request.run_id, "resolved": resolved, **_facts(request, args)}))
     elif resolved:
         done = {"allow": "Allowed", "deny": "Denied", "answer": "Answered"}[args.action]
-        print(f"{done}: {described(request)}{_from_now_on(request, args)}")
+        print(f"{done}{_with_network(request, args)}: {described(request)}{_from_now_on(request, args)}")
     else:
         raise exits.UsageError("somebody else was faster, or the run has ended")
     return exits.OK if resolved else exits.USAGE
+
+
+def _facts(request: Request, args: argparse.Namespace) -> dict[str, Any]:
+    """What was allowed or denied, for programs."""
+    if not isinstance(request, PermissionRequest):
+        return {}
+    facts = {"action": "deny", "tool": request.tool_name, "description": request.description}
+    if args.action != "allow":
+        return facts
+    further = {"network": _has_network(request, args), "unsandboxed": args.unsandboxed}
+    return {**facts, "action": args.how, **further}
 
 
 def _from_now_on(request: Request, args: argparse.Namespace) -> str:
@@ -61,8 +73,19 @@ async def _answer_permission(client: Client, workspace_id: str, request: Request
         return await client.answer_permission(workspace_id, request.id, "deny", " ".join(args.text))
     if args.how in RULES and not RULES[args.how](request):
         raise exits.UsageError("no rule can say this: allow it once, or with --session")
-    further = {"network": args.network, "unsandboxed": args.unsandboxed}
+    further = {"network": _has_network(request, args), "unsandboxed": args.unsandboxed}
     return await client.answer_permission(workspace_id, request.id, args.how, **further)
+
+
+def _with_network(request: Request, args: argparse.Namespace) -> str:
+    if args.action != "allow" or not isinstance(request, PermissionRequest):
+        return ""
+    return " with network" if _has_network(request, args) else ""
+
+
+def _has_network(request: PermissionRequest, args: argparse.Namespace) -> bool:
+    """As it was said, else as the call asks."""
+    return request.yes_has_network if args.network is None else bool(args.network)
 
 
 async def _answer_question(client: Client, workspace_id: str, request: Request, texts: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ ACTIONS = {
     "allow": "allow what a run asks for, without waiting for it",
     "deny": "deny it, with a word to the model if you like; a question is left unanswered",
     "answer": "answer the questions of a run, each with one TEXT",
-    "say": "say something to a run: it reads it before its next step",
+    "say": "say something to a run: it reads it before its next step, unless it has options of its own",
     "interrupt": "cancel a run, and go on in its session with this instead",
     "cancel": "cancel a run",
 }
@@ -74,7 +74,7 @@ def _add_own(action: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_how(action: argparse.ArgumentParser) -> None:
-    action.set_defaults(how="allow", network=False, unsandboxed=False)
+    action.set_defaults(how="allow", network=None, unsandboxed=False)
     how = action.add_mutually_exclusive_group()
     for name, help in {
         "session": "the same again in this session, too",
@@ -82,5 +82,11 @@ def _add_how(action: argparse.ArgumentParser) -> None:
         "prefix": "the same, for the command with any further words, where that is offered",
     }.items():
         how.add_argument(f"--{name}", dest="how", action="store_const", const=f"allow_{name}", help=help)
-    action.add_argument("--network", action="store_true", help="a command: with the network")
+    network = action.add_mutually_exclusive_group()
+    network.add_argument(
+        "--network", action="store_true", default=None, help="a command: with network; default: if it asks for it"
+    )
+    network.add_argument(
+        "--no-network", dest="network", action="store_false", default=None, help="a command: without network"
+    )
     action.add_argument("--unsandboxed", action="store_true", help="a command: without the sandbox")

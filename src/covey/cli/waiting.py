@@ -112,7 +112,13 @@ class _Wait:
         view.event(updated(run))
         progress = Progress(self._screen, view, speaker, root=workspace.path, is_verbose=self._args.verbose)
         asking = Asking(
-            client, view, workspace.id, speaker, self._screen, unattended=unattended, how_to_allow=HOW_TO_ALLOW
+            client,
+            view,
+            workspace.id,
+            speaker,
+            self._screen,
+            unattended=unattended,
+            how_to_allow=lambda _: HOW_TO_ALLOW,
         )
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
@@ -141,6 +147,8 @@ class _Wait:
         self._screen.wait_for("")
         exit_code = exits.of_end(terminal)
         terminal = ending.worded(terminal)
+        if lines := asking.allowing_lines:
+            self._screen.warn(lines)
         output.end(terminal, progress.news.end(terminal), exit_code)
         if explanation := ending.explanation(terminal):
             self._screen.warn(explanation)

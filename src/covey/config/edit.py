@@ -39,8 +39,17 @@ TRUST_HEADER = "# Directories whose covey.toml counts in full. `covey trust` wri
 
 def rule_lines(project: str, kind: RuleKind, rules: Sequence[str], reach: Reach = Reach.WORKSPACE) -> str:
     """What to write into config.toml for rules that hold in one directory."""
-    items = ", ".join(inline(_entry(rule, reach)) for rule in rules)
-    return f"{header_of(_rules_table(project))}\n{kind} = [{items}]"
+    return _table_lines(project, kind, [_entry(rule, reach) for rule in rules])
+
+
+def asked_lines(project: str, asked: Sequence[tuple[str, str]]) -> str:
+    """The same for what calls have asked: each rule with what its call asks for (`PermissionRequest.asks_for`)."""
+    reaches: dict[str, Reach] = {reach.wish: reach for reach in Reach}
+    return _table_lines(project, "allow", [_entry(rule, reaches[wish]) for rule, wish in asked])
+
+
+def _table_lines(project: str, kind: RuleKind, entries: Sequence[Item]) -> str:
+    return f"{header_of(_rules_table(project))}\n{kind} = [{', '.join(map(inline, entries))}]"
 
 
 def _entry(rule: str, reach: Reach) -> Item:

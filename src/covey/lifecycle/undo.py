@@ -16,7 +16,7 @@ import msgspec
 from covey.lifecycle import history
 from covey.protocol.changes import Origin, was_watched
 from covey.protocol.effects import Effect
-from covey.protocol.endings import CallEnd, call_end, denied_by
+from covey.protocol.endings import CallEnd, call_end, never_ran
 from covey.protocol.messages import Message, ToolResult
 
 CHANGED = "it was changed since, by hand or by a command of somebody else"
@@ -168,10 +168,9 @@ def may_have_more_effects(
 
 
 def _has_unknown_effects(result: ToolResult, effect: Effect) -> bool:
-    if effect.leaves_nothing_to_undo or denied_by(result) or was_watched(result):
+    if effect.leaves_nothing_to_undo or never_ran(result) or was_watched(result):
         return False
-    end = call_end(result)
-    return end is not CallEnd.NOT_BEGUN and not (effect is Effect.CHANGES_FILES and end is CallEnd.FAILED)
+    return not (effect is Effect.CHANGES_FILES and call_end(result) is CallEnd.FAILED)
 
 
 # ── files ──

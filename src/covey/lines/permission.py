@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from covey.lines.code import diff_style
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import visible
+from covey.lines.request_text import reasons
 from covey.lines.widths import cut_line, expanded, width
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest
@@ -41,19 +42,32 @@ RULES_SHOWN = 3
 """In the menu: a line with many commands needs as many rules."""
 
 
+def reach_words(request: PermissionRequest) -> str:
+    """What a plain yes says of the network or the sandbox, where somebody might expect otherwise: `, with network`."""
+    if request.yes_has_network:
+        return ", with network"
+    if not request.confined:
+        return ""
+    if request.asks_for == "everything":
+        return ", inside the sandbox"
+    return ", without network" if request.network else ""
+
+
 def choices(shown: PermissionShown) -> list[Choice]:
     """The keys, and what each of them does."""
-    request = shown.request
-    found = [("y", "yes, once"), ("n", "no"), ("s", f"yes, in this session: {_covers(request)}")]
+    request, reach = shown.request, reach_words(shown.request)
+    found = [("y", f"yes, once{reach}"), ("n", "no"), ("s", f"yes, in this session{reach}: {_covers(request)}")]
     if request.action == "write":
         found.append(("m", "yes, and all edits in this session"))
     if request.rules:
         many = f"{len(request.rules)} rules, which ? lists"
-        found.append(("r", f"yes, always here: {many if len(request.rules) > RULES_SHOWN else _rules(request)}"))
+        what = many if len(request.rules) > RULES_SHOWN else _rules(request)
+        found.append(("r", f"yes, always here{reach}: {what}"))
     if request.prefix_rules:
-        found.append(("p", f"yes, always here: {visible(request.prefix_rules[-1])}"))
+        found.append(("p", f"yes, always here{reach}: {visible(request.prefix_rules[-1])}"))
     if request.confined:
-        found += [("w", "yes, once, with the network"), ("u", "yes, once, outside the sandbox")]
+        other = ("o", "yes, once, without network") if request.yes_has_network else ("w", "yes, once, with network")
+        found += [other, ("u", "yes, once, outside the sandbox")]
     found.append(("e", "no, and tell the agent why"))
     if shown.is_cut:
         found.append(("v", "see all of it"))
@@ -71,13 +85,11 @@ def _covers(request: PermissionRequest) -> str:
 def permission_lines(shown: PermissionShown, keys: Sequence[Choice], columns: int) -> list[StyledLine]:
     """The request in full, wrapped where it is wider than the screen, then a line for each key, cut to its width."""
     request = shown.request
-    network = "It probably needs the network." if request.network else ""
-    reasons = [text for text in (request.reason, network, request.sandbox) if text]
     head, *body = shown.text
     lines = [*wrap([Span(head, "strong")], columns)]
     for text in body:
         lines += _body_rows(text, columns, is_diff="diff" in request.params)
-    for reason in reasons:
+    for reason in reasons(request):
         lines += wrap([Span(visible(reason), "dim")], columns)
     return [*lines, *_key_rows(keys, columns)]
 
@@ -126,14 +138,20 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
         texts.append(("r", said))
     if request.prefix_rules:
         texts.append(("p", "The same, for the command with any further words after it."))
+    if request.yes_has_network:
+        texts.append(("", "All of these give the command the network, which it asks for; a rule says so."))
     if request.confined:
-        texts.append(("w", "It is done once, and the command may use the network."))
+        if request.yes_has_network:
+            texts.append(("o", "It is done once, and the command has no network."))
+        else:
+            texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))
-    further = " (sw or ru would be s and r with w and u)" if request.confined else ""
+    pair = ("so", "o") if request.yes_has_network else ("sw", "w")
+    further = f" ({pair[0]} or ru would be s and r with {pair[1]} and u)" if request.confined else ""
     texts.append(("e", f"You type a line, and Enter: it is not done, and the agent reads why{further}."))
     texts.append(("v", "All of the command or the change is shown."))
     return [
         row
         for key, text in texts
-        for row in wrap([Span(text)], columns, (Span(f"  {key}  ", "key"),), (Span("     "),))
+        for row in wrap([Span(text)], columns, (Span(f"  {key or ' '}  ", "key"),), (Span("     "),))
     ]

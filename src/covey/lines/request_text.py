@@ -18,6 +18,12 @@ COLUMNS_SHOWN = 1000
 LAST_COLUMNS = 200
 
 
+def reasons(request: PermissionRequest) -> list[str]:
+    """Why somebody is asked, and what they should know besides."""
+    guess = "It probably needs the network." if request.network and not request.asks_for else ""
+    return [text for text in (request.reason, guess, request.sandbox) if text]
+
+
 def request_text(request: PermissionRequest, *, whole: bool = False, lines: int = LINES_SHOWN) -> str:
     """A headline, and below it the command or the change, indented; cut in the middle, unless all of it is wanted.
 

@@ -192,7 +192,7 @@ def _by_rules(intent: Intent, line: Line | Unparsed | None, rules: Rules, worry:
     reach = Reach.NETWORK if cover(rules.networked + rules.unsandboxed) else Reach.WORKSPACE
     reach = Reach.EVERYTHING if cover(rules.unsandboxed) else reach
     if reach < intent.reach:
-        return Judgement(Verdict.ASK, intent.reach.name.lower(), intent.subject)
+        return Judgement(Verdict.ASK, intent.reach.wish, intent.subject)
     others = tuple(rule for rule in rules.allow if rule not in rules.required)
     return Judgement(Verdict.ALLOW, "allow-rule", reach=reach, required=bool(rules.required) and not cover(others))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 
 class Reach(IntEnum):
@@ -14,6 +15,18 @@ class Reach(IntEnum):
     """The same, with the network."""
     EVERYTHING = 2
     """Without the sandbox: whatever the user may do."""
+
+    @property
+    def wish(self) -> Literal["", "network", "everything"]:
+        """What a command that must get so far asks for, in one word; '': nothing."""
+        return _WISHES[self]
+
+
+_WISHES: dict[Reach, Literal["", "network", "everything"]] = {
+    Reach.WORKSPACE: "",
+    Reach.NETWORK: "network",
+    Reach.EVERYTHING: "everything",
+}
 
 
 def reach_of(*, network: bool, unsandboxed: bool) -> Reach:

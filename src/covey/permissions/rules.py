@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 
@@ -23,6 +23,21 @@ class Rules:
     """Of the allow rules, those whose commands run without the sandbox."""
     required: tuple[str, ...] = ()
     """Of the allow rules, those whose commands run only where the sandbox holds."""
+
+    def allowing(self, more: Sequence[str]) -> Rules:
+        """These, and what a prompt allows its run besides."""
+        allowed = tuple(map(plain_rule, more))
+        networked = tuple(plain_rule(rule) for rule in more if rule != plain_rule(rule))
+        return replace(self, allow=self.allow + allowed, networked=self.networked + networked) if more else self
+
+
+_NETWORKED = "bash+network"
+
+
+def plain_rule(rule: str) -> str:
+    """A rule that a prompt brings along, without that it gives the network: `bash:x` of `bash+network:x`."""
+    name, colon, pattern = rule.partition(":")
+    return f"bash{colon}{pattern}" if name == _NETWORKED else rule
 
 
 PROTECTED = frozenset({".git", "covey.toml", ".covey"})

@@ -99,16 +99,28 @@ class _Facts(msgspec.Struct, frozen=True):
     """What of the metadata of a result matters here."""
 
     denied: str = ""
+    never_ran: bool = False
+    """The call was refused because of what it says: such a tool there is not, or its input cannot be read."""
 
 
 def denied_by(result: ToolResult) -> str:
     """Who refused the call before it ran: `rule`, `person`, `nobody`, `sandbox` or `hook`; '' if nobody did."""
-    if not result.is_error or '"denied"' not in result.metadata:
-        return ""
+    return _facts(result).denied
+
+
+def never_ran(result: ToolResult) -> bool:
+    """Whether the tool certainly did nothing: it was refused, could not be called so, or was not begun."""
+    facts = _facts(result)
+    return bool(facts.denied) or facts.never_ran or call_end(result) is CallEnd.NOT_BEGUN
+
+
+def _facts(result: ToolResult) -> _Facts:
+    if not result.is_error or not result.metadata:
+        return _Facts()
     try:
-        return msgspec.json.decode(result.metadata, type=_Facts).denied
+        return msgspec.json.decode(result.metadata, type=_Facts)
     except msgspec.MsgspecError:
-        return ""
+        return _Facts()
 
 
 def answer_end(finish: Finish | None) -> AnswerEnd | None:

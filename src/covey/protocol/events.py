@@ -58,11 +58,22 @@ class PermissionRequest(Wire, frozen=True):
     prefix_rules: tuple[str, ...] = ()
     """What `allow_prefix` would add instead: the same command with any further words. None: that could be anything."""
     network: bool = False
-    """It probably needs the network, or says so. It gets it only if the answer says so (`Grant.network`)."""
+    """It probably needs the network, or asks for it. It gets it only if the answer says so (`Grant.network`)."""
     sandbox: str | None = None
     """For a command: what it would run in, for people."""
     confined: bool = False
     """For a command: it runs in a sandbox that keeps it from the network."""
+    asks_for: Literal["", "network", "everything"] = ""
+    """For a command: the call itself asks for the network, or to run outside the sandbox. '': for neither.
+
+    Clients that ask a person take a plain yes to `network` for one with the network, say so beside the choice, and send
+    `Grant.network`. To leave the sandbox always takes a choice of its own.
+    """
+
+    @property
+    def yes_has_network(self) -> bool:
+        """Whether a person who says yes, and nothing else, gives it the network: what they were asked for."""
+        return self.asks_for == "network"
 
 
 class PermissionNotification(Wire, frozen=True):

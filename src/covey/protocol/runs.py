@@ -80,6 +80,11 @@ class RunOptions(Wire, frozen=True):
         """The turn is another one than a prompt without options would get. Where somebody is belongs to their words."""
         return structs.replace(self.decides, cwd="") != RunOptions()
 
+    @property
+    def keep_others_out(self) -> bool:
+        """A prompt that joined the turn would get what it never asked for. What is written down changes nothing."""
+        return structs.replace(self, debug=False).are_own
+
 
 class Run(Wire, frozen=True):
     """One accepted prompt. Times are unix seconds with fractions."""

@@ -136,6 +136,21 @@ def test_the_network_and_the_sandbox_are_chosen_before_the_answer(desk: Desk) ->
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
 
 
+def test_a_yes_to_a_call_that_asks_for_the_network_gives_it_unless_it_is_turned_off(desk: Desk) -> None:
+    asked(desk, confined=True, network=True, asks_for="network")
+    desk.wait(1)
+    assert "once, with network" in desk.text and "network on" in desk.text
+    answer(desk, "s")
+    assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
+
+
+def test_the_network_that_a_call_asks_for_can_be_kept_from_it(desk: Desk) -> None:
+    asked(desk, confined=True, network=True, asks_for="network")
+    desk.wait(1)
+    answer(desk, "w", "s")
+    assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session")]
+
+
 @pytest.mark.parametrize("half", ["A", "e"])
 def test_taking_back_half_an_answer_and_leaving_the_panel_cancels_nothing(desk: Desk, half: str) -> None:
     asked(desk, rules=("bash:make test",))

@@ -55,6 +55,18 @@ def test_each_offer_has_a_number_and_the_number_answers() -> None:
     assert "Type a number from 1 to 8, and Enter." in _texts(choices)
 
 
+def test_each_yes_to_a_call_that_asks_for_the_network_gives_it_but_one() -> None:
+    choices = _permission(rules=("bash:make test",), confined=True, network=True, asks_for="network")
+    assert "  1. yes, this once, with network" in _texts(choices)
+    assert "  4. yes, this once, without network" in _texts(choices)
+    assert [choices.hear(str(number), 80) for number in range(1, 5)] == [
+        Allowed("allow", network=True),
+        Allowed("allow_session", network=True),
+        Allowed("allow_always", network=True),
+        Allowed("allow"),
+    ]
+
+
 def test_what_is_no_offered_number_is_no_answer() -> None:
     choices = _permission()
     for text in ("", "1 and more", "also run ruff", "yes, and run ruff too"):

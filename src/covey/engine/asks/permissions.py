@@ -6,7 +6,7 @@ The first answer wins. A request outlives the client that saw it: whoever attach
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -107,7 +107,7 @@ class PermissionDesk:
     ) -> Judgement:
         """What the rules say, with what whoever sent the prompt has allowed its run."""
         granted = frozenset(self._granted(session_id))
-        rules = replace(self.rules, allow=self.rules.allow + options.allow) if options.allow else self.rules
+        rules = self.rules.allowing(options.allow)
         return judge(intent, rules, granted, skip=self.skip or options.yolo, mode=mode, confines=confines)
 
     async def ask(self, request: PermissionRequest, intent: Intent) -> Permit | Refusal:

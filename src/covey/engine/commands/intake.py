@@ -10,6 +10,7 @@ from covey.engine.world import World
 from covey.lifecycle.decisions import waits_as
 from covey.lifecycle.output_schema import UnusableSchema, check_schema
 from covey.permissions.rule_names import why_never
+from covey.permissions.rules import plain_rule
 from covey.protocol.errors import BadRequest
 from covey.protocol.messages import Attachment
 from covey.protocol.requests import PostPrompt
@@ -43,7 +44,7 @@ def check_cwd(path: str) -> None:
 def check_rules(rules: Iterable[str]) -> None:
     """Raise BadRequest for a rule about a tool that there is not: it would never allow anything."""
     for rule in rules:
-        if why := why_never(rule):
+        if why := why_never(plain_rule(rule)):
             raise BadRequest(f"the rule {rule!r} {why}", "invalid_rule")
 
 

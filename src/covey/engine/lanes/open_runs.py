@@ -100,7 +100,7 @@ def open_run(row: RunRow) -> OpenRun:
         cancelled=run.is_being_cancelled,
         entered=phase is not Phase.ACCEPTED,
         host=run.folded_into or "",
-        hosts=not run.effective_options.are_own,
+        hosts=not run.effective_options.keep_others_out,
         delegate=run.effective_options.delegate,
         interrupts=run.mode == "interrupt",
         parked=run.parked_by is not None,

@@ -141,12 +141,18 @@ class ToolCalls:
         pictures.
         """
         context = self._context(call, run, open_sink, sees=sees)
-        changes = Changes()
+        changes, begun = Changes(), False
+
+        def begin() -> None:
+            nonlocal begun
+            begun = True
+            begins()
+
         try:
-            output, changes = await self._run(call, run, context, waiting_on, begins)
+            output, changes = await self._run(call, run, context, waiting_on, begin)
             self._host.files_changed(changes)
         except ToolFailed as error:
-            output = ToolOutput(str(error), is_error=True)
+            output = ToolOutput(str(error), is_error=True, metadata={} if begun else {"never_ran": True})
         except Exception as error:
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
@@ -259,13 +265,15 @@ class ToolCalls:
         mode = (session and session.mode) or "ask"
         return "accept_edits" if mode == "ask" and options.accept_edits else mode
 
-    def _reason(self, judgement: Judgement, hooked: HookAnswer, session_id: str, tool: str) -> str:
+    def _reason(self, judgement: Judgement, hooked: HookAnswer, session_id: str, intent: Intent) -> str:
         """Why somebody is asked, and what they might want to know besides."""
         by_hook = hooked.decision is HookDecision.ASK
         said = [hooked.reason or "A hook wants you to decide."] if by_hook else []
         if judgement.verdict is Verdict.ASK or not by_hook:
             said.append(sentence(judgement))
-        return " ".join(filter(None, (*said, self._host.skills.wish(session_id, tool))))
+        if (wish := intent.reach.wish) and judgement.tag != wish:
+            said.append(sentence(Judgement(Verdict.ASK, wish)))
+        return " ".join(filter(None, (*said, self._host.skills.wish(session_id, intent.tool))))
 
     async def _permit(
         self,
@@ -296,6 +304,8 @@ class ToolCalls:
         if prospect and prospect.refusal:
             return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
         waiting_on("permission")
+        # Where a rule, a hook or an agent wants somebody to be asked, a rule that allows it would change nothing.
+        by_rule = judgement.tag != "ask-rule" and hooked.decision is not HookDecision.ASK and not agent_asks
         request = PermissionRequest(
             id=self._world.new_id(),
             session_id=session_id,
@@ -306,12 +316,13 @@ class ToolCalls:
             params=await in_thread(lambda: tool.preview(params, context)),
             path=str(context.root),
             run_id=run_id,
-            reason=self._reason(judgement, hooked, context.session_id, tool.name),
-            rules=session_rule(intent, self._desk.rules),
-            prefix_rules=prefix_rules(intent, self._desk.rules),
+            reason=self._reason(judgement, hooked, context.session_id, intent),
+            rules=session_rule(intent, self._desk.rules) if by_rule else (),
+            prefix_rules=prefix_rules(intent, self._desk.rules) if by_rule else (),
             network=intent.reach >= Reach.NETWORK or (runs_commands and _may_connect(intent)),
             sandbox=prospect.text if prospect else None,
             confined=prospect is not None and prospect.confines_network,
+            asks_for=intent.reach.wish,
         )
         return await self._desk.ask(request, intent)
 

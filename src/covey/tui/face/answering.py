@@ -11,7 +11,7 @@ from typing import assert_never
 
 from msgspec import structs
 
-from covey.client.view.records import OpenAsk
+from covey.client.view.records import AskRequest, OpenAsk
 from covey.client.view.view import View
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
@@ -97,12 +97,17 @@ def look(step: FaceStep) -> FaceStep:
         step = _closed(step)
     waiting = [ask for ask in looks.asks_here(view) if not ask.is_being_answered] or looks.asks_here(view)
     if not step.state.ask.ask_id and waiting:
-        step = step.set(ask=AskPanel(waiting[0].request.id, appeared_at=state.now))
+        step = step.set(ask=_panel(waiting[0].request, state.now))
         # Whoever writes goes on writing; the panel waits until they turn to it. The focus is that of now: closing the
         # ask before this one has just given it back to the prompt.
         if state.composer.is_empty and step.state.focus == "composer" and state.overlay is None:
             step = step.set(focus="ask")
     return step
+
+
+def _panel(request: AskRequest, now: float) -> AskPanel:
+    network = isinstance(request, PermissionRequest) and request.yes_has_network
+    return AskPanel(request.id, appeared_at=now, network=network)
 
 
 def _closed(step: FaceStep) -> FaceStep:

@@ -6,6 +6,7 @@ from covey.client.view.records import OpenAsk
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import visible
+from covey.lines.request_text import reasons
 from covey.lines.widths import cut_line, width
 from covey.lines.wrap import wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
@@ -101,15 +102,15 @@ def _permission(
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
     lines, is_cut = permission_rows(state, request)
-    why = (request.reason, "It probably needs the network." if request.network else "", request.sandbox)
-    for text in why if not is_low(state) else ():
-        lines += wrap([Span(visible(text), "dim")], columns) if text else []
+    for text in reasons(request) if not is_low(state) else ():
+        lines += wrap([Span(visible(text), "dim")], columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
         return [*lines, row, _hint("⏎ denies and says why   esc back")], (len(lines), column)
     if panel.confirming:
         return [*lines, *_added_rule(request, panel, columns)], None
-    spans = _keys(keys, ("allow_once", "once"), ("allow_session", "session"))
+    once = "once, with network" if panel.network else "once"
+    spans = _keys(keys, ("allow_once", once), ("allow_session", "session"))
     if request.rules:
         spans += _keys(keys, ("allow_always", "always …"))
     if request.prefix_rules:
@@ -141,7 +142,7 @@ def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns:
 
 def _added_rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
     rules = request.rules if panel.confirming == "allow_always" else request.prefix_rules[-1:]
-    further = " · with the network" * panel.network + " · outside of the sandbox" * panel.unsandboxed
+    further = " · with network" * panel.network + " · outside of the sandbox" * panel.unsandboxed
     text = f"always would add  {visible(' '.join(rules))}{further}"
     return [
         *wrap([Span(text, "strong")], columns),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from covey.lines.approval import all_rows
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.permission import ALWAYS
+from covey.lines.permission import ALWAYS, reach_words
 from covey.lines.plain_text import visible
-from covey.lines.request_text import request_text
+from covey.lines.request_text import reasons, request_text
 from covey.lines.wrap import wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
@@ -91,8 +91,7 @@ class PermissionChoices:
         head, *body = request_text(request, whole=self.is_whole).split("\n")
         rows = wrap([Span(f"May it do this? {head}", "strong")], columns)
         rows += [row for text in body for row in wrap([Span(text)], columns)]
-        network = "It probably needs the network." if request.network else ""
-        for reason in filter(None, (request.reason, network, request.sandbox)):
+        for reason in reasons(request):
             rows += wrap([Span(visible(reason), "dim")], columns)
         for number, (text, _) in enumerate(self._offered(), 1):
             rows += wrap([Span(text)], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
@@ -123,18 +122,22 @@ class PermissionChoices:
     def _offered(self) -> list[tuple[str, Allowed | str]]:
         request = self.request
         covers = ALWAYS.get(request.action, "exactly this")
+        reach, network = reach_words(request), request.yes_has_network
+        session = f"yes, and in this session not asked again about {covers}{reach}"
         found: list[tuple[str, Allowed | str]] = [
-            ("yes, this once", Allowed("allow")),
-            (f"yes, and in this session not asked again about {covers}", Allowed("allow_session")),
+            (f"yes, this once{reach}", Allowed("allow", network=network)),
+            (session, Allowed("allow_session", network=network)),
         ]
+        always = f"yes, and always in this directory{reach}"
         if request.rules:
             rules = visible(" ".join(request.rules))
-            found.append((f"yes, and always in this directory: {rules}", Allowed("allow_always")))
+            found.append((f"{always}: {rules}", Allowed("allow_always", network=network)))
         if request.prefix_rules:
             prefix = visible(request.prefix_rules[-1])
-            found.append((f"yes, and always in this directory: {prefix}", Allowed("allow_prefix")))
+            found.append((f"{always}: {prefix}", Allowed("allow_prefix", network=network)))
         if request.confined:
-            found.append(("yes, this once, with the network", Allowed("allow", network=True)))
+            other = "without" if network else "with"
+            found.append((f"yes, this once, {other} network", Allowed("allow", network=not network)))
             found.append(("yes, this once, outside the sandbox", Allowed("allow", unsandboxed=True)))
         found += [("no", Allowed("deny")), ("no, and why", "words")]
         return [*found, ("show all of it", "whole")] if self._is_cut else found

@@ -103,7 +103,7 @@ async function answer(app, id, send, status) {
 /** @param {App} app @param {AskRequest} request */
 function permissionCard(app, request) {
   const status = h('p.status', { role: 'status' });
-  const network = h('input', { type: 'checkbox', checked: false });
+  const network = h('input', { type: 'checkbox', checked: request.asks_for === 'network' });
   const grant = (/** @type {string} */ action, /** @type {any} */ more = {}) => () => void answer(app, request.id, () => app.api.grant({
     permission: { id: request.id }, action, ...(action !== 'deny' && network.checked ? { network: true } : {}), ...more,
   }), status);
@@ -149,7 +149,7 @@ function subject(request) {
 
 /** @param {AskRequest} request */
 function reasons(request) {
-  const texts = [request.reason, request.network ? 'It probably needs the network.' : '', request.sandbox].filter(Boolean);
+  const texts = [request.reason, request.network && !request.asks_for ? 'It probably needs the network.' : '', request.sandbox].filter(Boolean);
   return texts.length ? h('p.reasons', null, marked(visible(texts.join(' ')))) : null;
 }
 

@@ -17,7 +17,7 @@
  *   cancelled_by_client?: string, options?: any, text?: string}} Run
  * @typedef {{id: string, session_id: string, run_id?: string, tool_call_id: string, tool_name: string,
  *   description: string, action: string, params: any, path: string, reason?: string, rules?: string[],
- *   prefix_rules?: string[], network?: boolean, sandbox?: string, confined?: boolean, questions?: any[]}} AskRequest
+ *   prefix_rules?: string[], network?: boolean, asks_for?: string, sandbox?: string, confined?: boolean, questions?: any[]}} AskRequest
  * @typedef {{client_id: string, session_id: string, name: string|null, kind: string|null}} PresentClient
  * @typedef {{session_id?: string, prompt?: string, run_id: string, attachments?: any[], mode?: string}} PostPrompt
  * @typedef {{command: string, load?: number, session_id?: string, before?: string, run_id?: string}} Command
