@@ -67,6 +67,7 @@ from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
+from covey.tools.job_records import JobRecords
 from covey.tools.walk import ALWAYS_IGNORED
 
 END_S = 6.0
@@ -162,6 +163,8 @@ class Workspace:
 
         Before that it is learnt which extensions there are: no run goes on without the hooks that watch it.
         """
+        parts = self._parts
+        await parts.agent.jobs.restore(JobRecords(parts.shared.data_dir / "jobs" / self.id))
         await self._extensions.reload()
         await self._undos.recover()
         await self.runs.recover()
