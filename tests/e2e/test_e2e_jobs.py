@@ -104,3 +104,5 @@ def test_a_job_of_another_directory_is_said_to_be_there(server: Server, workspac
     refused = covey(server, "jobs", "output", "job-1", "--cwd", str(other))
     assert refused.returncode == 1
     assert f"covey jobs output job-1 --cwd {server.project}" in refused.stderr
+    nowhere = covey(server, "jobs", "output", "job-7", "--cwd", str(other))
+    assert f"there is no job-7 of {other}" in nowhere.stderr and "--cwd DIR" in nowhere.stderr

@@ -52,7 +52,7 @@ async def _each(client: Client, args: argparse.Namespace) -> int:
         except ApiError as error:
             if error.code != "job_not_found":
                 raise
-            raise exits.CommandFailed(await _where(client, workspace, job_id, args.action) or error.message) from None
+            raise exits.CommandFailed(await _where(client, workspace, job_id, args.action)) from None
         if args.action == "kill":
             _print_one(job, args)
         else:
@@ -61,11 +61,11 @@ async def _each(client: Client, args: argparse.Namespace) -> int:
 
 
 async def _where(client: Client, here: WorkspaceView, job_id: str, action: str) -> str:
-    """What to say of a job that is not of this directory, but of others that are open; '': of none."""
+    """What to say of a job that is not of this directory; perhaps it is of others that are open."""
     others = [each for each in await client.workspaces() if each.id != here.id]
     found = [each.path for each in others if job_id in {job.id for job in await client.jobs(each.id)}]
     if not found:
-        return ""
+        return f"there is no {job_id} of {here.path}, or it ended long ago; --cwd DIR looks in another directory"
     commands = (f"covey jobs {action} {job_id} --cwd {shlex.quote(path)}" for path in found)
     return f"there is no {job_id} of {here.path}, but of another directory: {', or '.join(commands)}"
 
