@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.config.defaults import with_defaults
 from covey.config.load import PROJECT_FILE, config_dir, load
 from covey.config.probe import probe
 from covey.config.schema import Config
-from covey.config.stamp import Stamp, stamp_of
 from covey.credentials.accounts import Accounts, CredentialsError
 from covey.credentials.file import accounts_file, read_accounts
 from covey.credentials.keys import Keys, Surrounding
@@ -24,6 +24,9 @@ from covey.protocol.errors import BadRequest, Conflict
 from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Store
 from covey.store.journal import Journal
+
+if TYPE_CHECKING:
+    from covey.config.stamp import Stamp
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +105,8 @@ async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None =
 
 async def config_stamp(shared: Shared, path: str, env: Mapping[str, str] | None = None) -> Stamp:
     """What the files that `load_config` would read look like now: a few system calls, in a thread."""
+    from covey.config.stamp import stamp_of  # late: a server listens before it opens anything
+
     environ = _environ(shared, env)
     user = config_dir(environ)
     files = [user / "config.toml", user / "trusted.toml", Path(path) / PROJECT_FILE, accounts_file(environ)]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
-from covey.config.stamp import Stamp
 from covey.engine.everywhere import Everywhere
 from covey.engine.shared import KnownClients, Shared, check_directory, config_stamp, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
@@ -20,6 +19,7 @@ from covey.protocol.who import Who
 from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
 
 if TYPE_CHECKING:
+    from covey.config.stamp import Stamp
     from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
