@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,3 +76,33 @@ def test_a_server_with_a_job_is_not_idle(server: Server, workspace: Workspace) -
     left_running(workspace)
     workspace.close()
     server.request("POST", "/v1/control", {"command": "shutdown_if_idle"}).refused(409, "busy")
+
+
+def test_what_a_job_wrote_and_how_it_ended_outlives_the_workspace_and_the_server(
+    server: Server, workspace: Workspace, model: FakeModel
+) -> None:
+    session = left_running(workspace)
+    (server.project / "go").touch()
+    until(lambda: workspace.get("/jobs/job-1")["is_running"] is False)
+    workspace.close()
+    assert server.stop() == 0
+    server.start()
+    shown = json.loads(covey(server, "jobs", "output", "job-1", "--json").stdout)
+    assert (shown["state"], shown["exit_code"], shown["output"]) == ("exited", 5, "begun\nover\n")
+    assert "ended (exit 5)" in covey(server, "jobs").stdout
+    model.on(lambda request: Reply(text="I see."))
+    for prompt in ("and now?", "and now again?"):
+        assert covey(server, "run", "--session", session, prompt).returncode == 0
+    told = [str(request.body).count("is not running any more: exit code 5") for request in model.requests[-2:]]
+    assert told == [1, 1], "the model is told, and what it was told stays one note in the conversation"
+
+
+def test_a_job_of_another_directory_is_said_to_be_there(server: Server, workspace: Workspace, tmp_path: Path) -> None:
+    left_running(workspace)
+    other = tmp_path / "other"
+    other.mkdir()
+    refused = covey(server, "jobs", "output", "job-1", "--cwd", str(other))
+    assert refused.returncode == 1
+    assert f"covey jobs output job-1 --cwd {server.project}" in refused.stderr
+    nowhere = covey(server, "jobs", "output", "job-7", "--cwd", str(other))
+    assert f"there is no job-7 of {other}" in nowhere.stderr and "--cwd DIR" in nowhere.stderr

@@ -355,3 +355,11 @@ async def test_the_jobs_of_a_workspace_are_told_from_its_runs(tag: str) -> None:
     finally:
         run.kill()
         run.wait()
+
+
+async def test_a_command_that_became_a_job_counts_from_its_beginning(desk: Desk) -> None:
+    bash = bash_tool(LocalProcesses(), desk.jobs)
+    before = asyncio.get_running_loop().time()
+    await bash.run(BashParams(command="sleep 600", timeout_s=0.2), desk.context)
+    (job,) = desk.jobs.all()
+    assert before <= job.started <= asyncio.get_running_loop().time() - 0.2

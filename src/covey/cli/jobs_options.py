@@ -9,15 +9,18 @@ from covey.cli.undo_options import Command
 JOBS_EXAMPLES = """\
 examples:
   covey jobs                     what runs in the background, in every directory that the server has open
-  covey jobs output job-1        the end of what it has written
+  covey jobs output job-1        the end of what it has written, also when it has ended
   covey jobs kill job-1          end it, with everything that it started
 
 A job is a command that the agent left running: a server, a watcher, or whatever took longer than it was waited for.
 It goes on when the run that started it has ended, and when everybody has left, for at most 12 hours. It ends with its
 session and with the server. The ids are those of one directory: give another with --cwd.
+How the last 20 of each directory ended, and the end of their output, are kept until their session is deleted.
+`covey jobs` lists those of this directory, and of others while they are open; with --json as one list. `output` and
+`kill` print one object a line for each job, with its `state` (running, exited, killed, closed) and `exit_code`.
 
 exit codes:
-  0 done     1 there is no such job     2 wrong usage     3 no server (then there are no jobs)
+  0 done     1 there is no such job     2 wrong usage     3 no server
 """
 
 

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from covey.config.defaults import with_defaults
-from covey.config.load import config_dir, load
+from covey.config.load import PROJECT_FILE, config_dir, load
 from covey.config.probe import probe
 from covey.config.schema import Config
 from covey.credentials.accounts import Accounts, CredentialsError
-from covey.credentials.file import read_accounts
+from covey.credentials.file import accounts_file, read_accounts
 from covey.credentials.keys import Keys, Surrounding
 from covey.engine.ownership import Ownership, SoleOwner
 from covey.engine.preferences import Preferences
@@ -23,6 +24,9 @@ from covey.protocol.errors import BadRequest, Conflict
 from covey.protocol.who import NAME_LENGTH, Who
 from covey.store.base import Store
 from covey.store.journal import Journal
+
+if TYPE_CHECKING:
+    from covey.config.stamp import Stamp
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +89,7 @@ async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None =
 
     `env` is the client's: its keys count, but where the user's files are is the server's to know.
     """
-    mine = {name: value for name, value in shared.environ.items() if name == "HOME" or name.startswith("XDG_")}
-    environ = {**shared.environ, **(env or {}), **mine}
+    environ = _environ(shared, env)
     loaded = await asyncio.to_thread(load, Path(path), shared.config_file, environ)
     warnings = list(loaded.warnings)
     try:
@@ -98,6 +101,23 @@ async def load_config(shared: Shared, path: str, env: Mapping[str, str] | None =
         log.warning("%s", warning)
     config = await with_defaults(loaded.config, environ, probe, accounts.providers)
     return await shared.keys.fill(config, accounts, Surrounding(Path(path), shared.environ, environ)), warnings
+
+
+async def config_stamp(shared: Shared, path: str, env: Mapping[str, str] | None = None) -> Stamp:
+    """What the files that `load_config` would read look like now: a few system calls, in a thread."""
+    from covey.config.stamp import stamp_of  # late: a server listens before it opens anything
+
+    environ = _environ(shared, env)
+    user = config_dir(environ)
+    files = [user / "config.toml", user / "trusted.toml", Path(path) / PROJECT_FILE, accounts_file(environ)]
+    if shared.config_file:
+        files.append(shared.config_file)
+    return await asyncio.to_thread(stamp_of, files)
+
+
+def _environ(shared: Shared, env: Mapping[str, str] | None) -> dict[str, str]:
+    mine = {name: value for name, value in shared.environ.items() if name == "HOME" or name.startswith("XDG_")}
+    return {**shared.environ, **(env or {}), **mine}
 
 
 def own_directories(shared: Shared) -> tuple[str, ...]:

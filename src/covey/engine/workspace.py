@@ -8,7 +8,7 @@ else's business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import msgspec
 
 from covey import __version__
 from covey.config.schema import Config
+from covey.config.stamp import Stamp
 from covey.context.snapshots import Snapshots
 from covey.engine.admission import Admission
 from covey.engine.agent import Agent
@@ -66,6 +67,7 @@ from covey.protocol.messages import Session
 from covey.protocol.requests import WorkspaceView
 from covey.store.base import WorkspaceRow
 from covey.store.journal import WorkspaceJournal
+from covey.tools.job_records import JobRecords
 from covey.tools.walk import ALWAYS_IGNORED
 
 END_S = 6.0
@@ -85,6 +87,7 @@ class Workspace:
         book: SessionBook,
         *,
         keeping: Keeping,
+        stamp: Stamp | None,
         on_quiet: Callable[[], None],
         on_event: Callable[[Workspace, Event], None],
     ) -> None:
@@ -107,7 +110,7 @@ class Workspace:
         tool_calls = ToolCalls(
             agent, permissions, shared.world, row.id, host, long_results, self._confining, book, watching, hooks
         )
-        turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals)
+        turns = _turn_parts(row.id, shared, feed, recorder, book, agent, tool_calls, hooks, approvals, self._refresh)
         lanes = Lanes(turns, on_quiet)
         self._parts = WorkspaceParts(
             row.id, shared, feed, agent, book, recorder, turns, lanes, self._view, changes, admission
@@ -118,7 +121,7 @@ class Workspace:
         )
         self.clients = Clients(feed, self._parts.session)
         self.settings: WorkspaceSettings = WorkspaceSettings(
-            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions, keeping
+            row.id, row.path, shared, agent, permissions, lanes, recorder, self._extensions, keeping, stamp
         )
         self.sessions = Sessions(self._parts, self._undos)
         self.runs = Runs(self._parts, self.settings.reload, on_quiet)
@@ -160,6 +163,8 @@ class Workspace:
 
         Before that it is learnt which extensions there are: no run goes on without the hooks that watch it.
         """
+        parts = self._parts
+        await parts.agent.jobs.restore(JobRecords(parts.shared.data_dir / "jobs" / self.id))
         await self._extensions.reload()
         await self._undos.recover()
         await self.runs.recover()
@@ -232,6 +237,9 @@ class Workspace:
         await parts.agent.aclose()
         await self._confining.close()
         await parts.changes.aclose()
+
+    async def _refresh(self, beginning: int) -> Sequence[str]:
+        return await self.settings.refresh(beginning)
 
     async def _always(self, intent: Intent, reach: Reach, by_prefix: bool) -> None:
         await self.settings.allow_always(intent, reach, by_prefix)
@@ -318,6 +326,7 @@ def _turn_parts(
     tool_calls: ToolCalls,
     hooks: TurnHooks,
     approvals: ApprovalDesk,
+    refresh: Callable[[int], Awaitable[Sequence[str]]],
 ) -> TurnParts:
     read, store = shared.journal.read, shared.store
     return TurnParts(
@@ -329,6 +338,7 @@ def _turn_parts(
         reception=Reception(agent, recorder, hooks, TextApprovals(approvals, agent.root, shared.environ)),
         hooks=hooks,
         feed=feed,
+        refresh=refresh,
         read_messages=lambda *of: patiently(lambda: read(store.messages_since, workspace_id, *of)),
         read_run=lambda *of: patiently(lambda: read(store.messages_of_run, workspace_id, *of)),
         data_dir=shared.data_dir,
@@ -342,6 +352,7 @@ async def open_workspace(
     config: Config,
     warnings: Sequence[str] = (),
     *,
+    stamp: Stamp | None = None,
     yolo: bool | None = False,
     env: Mapping[str, str] | None = None,
     on_quiet: Callable[[], None],
@@ -353,6 +364,7 @@ async def open_workspace(
 
     `on_event` is called with all that is published in it. `fence`: under which it is owned; `on_lost` is called when a
     change is refused because others own it. `yolo`: None if whoever opens it does not say, as it is not a client.
+    `stamp`: the files of the configuration before they were read; None: it came from none, and is not read again.
     """
     read, store = shared.journal.read, shared.store
     shared.world.start_after(await read(store.newest_id, row.id))
@@ -371,6 +383,7 @@ async def open_workspace(
         Agent(tag, Path(row.path), config, env or {}, warnings, shared.environ),
         SessionBook(shared.world),
         keeping=keeping,
+        stamp=stamp,
         on_quiet=on_quiet,
         on_event=on_event,
     )

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
 from covey.engine.everywhere import Everywhere
-from covey.engine.shared import KnownClients, Shared, check_directory, load_config, resolve
+from covey.engine.shared import KnownClients, Shared, check_directory, config_stamp, load_config, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import Who
 from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
 
 if TYPE_CHECKING:
+    from covey.config.stamp import Stamp
     from covey.engine.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -144,9 +145,10 @@ class Workspaces:
             self._clients.check_not_retired(client_id)
             row = self._row_of.get(resolved) or await self._ownership.row_at(resolved, self._shared.world.now_s())
             if row is None or row.id not in self._open:
+                stamp = await config_stamp(self._shared, resolved, env)
                 config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._new_row(resolved)
-                self._open[row.id] = await self._opened(row, config, warnings, yolo=yolo, env=env)
+                self._open[row.id] = await self._opened(row, config, warnings, stamp, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
             self._clients.remember(who)
@@ -167,12 +169,13 @@ class Workspaces:
 
     async def _reopen(self, row: WorkspaceRow) -> Workspace:
         """Open without a client: a configuration that cannot be read must not keep its runs from ending."""
+        stamp = await config_stamp(self._shared, row.path)
         try:
             config, warnings = await load_config(self._shared, row.path)
         except ConfigError as error:
             log.warning("%s: %s", row.path, error)
-            config, warnings = Config(), (str(error),)
-        workspace = self._open[row.id] = await self._opened(row, config, warnings)
+            config, warnings, stamp = Config(), (str(error),), ()  # the next turn tries again
+        workspace = self._open[row.id] = await self._opened(row, config, warnings, stamp)
         self._released.discard(row.id)
         self._touch(row.id)
         return workspace
@@ -182,6 +185,7 @@ class Workspaces:
         row: WorkspaceRow,
         config: Config,
         warnings: Sequence[str],
+        stamp: Stamp,
         *,
         yolo: bool | None = None,
         env: Mapping[str, str] | None = None,
@@ -199,6 +203,7 @@ class Workspaces:
                 self._shared,
                 config,
                 warnings,
+                stamp=stamp,
                 yolo=yolo,
                 env=env,
                 on_quiet=lambda: self._touch(row.id),

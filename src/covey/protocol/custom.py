@@ -16,6 +16,10 @@ HOOK_TYPE = "text/x-covey-hook"
 """The same of what hooks tell the model with a prompt."""
 
 
+JOB_TYPE = "text/x-covey-job"
+"""The same of jobs that have ended since the model last looked."""
+
+
 class CustomCommand(Wire, frozen=True):
     """One of them. What it says is got by expanding it, or by a prompt that begins with `/name`."""
 

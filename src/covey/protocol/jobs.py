@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from covey.protocol.messages import Wire
+
+JobState = Literal["running", "exited", "killed", "closed"]
+"""`exited`: by itself; `killed`: by the model or a person; `closed`: with the workspace, as the server stopped."""
 
 
 class JobView(Wire, frozen=True):
@@ -16,5 +21,7 @@ class JobView(Wire, frozen=True):
     exit_code: int | None = None
     """None: it runs, or did not end by itself."""
     was_killed: bool = False
+    state: JobState | None = None
+    ended_at: float | None = None
     output: str | None = None
     """The end of what it has written; only where one job is asked for."""

@@ -146,13 +146,14 @@ async def _ended_or_moved(
     live: LiveOutput,
 ) -> Completed | Job:
     """Wait for a command as long as the call may take. What is not done then goes on as a job, if one more may run."""
-    task = asyncio.create_task(work)
+    task, began = asyncio.create_task(work), asyncio.get_running_loop().time()
     moved = False
     try:
         await asyncio.wait({task}, timeout=params.timeout_s if jobs else None)
         if not task.done() and jobs:
             try:
-                job = jobs.adopt(context.session_id, params.command, task, output, live)
+                runs_s = asyncio.get_running_loop().time() - began
+                job = jobs.adopt(context.session_id, params.command, task, output, live, runs_s)
             except ToolFailed:  # no room for one more
                 return await _cut_off(task, output)
             moved = True

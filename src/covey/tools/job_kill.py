@@ -36,7 +36,8 @@ def _intent(params: JobKillParams, context: ToolContext) -> Intent:
 async def _run(params: JobKillParams, context: ToolContext, jobs: Jobs) -> ToolOutput:
     job = jobs.get(context.session_id, params.job_id)
     had_ended = not job.is_running
-    await job.end()
+    await job.end("model")
+    jobs.heard(job)
     output = job.take().rstrip("\n") or "(no new output)"
     state = f"had already ended: {state_of(job)}" if had_ended else state_of(job)
     return ToolOutput(

@@ -13,6 +13,11 @@ from covey.tools.bash import exit_text
 from covey.tools.jobs import UNREAD_LIMIT, Job, Jobs, shown
 
 MAX_WAIT_S = 60
+KILLED = {
+    "model": "ended by job_kill",
+    "person": "ended by the user",
+    "close": "ended when the server stopped, or nobody had needed the directory for long",
+}
 
 
 class JobOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +49,8 @@ async def _run(params: JobOutputParams, context: ToolContext, jobs: Jobs) -> Too
     if params.wait_s:
         await job.news_within(params.wait_s)
     output = job.take().rstrip("\n") or "(no new output)"
+    if not job.is_running:
+        jobs.heard(job)
     return ToolOutput(
         f"{output}\n\n{job.id} ({shown(job.command)}): {state_of(job)}",
         metadata={"job_id": job.id, "is_running": job.is_running, "exit_code": job.exit_code},
@@ -54,5 +61,5 @@ def state_of(job: Job) -> str:
     if job.is_running:
         return "running"
     if job.exit_code is None and job.was_killed:
-        return "ended by job_kill"
+        return KILLED[job.ended_by]
     return exit_text(job.exit_code)

@@ -1,21 +1,22 @@
 """Background jobs: commands that a session leaves running, until they end, are ended, or the workspace closes.
 
 A job is not a process of the run that started it: it carries the workspace's tag instead, so the end of a run leaves
-it alone, and the next start after a crash of the server finds it (`kill_left_jobs`). Nothing is stored about it.
+it alone, and the next start after a crash of the server finds it (`kill_left_jobs`). Nothing is stored about it while
+it runs; how it ended, and the end of its output, are kept beyond the workspace being open (`job_records.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from covey.machine.names import node_tag, tag_within, workspace_tag
 from covey.sandbox.policy import Mode, Policy
 from covey.tools.base import ToolFailed
+from covey.tools.job_records import EndedBy, JobRecord, JobRecords, number_of
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import Output, Unread
 from covey.tools.processes import Completed, Processes, kill_tagged
@@ -35,21 +36,58 @@ COMMAND_SHOWN = 60
 class Job:
     """One command in the background, and what it has written since somebody last looked.
 
-    `live`: where people see what it writes, for as long as it runs.
+    `live`: where people see what it writes, for as long as it runs. `running_s`: how long the command runs already.
     """
 
-    def __init__(self, job_id: str, session_id: str, command: str, live: LiveOutput | None = None) -> None:
+    def __init__(
+        self, job_id: str, session_id: str, command: str, live: LiveOutput | None = None, running_s: float = 0.0
+    ) -> None:
         self.id = job_id
         self.session_id = session_id
         self.command = command
-        self.was_killed = False
-        self.started = asyncio.get_running_loop().time()
-        self.started_at = time.time()
+        self.ended_by: EndedBy = "itself"
+        self.ended_at = 0.0
+        """0: it runs."""
+        self.is_known = False
+        """The model has seen, or been told, that it has ended."""
+        self.started = asyncio.get_running_loop().time() - running_s
+        self.started_at = time.time() - running_s
         self._news = asyncio.Event()
         self._tail = bytearray()
         self.unread = Unread(UNREAD_LIMIT, self._heard, live)
         self._live = live
         self._task: asyncio.Task[Completed] | None = None
+        self._record: JobRecord | None = None
+
+    @classmethod
+    def restored(cls, record: JobRecord) -> Job:
+        """One that ended before the workspace was opened."""
+        job = cls(record.id, record.session_id, record.command)
+        job.unread.add(record.unread.encode())
+        job.started_at, job.ended_at, job.ended_by = record.started_at, record.ended_at, record.ended_by
+        job.is_known, job._record = record.is_known, record
+        job._tail = bytearray(record.tail.encode())
+        job._news.set()  # of an ended job nobody waits for news
+        return job
+
+    def record(self) -> JobRecord:
+        """What is kept of it, as it has ended."""
+        return JobRecord(
+            id=self.id,
+            session_id=self.session_id,
+            command=self.command,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            exit_code=self.exit_code,
+            ended_by=self.ended_by,
+            tail=self.tail,
+            unread=self.unread.text(),
+            is_known=self.is_known,
+        )
+
+    @property
+    def was_killed(self) -> bool:
+        return self.ended_by != "itself"
 
     @property
     def is_running(self) -> bool:
@@ -58,6 +96,8 @@ class Job:
     @property
     def exit_code(self) -> int | None:
         """As `Completed` has it; None: it runs, or did not end by itself."""
+        if self._record:
+            return self._record.exit_code
         if self._task is None or not self._task.done() or self._task.cancelled() or self._task.exception():
             return None
         return self._task.result().exit_code
@@ -91,15 +131,16 @@ class Job:
         task.add_done_callback(self._on_end)
 
     def _on_end(self, task: asyncio.Task[Completed]) -> None:
+        self.ended_at = time.time()
         self._news.set()
         if self._live:
             self._live.close()
 
-    async def end(self) -> None:
+    async def end(self, by: EndedBy = "person") -> None:
         """End it with all its processes. If whoever waits is cancelled, it is ended all the same."""
         if self.is_running:
             assert self._task is not None
-            self.was_killed = True
+            self.ended_by = by
             self._task.cancel()
             await asyncio.wait([self._task])
 
@@ -112,9 +153,52 @@ class Jobs:
         """Called whenever a job has ended."""
         self._processes = processes
         self._tag = tag
-        self._numbers = itertools.count(1)
+        self._newest = 0
         self._jobs: dict[str, Job] = {}
         self._closed = False
+        self._records: JobRecords | None = None
+        self._saving: set[asyncio.Task[None]] = set()
+        self._one_save = asyncio.Lock()
+
+    async def restore(self, records: JobRecords) -> None:
+        """Know what ended before the workspace was opened, and keep there what ends from now on."""
+        self._records = records
+        for record in await asyncio.to_thread(records.read):
+            self._jobs[record.id] = Job.restored(record)
+            self.number_after(record.id)
+
+    def number_after(self, job_id: str) -> None:
+        """This name was given out once: it is not given out again."""
+        self._newest = max(self._newest, number_of(job_id))
+
+    def unheard(self, session_id: str) -> list[Job]:
+        """Those of a session that have ended, and whose model does not know yet."""
+        mine = (job for job in self._jobs.values() if job.session_id == session_id)
+        return [job for job in mine if not job.is_running and not job.is_known]
+
+    def heard(self, *ended: Job) -> None:
+        """The model knows by now that they have ended."""
+        for job in ended:
+            job.is_known = True
+            self._save(job)
+
+    def _save(self, job: Job) -> None:
+        if self._records:
+            self._in_turn(self._saved(job, self._records))
+
+    def _in_turn(self, work: Coroutine[None, None, None]) -> None:
+        saving = asyncio.get_running_loop().create_task(work)
+        self._saving.add(saving)
+        saving.add_done_callback(self._saving.discard)
+
+    async def _saved(self, job: Job, records: JobRecords) -> None:
+        async with self._one_save:  # the newest is written last
+            if self._jobs.get(job.id) is job:
+                await asyncio.to_thread(records.write, job.record())
+
+    def _new(self, session_id: str, command: str, live: LiveOutput | None, running_s: float = 0.0) -> Job:
+        self._newest += 1
+        return Job(f"job-{self._newest}", session_id, command, live, running_s)
 
     async def start(
         self,
@@ -129,7 +213,7 @@ class Jobs:
     ) -> Job:
         """Start a command and leave it running. Raises OSError or ValueError if it cannot be started."""
         self._check_room(session_id)
-        job = Job(f"job-{next(self._numbers)}", session_id, command, live)
+        job = self._new(session_id, command, live)
         work = self._processes.run_command(
             command,
             cwd=cwd,
@@ -145,7 +229,7 @@ class Jobs:
         try:
             await asyncio.sleep(0)  # its first step starts the command, or fails
         except asyncio.CancelledError:  # the model will never learn of it
-            await job.end()
+            await job.end("model")
             raise
         if task.done() and not task.cancelled() and (error := task.exception()):
             del self._jobs[job.id]
@@ -154,11 +238,17 @@ class Jobs:
         return job
 
     def adopt(
-        self, session_id: str, command: str, task: asyncio.Task[Completed], output: Output, live: LiveOutput
+        self,
+        session_id: str,
+        command: str,
+        task: asyncio.Task[Completed],
+        output: Output,
+        live: LiveOutput,
+        running_s: float = 0.0,
     ) -> Job:
-        """Let a command that runs already go on as a job. `output` collected what it wrote until now."""
+        """Let a command that runs already, for so long, go on as a job. `output` collected what it wrote until now."""
         self._check_room(session_id)
-        job = Job(f"job-{next(self._numbers)}", session_id, command, live)
+        job = self._new(session_id, command, live, running_s)
         output.hand_over(job.unread)
         self._take_in(job, task)
         self._forget_old()
@@ -174,8 +264,12 @@ class Jobs:
 
     def _take_in(self, job: Job, task: asyncio.Task[Completed]) -> None:
         job.follow(task)
-        task.add_done_callback(lambda _: self.on_end())
+        task.add_done_callback(lambda _: self._ended(job))
         self._jobs[job.id] = job
+
+    def _ended(self, job: Job) -> None:
+        self._save(job)
+        self.on_end()
 
     @property
     def running(self) -> list[Job]:
@@ -207,19 +301,30 @@ class Jobs:
         """The session is gone: so are its jobs."""
         mine = [job for job in self._jobs.values() if job.session_id == session_id]
         await asyncio.gather(*(job.end() for job in mine))
-        for job in mine:
-            self._jobs.pop(job.id, None)
+        self._forget([job.id for job in mine])
 
     async def close(self) -> None:
         """The workspace closes: end all jobs, and start no more. Takes as long as a stubborn process: 4 s."""
         self._closed = True
-        await asyncio.gather(*(job.end() for job in self._jobs.values()))
+        await asyncio.gather(*(job.end("close") for job in self._jobs.values()))
+        await asyncio.sleep(0)  # their ends are heard of
+        if self._saving:
+            await asyncio.wait(self._saving)
         self._jobs.clear()
 
     def _forget_old(self) -> None:
-        ended = [job for job in self._jobs.values() if not job.is_running]
-        for job in ended[: max(0, len(ended) - ENDED_KEPT)]:
-            del self._jobs[job.id]
+        ended = [job.id for job in self._jobs.values() if not job.is_running]
+        self._forget(ended[: max(0, len(ended) - ENDED_KEPT)])
+
+    def _forget(self, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            self._jobs.pop(job_id, None)
+        if self._records and job_ids:
+            self._in_turn(self._forgotten(job_ids, self._records))
+
+    async def _forgotten(self, job_ids: Sequence[str], records: JobRecords) -> None:
+        async with self._one_save:
+            await asyncio.to_thread(records.forget, job_ids)
 
 
 def kill_jobs_of_node(node: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from covey.lifecycle.claims import held_by_jobs_until
 from covey.protocol.errors import NotFound
-from covey.protocol.jobs import JobView
+from covey.protocol.jobs import JobState, JobView
 from covey.tools.jobs import Job, Jobs
 
 
@@ -27,7 +27,7 @@ class WorkspaceJobs:
     async def kill(self, job_id: str) -> JobView:
         """End it with all its processes; one that has ended stays as it is."""
         job = self._get(job_id)
-        await job.end()
+        await job.end("person")
         return _view(job)
 
     def hold(self, now: float) -> bool:
@@ -47,6 +47,14 @@ class WorkspaceJobs:
         raise NotFound(f"there is no job {job_id!r}: it never was, or it ended long ago", "job_not_found")
 
 
+def _state(job: Job) -> JobState:
+    if job.is_running:
+        return "running"
+    if job.exit_code is not None or not job.was_killed:
+        return "exited"
+    return "closed" if job.ended_by == "close" else "killed"
+
+
 def _view(job: Job, *, with_output: bool = False) -> JobView:
     return JobView(
         id=job.id,
@@ -56,5 +64,7 @@ def _view(job: Job, *, with_output: bool = False) -> JobView:
         is_running=job.is_running,
         exit_code=job.exit_code,
         was_killed=job.was_killed,
+        state=_state(job),
+        ended_at=job.ended_at or None,
         output=job.tail if with_output else None,
     )

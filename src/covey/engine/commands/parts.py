@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
+from covey.config.schema import ConfigError
 from covey.engine.admission import Admission
 from covey.engine.agent import Agent
 from covey.engine.command_changes import CommandChanges
@@ -57,6 +58,14 @@ class WorkspaceParts:
             self.lanes.know(missing, row.mark)
             missing = row.session.parent_session_id
         return self.book.get(session_id)
+
+    async def check_model(self, reference: str) -> None:
+        """Raise ConfigError for a model that nobody knows: also not what the files say by now."""
+        try:
+            self.agent.choice(reference)
+        except ConfigError:
+            await self.turns.refresh(0)
+            self.agent.choice(reference)
 
     async def read(self, call: Callable[Concatenate[str, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a reading method of the store says about this workspace."""

@@ -78,7 +78,7 @@ class Runs:
         await self._parts.session(request.session_id)
         try:
             if request.model:
-                self._parts.agent.choice(request.model)  # refuses one that nobody knows
+                await self._parts.check_model(request.model)
             intake.check_rules(request.allow)
             mentioned = await intake.mentioned(request, self._parts.agent.root)
             return await self._accept(request, request.options, mentioned, who, chosen_id)

@@ -96,7 +96,7 @@ class Sessions:
         names = ("title", "todos", "model", "mode")
         fields = {name: value for name in names if (value := getattr(update, name)) is not msgspec.UNSET}
         if reference := fields.get("model"):
-            self._parts.agent.choice(reference)  # refuses one that nobody knows
+            await self._parts.check_model(reference)
         if fields.get("mode") == "ask":
             fields["mode"] = None  # as a session has it that nobody has changed
         if update.archived is not msgspec.UNSET:

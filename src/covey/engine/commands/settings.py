@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import msgspec
 
 from covey.config.defaults import find, resolve
-from covey.config.schema import AllowRule, Config, ModelChoice, NotifySettings
+from covey.config.schema import AllowRule, Config, ConfigError, ModelChoice, NotifySettings
+from covey.config.stamp import Stamp
 from covey.config.view import view
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
@@ -19,7 +22,7 @@ from covey.engine.keeping import Keeping
 from covey.engine.lanes.lanes import Lanes
 from covey.engine.model_cards import model_info
 from covey.engine.recorder import Batch, Recorder, confirmed
-from covey.engine.shared import Shared, load_config, own_directories
+from covey.engine.shared import Shared, config_stamp, load_config, own_directories
 from covey.permissions.judge import Intent, Rules, session_rule
 from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
@@ -27,6 +30,8 @@ from covey.protocol.errors import BadRequest, NotFound
 from covey.protocol.events import ConfigChanged, updated
 from covey.protocol.requests import AgentInfo, ConfigView, SelectedModel
 from covey.protocol.v1 import ModelRole, recent_models, with_preferences
+
+log = logging.getLogger(__name__)
 
 
 class WorkspaceSettings:
@@ -43,6 +48,7 @@ class WorkspaceSettings:
         recorder: Recorder,
         extensions: Extensions,
         keeping: Keeping,
+        stamp: Stamp | None,
     ) -> None:
         self._workspace_id = workspace_id
         self._recorder = recorder
@@ -53,6 +59,9 @@ class WorkspaceSettings:
         self._lanes = lanes
         self._extensions = extensions
         self._keeping = keeping
+        self._stamp = stamp
+        """The files as they were before they were read; None: the configuration came from no files."""
+        self._refreshing = asyncio.Lock()
 
     def config(self) -> ConfigView:
         """The configuration, without secrets, and how the user likes clients to look."""
@@ -74,14 +83,37 @@ class WorkspaceSettings:
         """The model, and whether anything runs."""
         return self._agent.info(is_busy=self._lanes.is_busy)
 
-    async def reload(self) -> None:
-        """Read the configuration again. Turns under way keep what they have."""
+    async def refresh(self, beginning: int = 0) -> Sequence[str]:
+        """Read the configuration again if one of its files has changed. Gives what people should know about that.
+
+        What cannot be read leaves the settings as they are, and is tried again by the next turn. `beginning`: turns
+        that wait for this and use nothing yet, 0 or 1.
+        """
+        if self._stamp is None:
+            return ()
+        async with self._refreshing:  # turns that begin together read once
+            if await config_stamp(self._shared, self._path, self._agent.client_env) == self._stamp:
+                return ()
+            config, known = self._agent.config, self.warnings()
+            try:
+                await self.reload(beginning)
+            except ConfigError as error:
+                log.warning("%s: the settings from before stay in force: %s", self._path, error)
+                return (f"your settings cannot be read, and those from before the change stay in force: {error}",)
+            if self._agent.config is not config:
+                self._recorder.write(Batch(events=[updated(ConfigChanged(workspace_id=self._workspace_id))]))
+            return [warning for warning in self.warnings() if warning not in known]
+
+    async def reload(self, beginning: int = 0) -> None:
+        """Read the configuration again. Turns under way keep what they have; `beginning`: as above."""
+        stamp = await config_stamp(self._shared, self._path, self._agent.client_env)
         if self._agent.key_refused:
             self._shared.keys.forget()
         self._agent.reload(*await load_config(self._shared, self._path, self._agent.client_env))
         self._permissions.rules = rules_of(self._agent.config, self._path, self._shared, self._keeping.allow)
         await self._extensions.reload()
-        if not self._lanes.is_busy:
+        self._stamp = stamp
+        if self._lanes.turns_under_way <= beginning:
             await self._agent.close_retired()
 
     async def prefer_model(self, role: ModelRole, choice: SelectedModel) -> None:

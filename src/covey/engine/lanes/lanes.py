@@ -42,6 +42,10 @@ class Lanes:
         """Any run is open: parked ones too, for they are promised an end."""
         return any(dispatcher.lane.open for dispatcher in self._busy.values())
 
+    @property
+    def turns_under_way(self) -> int:
+        return sum(dispatcher.lane.active is not None for dispatcher in self._busy.values())
+
     def is_busy_in(self, session_id: str) -> bool:
         return session_id in self._busy and self._busy[session_id].is_busy
 

@@ -90,6 +90,7 @@ class TurnBody:
 
     async def run(self) -> None:
         parts, run = self._parts, self._run
+        parts.hooks.tell(run, await parts.refresh(1))
         self._choose_model()
         await self._instruct()
         session = parts.sessions.find(run.session_id)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from covey.engine.world import World
-from covey.protocol.custom import HOOK_TYPE
+from covey.protocol.custom import HOOK_TYPE, JOB_TYPE
 from covey.protocol.messages import (
     Attachment,
     Binary,
@@ -22,6 +22,8 @@ from covey.protocol.messages import (
     ToolResultPart,
 )
 from covey.protocol.runs import Run
+from covey.tools.job_output import state_of
+from covey.tools.jobs import Job, shown
 
 
 def user_message(run: Run, attachments: Sequence[Attachment], world: World) -> Message:
@@ -41,6 +43,13 @@ def attachment_part(attachment: Attachment) -> BinaryPart:
 def hook_words(told: str) -> Attachment:
     """What hooks tell the model with a prompt: it is not the user's, and stands apart from their words."""
     return Attachment(file_path="hooks", file_name="hooks", mime_type=HOOK_TYPE, content=told.encode())
+
+
+def job_words(ended: Sequence[Job]) -> Attachment:
+    """What the model is told, once, of jobs that have ended: how, and by what call it gets the rest."""
+    lines = [f"{job.id} ({shown(job.command)}) is not running any more: {state_of(job)}." for job in ended]
+    told = "\n".join([*lines, "What it wrote is shown by job_output."])
+    return Attachment(file_path="jobs", file_name="jobs", mime_type=JOB_TYPE, content=told.encode())
 
 
 def tool_message(result: ToolResult, run: Run, world: World) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,9 @@ class TurnParts:
     hooks: TurnHooks
     feed: Feed
     """For what running calls print, and for nothing that is written."""
+    refresh: Callable[[int], Awaitable[Sequence[str]]]
+    """Reads the configuration again if its files have changed, and gives what people should know about that. The
+    number: 1 for a turn that begins with it, 0 for anybody else."""
     read_messages: Callable[[str, str], Awaitable[list[Message]]]
     """Those of a session that decide what a model sees from a summary on ('': from the beginning)."""
     read_run: Callable[[str, str], Awaitable[list[Message]]]

@@ -18,7 +18,7 @@ from covey.engine.asks.text_approvals import TextApprovals
 from covey.engine.expansion import NotTrusted, attached, attachment_of, with_approved
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.turns.hooks import TurnHooks
-from covey.engine.turns.messages import attachment_part, hook_words
+from covey.engine.turns.messages import attachment_part, hook_words, job_words
 from covey.lifecycle.hooks import HookDecision
 from covey.protocol.messages import Attachment, BinaryPart, Message, SessionMode
 from covey.protocol.runs import Run
@@ -60,12 +60,15 @@ class Reception:
             raise Refused(f"a hook refused the prompt: {said.reason or said.stop_reason}")
         told = "\n".join(filter(None, (beginning, said.context)))
         along = [*await self._command(prompt), *([hook_words(told)] if told else [])]
+        if ended := self._agent.jobs.unheard(prompt.session_id):
+            along.append(job_words(ended))
         if not along:
             return prompt
         prompt = structs.replace(prompt, parts=(*prompt.parts, *map(attachment_part, along)))
         batch = Batch()
         batch.update_message(prompt)
         await self._recorder.write(batch)
+        self._agent.jobs.heard(*ended)
         return prompt
 
     async def _command(self, prompt: Message) -> list[Attachment]:

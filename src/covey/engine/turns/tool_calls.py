@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +42,8 @@ from covey.tools.spill import bounded
 from covey.tools.threads import in_thread
 
 log = logging.getLogger(__name__)
+
+JOB_NAMED = re.compile(r'"job_id":\s*"(job-\d{1,9})"', re.ASCII)
 
 FORBIDDEN = "Do not try it again in another way; go on without it."
 CHANGED_SINCE = (
@@ -96,6 +99,8 @@ class ToolCalls:
     def recall(self, session_id: str, messages: Sequence[Message]) -> None:
         """Know what a session can still read of skills, and what it had seen of its files before this was opened."""
         self._host.skills.recall(session_id, messages)
+        for job_id in _jobs_named(messages):
+            self._agent.jobs.number_after(job_id)
         if self._agent.reads.needs_recall(session_id):
             self._agent.reads.recall(session_id, seen_in(messages))
 
@@ -325,6 +330,14 @@ class ToolCalls:
             asks_for=intent.reach.wish,
         )
         return await self._desk.ask(request, intent)
+
+
+def _jobs_named(messages: Sequence[Message]) -> Iterator[str]:
+    """The names of jobs that calls of a session have given out, also where nothing is kept of them any more."""
+    for message in messages:
+        for result in message.tool_results:
+            if result.name == "bash" and (found := JOB_NAMED.search(result.metadata)):
+                yield found[1]
 
 
 def _hook_asks(hooked: HookAnswer, judgement: Judgement) -> bool:

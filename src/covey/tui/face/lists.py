@@ -112,7 +112,9 @@ def jobs(found: Sequence[JobView], now: float) -> Picker:
 def _job_state(job: JobView, now: float) -> str:
     if job.is_running:
         return f"since {ago(now - job.started_at)}".replace("since now", "just begun").replace(" ago", "")
-    return "ended by somebody" if job.was_killed else f"exit {job.exit_code}"
+    if job.exit_code is not None:
+        return f"exit {job.exit_code}"
+    return "ended with the server" if job.state == "closed" else "ended by somebody" if job.was_killed else "ended"
 
 
 def history(state: FaceState, query: str) -> Picker:
