@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from covey.client.view.run_news import (
     AnswerCut,
     AnswerGrew,
     CallBegun,
     CallEnded,
+    PromptJoined,
     RetryAnnounced,
     RunMoved,
     RunNews,
@@ -116,3 +119,27 @@ def test_text_that_grows_is_never_put_together_for_it() -> None:
     finally:
         GrowingMessage.message = real  # type: ignore[method-assign]
     assert put_together == 0
+
+
+def test_who_comes_late_sees_the_call_that_is_open_until_the_next_answer_begins() -> None:
+    """Its result may have come between the messages that were loaded and the stream."""
+    watched = Watched()
+    before = [text_message("m0", parts=(ToolCallPart(data=CALL),))]
+    assert watched.news.recall(before) == [CallBegun(CALL)]
+    assert watched.news.open_calls == [CALL]
+    watched.event(created(text_message("m1", "Done")))
+    assert watched.news.open_calls == []
+    came = text_message("t0", role="tool", parts=(ToolResultPart(data=RESULT),))
+    assert Watched().news.recall([*before, came]) == []
+
+
+def test_what_others_say_to_a_run_is_news_once_and_what_is_followed_is_not() -> None:
+    watched = Watched()
+    joins = structs.replace(some_run("r2", "folded"), folded_into="r1", posted_by="ann")
+    watched.event(updated(joins))
+    said = text_message("u2", "use tabs", role="user", run_id="r2")
+    assert watched.event(created(said)) == [PromptJoined(joins, "use tabs")]
+    assert watched.event(updated(said)) == []
+    follows = Watched()
+    follows.event(updated(structs.replace(some_run("r1", "folded"), folded_into="r0")))
+    assert follows.event(created(text_message("u1", "mine", role="user", run_id="r1"))) == []

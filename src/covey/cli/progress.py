@@ -12,6 +12,7 @@ from covey.client.view.run_news import (
     AnswerGrew,
     CallBegun,
     CallEnded,
+    PromptJoined,
     RetryAnnounced,
     RunMoved,
     RunNews,
@@ -22,7 +23,7 @@ from covey.client.view.run_news import (
 )
 from covey.client.view.view import View
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.plain_text import plain
+from covey.lines.plain_text import one_line, plain
 from covey.lines.widths import expanded
 from covey.protocol.events import Event, File
 from covey.protocol.extensions import ApprovalRequest
@@ -151,6 +152,9 @@ class Progress:
                 self._screen.say(retry_note(retry, time.time()))
             case RunWarned(warning):
                 self._screen.warn(warning.reason or "")
+            case PromptJoined(run, text):
+                by = f"  ({one_line(run.posted_by)})" if run.posted_by else ""
+                self._screen.say(f"› {text.strip()}{by}")
             case _:
                 assert_never(item)
 

@@ -120,10 +120,13 @@ class _Wait:
             unattended=unattended,
             how_to_allow=lambda _: HOW_TO_ALLOW,
         )
+        self._screen.wait_for(run.waiting_on or run.state)
         if run.state in ("active", "folded"):
             asking.active(run.session_id)
             with suppress(NotFound):  # the session is deleted: the end of the run says so
-                progress.news.recall(await client.messages(workspace.id, run.session_id, before="", limit=RECALLED))
+                recent = await client.messages(workspace.id, run.session_id, before="", limit=RECALLED)
+                if open_calls := progress.news.recall(recent):
+                    progress.update(open_calls)
         ending = Ending(view, speaker, run.effective_options)
 
         def on_event(event: Event, change: TranscriptChange | None) -> None:
@@ -137,7 +140,6 @@ class _Wait:
             progress.connection(connected, why)
             asking.connection(connected)
 
-        self._screen.wait_for(run.waiting_on or run.state)
         try:
             terminal = await follow_run(
                 client, workspace.id, run, view=view, on_event=on_event, on_connection=on_connection

@@ -78,6 +78,15 @@ class RunWarned:
     warning: AgentEvent
 
 
+@dataclass(frozen=True, slots=True)
+class PromptJoined:
+    """Somebody has said something to the run, which its model reads from now on."""
+
+    run: Run
+    """What they have posted, which is folded into this one."""
+    text: str
+
+
 RunNewsItem = (
     RunMoved
     | AnswerGrew
@@ -88,6 +97,7 @@ RunNewsItem = (
     | SummaryWritten
     | RetryAnnounced
     | RunWarned
+    | PromptJoined
 )
 
 
@@ -133,9 +143,15 @@ class RunNews:
         """What the last input of the view brought; `change` is what it did to the messages."""
         return [*self._moved(), *(self._messages(change) if change else ())]
 
-    def recall(self, messages: Iterable[Message]) -> None:
-        """Messages from before the view began, so that a result that comes later is known by its call."""
+    def recall(self, messages: Iterable[Message]) -> list[RunNewsItem]:
+        """Messages from before the view began: a result that comes later is known by its call. Gives what is open."""
+        messages = list(messages)
         self._earlier |= {call.id: call for message in messages for call in message.tool_calls}
+        ended = {result.tool_call_id for message in messages for result in message.tool_results}
+        mine = [call for message in messages if message.run_id == self._run_id for call in message.tool_calls]
+        self._open |= {call.id: call for call in mine if call.finished and call.id not in ended}
+        self._seen |= set(self._open)
+        return [CallBegun(call) for call in self._open.values()]
 
     def end(self, terminal: RunComplete) -> list[RunNewsItem]:
         """The run has ended: what is still missing of its answer."""
@@ -165,6 +181,7 @@ class RunNews:
         known = self._view.conversation.messages
         begun = known.begun(change.message_id) if change.message_id else None
         if begun is None or begun.run_id != self._speaker:
+            yield from self._joined(begun) if begun and begun.role == "user" else ()
             return
         is_known = change.message_id in self._given or begun.is_summary_message
         if change.kind == "grew" and is_known:
@@ -173,6 +190,15 @@ class RunNews:
             message = known.get(change.message_id)
             assert message
             yield from self._tool(message) if message.role == "tool" else self._assistant(message)
+
+    def _joined(self, prompt: Message) -> Iterator[RunNewsItem]:
+        """What others have said to the run. What is followed here has been typed by whoever follows it."""
+        record = self._view.find_run(prompt.run_id or "")
+        if record is None or record.run.folded_into != self._speaker or record.run.run_id == self._run_id:
+            return
+        if prompt.id not in self._finished:
+            self._finished.add(prompt.id)
+            yield PromptJoined(record.run, prompt.text)
 
     def _grew(self, change: TranscriptChange) -> Iterator[RunNewsItem]:
         if change.text_kind == "text" and change.message_id not in self._other:
@@ -192,7 +218,9 @@ class RunNews:
             if is_newly_finished:
                 yield SummaryWritten(message)
             return
-        self._given.setdefault(message.id, [])
+        if message.id not in self._given:  # the calls before it have ended, perhaps while nobody looked
+            self._open = {call_id: call for call_id, call in self._open.items() if call_id not in self._earlier}
+            self._given[message.id] = []
         yield from self._thoughts(message)
         yield from self._whole(message.id, message.text, is_finished=message.finish is not None)
         for call in message.tool_calls:

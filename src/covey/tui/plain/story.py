@@ -11,6 +11,7 @@ from covey.client.view.run_news import (
     AnswerGrew,
     CallBegun,
     CallEnded,
+    PromptJoined,
     RetryAnnounced,
     RunMoved,
     RunNews,
@@ -122,6 +123,8 @@ class LineStory:
                 return self._note(retry_note(retry, self._clock()))
             case RunWarned(warning):
                 return self._note(warning.reason or "")
+            case PromptJoined():
+                return []  # told when its run was folded in
             case _:
                 assert_never(item)
 
