@@ -119,7 +119,7 @@ def _view(name: str, params: Params, root: str) -> StyledLine:
         start = first if isinstance(first, int) else 1
         place = f":{start}-{start + limit - 1}"
     elif isinstance(first, int) and first > 1:
-        place = f":{first}-"
+        place = f" from line {first}"
     return line(Span("read ", "tool"), short_path(params.get("file_path", ""), root), Span(place, "dim"))
 
 
@@ -155,7 +155,7 @@ def _agent(name: str, params: Params, root: str) -> StyledLine:
 def _todos(name: str, params: Params, root: str) -> StyledLine:
     todos = params.get("todos")
     count = len(todos) if isinstance(todos, list) else 0
-    return line(Span("todos", "tool"), Span(f" ({counted(count, 'thing')})", "dim"))
+    return line(Span("todos", "tool"), Span(f" ({counted(count, 'item')})", "dim"))
 
 
 def _question(name: str, params: Params, root: str) -> StyledLine:

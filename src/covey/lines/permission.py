@@ -41,7 +41,8 @@ def choices(shown: PermissionShown) -> list[Choice]:
         found.append(("p", f"yes, always here: {visible(request.prefix_rules[-1])}"))
     if request.confined:
         found += [("w", "yes, once, with the network"), ("u", "yes, once, outside the sandbox")]
-    found.append(("e", "answer in words, such as: no, use pytest"))
+    such_as = "no, use pytest" if request.tool_name == "bash" else "no, keep the old name"
+    found.append(("e", f"answer in words, such as: {such_as}"))
     if shown.is_cut:
         found.append(("v", "see all of it"))
     return [*found, ("?", "what these mean")]
