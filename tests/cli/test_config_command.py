@@ -93,7 +93,7 @@ def test_path_and_check(project: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["config", "path"]) == exits.OK
     assert capsys.readouterr().out == f"{own_file(tmp_path)}\n"
     assert main(["config", "check"]) == exits.OK
-    assert capsys.readouterr().out == f"{own_file(tmp_path)}: right\n"
+    assert capsys.readouterr().out == f"{own_file(tmp_path)}: OK\n"
     own_file(tmp_path).write_text("[modles]\n")
     assert main(["config", "check"]) == exits.FAILED
     assert "modles" in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_a_rule_about_a_tool_that_there_is_not_is_told(
     own_file(tmp_path).write_text('[permissions]\ndeny = ["bsh:rm *", "mcp:git/*", "rename", "skill:deploy"]\n')
     assert main(["config", "check"]) == exits.OK
     said = capsys.readouterr().err
-    assert said.count("which there is not") == 1 and "'bsh', which there is not; did you mean bash?" in said
+    assert said.count("there is no tool") == 1 and "there is no tool 'bsh'; did you mean bash?" in said
 
 
 def test_every_tool_of_ours_may_be_in_a_rule(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

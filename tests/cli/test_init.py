@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from covey.cli import exits
+from covey.cli import exits, init
 from covey.cli.init import instruction
+from covey.cli.main import build_parser
 from tests.cli.conftest import Home
 
 WRITES: list[list[dict[str, Any]]] = [
@@ -54,8 +56,16 @@ def test_what_the_agent_is_asked_stands_in_its_session(author: Home) -> None:
 def test_without_leave_to_write_it_says_that_there_is_no_file(author: Home) -> None:
     done = author.covey("init", "-q")  # nobody is there to be asked
     assert done.returncode == exits.FAILED
-    assert "there is no AGENTS.md" in done.stderr
+    assert "there is no AGENTS.md: was it not allowed to write? See --yolo." in done.stderr
     assert not (author.project / "AGENTS.md").exists()
+
+
+def test_where_it_was_allowed_to_write_the_answer_is_pointed_to(capsys: pytest.CaptureFixture[str]) -> None:
+    args = build_parser().parse_args(["init", "--yolo", "--cwd", "/nowhere"])
+    with mock.patch("covey.cli.init.run.main", return_value=exits.OK):
+        assert init.main(args) == exits.FAILED
+    said = capsys.readouterr().err
+    assert "there is no AGENTS.md: its answer may say why." in said and "--yolo" not in said
 
 
 def test_without_a_model_it_says_so(own_home: Home) -> None:

@@ -56,11 +56,12 @@ def listed(home: Home) -> list[dict[str, Any]]:
 def test_a_key_from_a_pipe_is_checked_kept_listed_and_forgotten(at: Home, provider: FakeProvider) -> None:
     done = at.covey("login", "birds", stdin=GOOD + "\n")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "The key is good. birds: the account default is kept in a file of yours.\n"
+    kept = "birds: the account default is kept in credentials.json in your data directory."
+    assert done.stdout == f"The key is good. {kept}\n"
     assert provider.asked == [("GET /v1/models", GOOD)]
     assert stat.S_IMODE(credentials(at).stat().st_mode) == 0o600
     shown = at.covey("login", "--list")
-    assert shown.stdout == f"* birds default  in a file of yours, for {provider.url}\n"
+    assert shown.stdout == f"* birds default  in credentials.json in your data directory, for {provider.url}\n"
     assert GOOD not in shown.stdout + json.dumps(listed(at))
     gone = at.covey("logout")
     assert gone.returncode == 0 and gone.stdout == "birds: the key of the account default is forgotten.\n"
@@ -143,7 +144,7 @@ def test_a_login_is_enough_for_a_known_provider(own_home: Home) -> None:
     assert own_home.covey("login", "anthropic", "--no-check", stdin=GOOD).returncode == 0
     models = json.loads(own_home.covey("models", "--json").stdout)
     assert models["large"].startswith("anthropic/")
-    assert models["keys"] == {"anthropic": "covey login, account default, in a file of yours"}
+    assert models["keys"] == {"anthropic": "covey login, account default, in credentials.json in your data directory"}
 
 
 def test_a_command_of_the_users_own_file_gives_the_key(at: Home, provider: FakeProvider, tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_doctor_says_where_keys_come_from_and_fetches_none(at: Home, tmp_path: P
     at.covey("run", "-q", "x")
     (tmp_path / "ran").unlink()
     said = at.covey("doctor")
-    assert "The key of birds: covey login, account default, in a file of yours" in said.stdout
+    assert "The key of birds: covey login, account default, in credentials.json in your data directory" in said.stdout
     assert "The key of c: api_key_command in the configuration" in said.stdout
     assert json.loads(at.covey("doctor", "--json").stdout)["keys"].keys() == {"birds", "c"}
     assert GOOD not in said.stdout and not (tmp_path / "ran").exists()
@@ -273,7 +274,7 @@ def test_a_login_in_the_browser_brings_a_key(at: Home, provider: FakeProvider) -
     assert "You can close this page" in visit(query["callback_url"] + "?code=the-code")
     code, out, err = finish(process)
     assert code == 0, err
-    assert "openrouter: the account default is kept in a file of yours." in out
+    assert "openrouter: the account default is kept in credentials.json in your data directory." in out
     assert provider.asked == [("POST /api/v1/auth/keys", ""), ("GET /api/v1/key", "sk-good-of-openrouter")]
     assert [entry["provider"] for entry in listed(at)] == ["openrouter"]
 

@@ -198,7 +198,7 @@ def test_without_the_runtime_it_says_so_before_it_asks_or_downloads(
 
     monkeypatch.setattr("builtins.input", no)
     assert get(source=None, agreed=False, weights=SMALL) == exits.FAILED
-    assert f"of no use without:\n  {how_to_install()}" in said_before[0]
+    assert f"is not installed:\n  {how_to_install()}" in said_before[0]
     assert nothing_left(target)
     publish(tmp_path)
     assert get(source=None, agreed=True, weights=SMALL) == exits.OK, "who agrees beforehand may install it later"

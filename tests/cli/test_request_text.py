@@ -8,6 +8,7 @@ import pytest
 
 from covey.cli.asks import SHOW, Heard, PermissionAnswer, PermissionAsk
 from covey.cli.questioner import _menu
+from covey.lines.permission import PermissionShown, choices
 from covey.lines.request_text import COLUMNS_SHOWN, LAST_COLUMNS, LAST_LINES, LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest
 
@@ -102,17 +103,17 @@ def test_what_is_shown_in_full_offers_no_more() -> None:
 def test_a_change_of_a_file_is_shown_as_its_diff() -> None:
     diff = "--- a.txt\n+++ a.txt\n@@ -1,1 +1,1 @@\n-old\n+new\n"
     lines = shown("edit", "Edit a.txt", file_path="/project/a.txt", diff=diff, additions=1, removals=1)
-    assert lines[0] == "edit: Edit a.txt (+1 -1 lines)"
+    assert lines[0] == "Edit a.txt (+1 -1 lines)"
     assert lines[1:] == [f"    {line}" for line in diff.splitlines()]
 
 
 def test_a_change_outside_of_the_project_is_shown_by_its_parameters() -> None:
     assert shown("write", "Write /etc/x", file_path="/etc/x", content="é\n") == [
-        "write: Write /etc/x (3 bytes)",
+        "Write /etc/x (3 bytes)",
         "    é",
     ]
     edit = shown("edit", "Edit /etc/x", file_path="/etc/x", old_string="a\nb", new_string="c", replace_all=True)
-    assert edit == ["edit: Edit /etc/x (wherever it occurs)", "    -a", "    -b", "    +c"]
+    assert edit == ["Edit /etc/x (wherever it occurs)", "    -a", "    -b", "    +c"]
 
 
 def test_any_other_tool_has_its_description() -> None:
@@ -133,3 +134,13 @@ def test_a_question_is_not_higher_than_the_screen(command: str) -> None:
     assert ask.press("y") is Heard.UNSEEN
     assert len(_menu(ask, 80, 24)) >= 12, "all of it was wanted, however high it is"
     assert len(_menu(asked(command=command), 80, 100)) >= len(lines)
+
+
+def test_the_example_of_an_answer_in_words_fits_what_is_asked() -> None:
+    def words(tool: str) -> str:
+        asked = PermissionRequest(
+            id="p", session_id="s", tool_call_id="c", tool_name=tool, description="", action="", params={}, path="/p"
+        )
+        return dict(choices(PermissionShown([tool], asked, is_cut=False)))["e"]
+
+    assert "pytest" in words("bash") and "pytest" not in words("edit")

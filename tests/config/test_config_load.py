@@ -170,5 +170,5 @@ def test_a_rule_about_a_tool_that_there_is_not_is_told_and_where_it_is(files: Fi
     (warning,) = files.load().warnings
     assert (
         warning
-        == f"{files.user}: permissions.deny: 'bsh:rm *' is about a tool 'bsh', which there is not; did you mean bash?"
+        == f"{files.user}: permissions.deny: 'bsh:rm *' never applies: there is no tool 'bsh'; did you mean bash?"
     )

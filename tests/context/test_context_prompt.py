@@ -7,6 +7,7 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -28,6 +29,7 @@ from covey.context.prompt import (
     system_prompt,
     title_prompt,
 )
+from covey.models.families import Family, edit_tool, families
 from covey.tools.jobs import Jobs
 from covey.tools.processes import LocalProcesses
 from covey.tools.registry import make_tools
@@ -53,7 +55,7 @@ def system(surroundings: Surroundings) -> str:
 
 def test_a_system_prompt_has_all_there_is_to_know() -> None:
     text = system(HERE)
-    for part in ("/home/ann/birds", "Linux", "2030-01-31", "local/big", "the branch main", " M a.py", "The first"):
+    for part in ("/home/ann/birds", "Linux", "2030-01-31", "local/big", "on branch main", " M a.py", "The first"):
         assert part in text
     assert '<context_file path="AGENTS.md">\nRun `make test`.\n</context_file>' in text
     assert "$" not in text and "[todos]" not in text and "\n\n\n" not in text
@@ -90,9 +92,25 @@ def test_only_tools_that_are_there_are_talked_about() -> None:
 
 def test_every_line_for_a_tool_can_appear() -> None:
     named = set(re.findall(r"^\[(\w+)\] ", prompt_module._template("system"), re.MULTILINE))
-    assert named == (set(TOOLS) - {"view"}) | {"git", "gh", "apply_patch"}
-    for name in named - {"git", "gh"}:
+    all_families = set(get_args(Family))
+    assert named == (set(TOOLS) - {"view"}) | {"git", "gh", "apply_patch"} | all_families
+    for name in named - {"git", "gh"} - all_families:
         assert system(replace(HERE, tools=(name,))) != system(replace(HERE, tools=()))
+
+
+@pytest.mark.parametrize("family", get_args(Family))
+def test_a_family_of_models_is_told_what_its_models_need_and_no_other_family_is(family: Family) -> None:
+    template = prompt_module._template("system").split("\n")
+    own = [line.removeprefix(f"[{family}] ") for line in template if line.startswith(f"[{family}] ")]
+    told = system(replace(HERE, families=(family,))).split("\n")
+    assert own and [line for line in told if line not in system(HERE).split("\n")] == own
+
+
+def test_what_a_family_is_told_is_the_same_in_every_session_of_a_model() -> None:
+    """So that it may stand where providers find it in their caches."""
+    one = replace(HERE, families=("claude",))
+    other = replace(one, root=Path("/srv/fish"), files=(), date="2031-01-01")
+    assert _common(system(one), system(other)) > 4000
 
 
 def test_how_to_commit_is_said_only_where_there_is_a_repository_and_a_shell() -> None:
@@ -104,15 +122,15 @@ def test_how_to_commit_is_said_only_where_there_is_a_repository_and_a_shell() ->
 
 
 def test_programs_that_are_there_are_named() -> None:
-    assert "Commands can use, among others: rg, gh." in system(HERE)
+    assert "Available commands include: rg, gh." in system(HERE)
     for other in (replace(HERE, programs=()), replace(HERE, tools=("view",))):
-        assert "Commands can use" not in system(other)
+        assert "Available commands" not in system(other)
 
 
 FREEDOMS = {
-    "ask": (Freedom(), ["For changes of files, other commands", "If nobody is there to be asked"]),
+    "ask": (Freedom(), ["For file changes, other commands", "If nobody is there to ask"]),
     "accept_edits": (Freedom("accept_edits"), ["changing files in the workspace", "For other commands"]),
-    "sandboxed": (Freedom("sandboxed"), ["Work inside of the workspace runs at once"]),
+    "sandboxed": (Freedom("sandboxed"), ["Work inside the workspace runs at once"]),
     "yolo": (Freedom(asks_nobody=True, allowed=("edit",), denied=("bash:rm *",)), ["Nobody is asked", "`bash:rm *`"]),
     "rules": (Freedom(allowed=("edit", "bash:make *")), ["The user's rules allow: `edit`, `bash:make *`."]),
     "no sandbox": (Freedom(is_sandboxed=False), ["There is no sandbox"]),
@@ -141,13 +159,15 @@ def test_a_plan_has_words_of_its_own() -> None:
     assert text == system_prompt(HERE, plan=True, tiny=False)
 
 
-@pytest.mark.parametrize("left_out", [{"apply_patch"}, {"edit", "multiedit"}], ids=["most models", "GPT"])
-def test_the_first_request_stays_short(left_out: set[str]) -> None:
+@pytest.mark.parametrize("model", ["claude-x", "gemini-x", "gpt-6", "qwen3:8b"])
+def test_the_first_request_stays_short(model: str) -> None:
     """Every step of every run pays for it: prompt and tools together have less than 25 kB, without skills."""
+    left_out = {"apply_patch"} if edit_tool(model) == "edit" else {"edit", "multiedit"}
     made = make_tools(LocalProcesses(), Jobs(LocalProcesses(), "tag"))
     tools = {name: tool for name, tool in made.items() if name not in {*left_out, "skill"}}
     specs = [{"name": name, "description": t.description(), "parameters": t.schema} for name, t in tools.items()]
-    text = system_prompt(replace(HERE, tools=tuple(tools)), plan=False, tiny=False, freedom=Freedom())
+    here = replace(HERE, tools=tuple(tools), families=families(model))
+    text = system_prompt(here, plan=False, tiny=False, freedom=Freedom())
     assert len(json.dumps(specs)) + len(text.encode()) < 25_000
 
 
@@ -182,8 +202,8 @@ def test_a_file_cannot_end_its_own_quotation() -> None:
 @pytest.mark.parametrize(
     ("git", "said"),
     [
-        (None, "in no git repository"),
-        (replace(GIT, branch=""), "at the commit 0123456789, on no branch"),
+        (None, "not in a git repository"),
+        (replace(GIT, branch=""), "at commit 0123456789, on no branch"),
         (replace(GIT, changes=()), "no uncommitted changes"),
         (replace(GIT, changes=None), "is not known"),
         (replace(GIT, more_changes=True), " M a.py\n(and more)\n"),

@@ -34,8 +34,8 @@ ENVIRON = {"OPENAI_API_KEY": "of-environment"}
     [
         ({"api_key": "k", "api_key_command": ("c",), "account": "work"}, LOGIN, ENVIRON, "api_key in the"),
         ({"api_key": " ", "api_key_command": ("c",), "account": "work"}, LOGIN, ENVIRON, "api_key_command in the"),
-        ({"account": "work"}, LOGIN, ENVIRON, "covey login, account work, in a file of yours"),
-        ({}, LOGIN, ENVIRON, "covey login, account work, in a file of yours"),
+        ({"account": "work"}, LOGIN, ENVIRON, "covey login, account work, in credentials.json in your data directory"),
+        ({}, LOGIN, ENVIRON, "covey login, account work, in credentials.json in your data directory"),
         ({}, Accounts(), ENVIRON, "$OPENAI_API_KEY"),
         ({}, Accounts(), {}, ""),
         ({"base_url": "http://127.0.0.1:1"}, LOGIN, ENVIRON, ""),

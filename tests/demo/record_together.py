@@ -131,7 +131,7 @@ def killed_and_back(home: Home, ann: PtyProgram, kim: PtyProgram, pages: Pages) 
 
 def story(home: Home, studio: Studio) -> str:
     ann = studio.open(name="ann", theme="dark", columns=COLUMNS, lines=LINES)
-    ann.wait_for("what shall be done?")
+    ann.wait_for("What should I do?")
     ann.type("hello\r")
     ann.wait_for("What shall we look at?")
     session_id = home.sessions()[0]["id"]

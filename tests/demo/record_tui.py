@@ -112,7 +112,7 @@ def story(studio: Studio, album: Album) -> None:
     for columns in (60, 200):
         album.open(columns)
     for window in album.windows.values():
-        window.wait_for("what shall be done?")
+        window.wait_for("What should I do?")
     album.take("start")
     ann.type(f"{PROMPT}\r")
     ann.wait_for("allow this command?")

@@ -1,4 +1,4 @@
-"""By which tool a model changes files: as its family is trained, unless the configuration says otherwise."""
+"""What a model's family decides: by which tool it changes files, and what it is told beside what all are told."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from covey.config.schema import Config, ModelSettings, ProviderSettings, ToolSettings
+from covey.context.freedom import Freedom
 from covey.engine.agent import Agent
-from covey.models.families import EditTool, edit_tool
+from covey.models.families import EditTool, Family, edit_tool, families
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,44 @@ from covey.models.families import EditTool, edit_tool
 )
 def test_the_family_decides(model: str, tool: EditTool) -> None:
     assert edit_tool(model) == tool
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        ("gpt-4o", ("gpt",)),
+        ("gpt-6.1-sol", ("gpt",)),
+        ("openai/gpt-oss-20b", ("gpt",)),
+        ("codex-mini-latest", ("gpt",)),
+        ("claude-sonnet-5-5", ("claude",)),
+        ("anthropic/claude-opus-5.5", ("claude",)),
+        ("us.anthropic.claude-opus-5", ("claude",)),
+        ("gemini-3.8-flash", ("gemini",)),
+        ("moonshotai/kimi-k3", ("open",)),
+        ("deepseek-flash", ("open",)),
+        ("qwen3-coder-30b-a3b", ("open",)),
+        ("qwen3:8b", ("open", "small")),
+        ("meta-llama/Llama-3.2-3B-Instruct", ("open", "small")),
+        ("devstral-24b", ("open",)),
+        ("phi4-mini:3.8b", ("small",)),
+        ("big", ()),
+        ("not-gpt-5", ()),
+    ],
+)
+def test_a_name_says_the_family(model: str, found: tuple[Family, ...]) -> None:
+    assert families(model) == found
+
+
+@pytest.mark.anyio
+async def test_the_system_prompt_has_what_the_family_needs(tmp_path: Path) -> None:
+    settings = (ModelSettings(id="claude-x"), ModelSettings(id="qwen3:8b"))
+    agent = Agent("w", tmp_path, Config(providers={"p": ProviderSettings(type="scripted", models=settings)}), {})
+    told = {
+        each.id: await agent.system_prompt(each.id, agent.model(f"p/{each.id}"), Freedom(), delegate=False)
+        for each in settings
+    }
+    assert "nobody asked for" in told["claude-x"] and "one small step" not in told["claude-x"]
+    assert "one small step" in told["qwen3:8b"] and "nobody asked for" not in told["qwen3:8b"]
 
 
 def names(tmp_path: Path, disabled: tuple[str, ...] = (), **model: str) -> set[str]:

@@ -29,7 +29,7 @@ async def test_a_model_reads_what_it_may_do_and_that_it_has_changed(tmp_path: Pa
         await engine.post("a", "a")
         await engine.ended("a")
         first, second = (request.system for request in engine.model.requests)
-        assert "For changes of files" in first and "`bash:danger*`" in first
+        assert "For file changes" in first and "`bash:danger*`" in first
         assert "changing files in the workspace" in second
         head, _, _ = first.partition("# Permissions")
         assert second.startswith(head)

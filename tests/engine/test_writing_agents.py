@@ -109,7 +109,7 @@ async def test_m_it_has_the_mode_and_the_rules_of_the_session_that_sent_it(tmp_p
         assert not engine.of_type(PermissionRequest)
         assert {path.name for path in (tmp_path / "project").iterdir()} == {"a.py", "yes.py"}
         system = engine.model.requests[1].system
-        assert "You do that and report" in system and "changing files in the workspace" in system
+        assert "You complete it and report" in system and "changing files in the workspace" in system
 
 
 async def test_m_without_the_wish_an_agent_only_looks_and_so_does_who_prompts_in_its_session(tmp_path: Path) -> None:

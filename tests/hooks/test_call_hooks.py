@@ -43,6 +43,15 @@ async def test_h1_what_a_hook_forbids_does_not_run_in_any_mode(scripts: Scripts,
         assert told["permission_mode"] == next((expected[name] for name in options), "default")
 
 
+async def test_h1_it_reads_our_names_of_arguments_whatever_the_model_calls_them(scripts: Scripts) -> None:
+    async with scripts.working({"PreToolUse": [group(scripts.says(DENIES), matcher="Write")]}) as engine:
+        engine.model.answer(*call("write", path="b.txt", contents="made"))
+        await play(engine, yolo=True)
+        (told,) = scripts.told()
+        assert told["tool_input"] == {"file_path": str(scripts.project / "b.txt"), "content": "made"}
+        assert not (scripts.project / "b.txt").exists()
+
+
 async def test_h1_it_holds_in_agents_too(scripts: Scripts) -> None:
     async with scripts.working({"PreToolUse": [group(scripts.says(DENIES), matcher="Write")]}) as engine:
         engine.model.answer(*call("agent", prompt="write it", writes=True))

@@ -42,7 +42,7 @@ def result(content: str = "", *, is_error: bool = False, name: str = "bash", **m
         (call("bash", command="serve", background=True), "$ serve  (in the background)"),
         (call("view", file_path="/project/a.py", offset=10, limit=31), "read a.py:10-40"),
         (call("view", file_path="a.py", limit=5), "read a.py:1-5"),
-        (call("view", file_path="a.py", offset=7), "read a.py:7-"),
+        (call("view", file_path="a.py", offset=7), "read a.py from line 7"),
         (call("view", file_path="/other/a.py"), "read /other/a.py"),
         (call("edit", file_path="/project/src/a.py", old_string="x"), "edit src/a.py"),
         (call("multiedit", file_path="a.py", edits=[]), "edit a.py"),
@@ -151,7 +151,7 @@ def test_todos_are_a_checklist() -> None:
         {"content": "a very long thing to do", "status": "pending"},
     ]
     lines = shown(call("todos", todos=todos), result(name="todos", todos=todos), how=Shown(20))
-    assert lines == ["✓ todos (3 things)", "  ☑ read", "  ▸ write", "  ☐ a very long", "    thing to do"]
+    assert lines == ["✓ todos (3 items)", "  ☑ read", "  ▸ write", "  ☐ a very long", "    thing to do"]
 
 
 def test_an_error_shows_the_line_that_tells_why() -> None:

@@ -168,7 +168,7 @@ async def test_over_http_it_is_the_same(home: Home, http: HttpServer, mode: str)
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         done = await client.call_tool("prompt", {"prompt": "plan it"}, progress_callback=on_progress)
         assert facts(done)["text"] == "That is the plan."
-        assert "done: todos (2 things)" in told
+        assert "done: todos (2 items)" in told
         calling = asyncio.create_task(client.call_tool("prompt", {"prompt": "hang on"}))
         await asyncio.to_thread(until, lambda: state_of(home, "hang on") == "active", "the run")
         calling.cancel()

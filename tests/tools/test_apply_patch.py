@@ -69,7 +69,7 @@ def test_all_that_a_patch_can_say() -> None:
         (patch("*** Delete File: a", "-x"), "Nothing follows a file that is deleted"),
         (patch("*** Update File: a"), "Nothing is changed in it"),
         (patch("*** Update File: a", "@@", " x"), "changes nothing"),
-        (patch("*** Update File: a", "@@", "x"), "Line 4 .* begins with a blank"),
+        (patch("*** Update File: a", "@@", "x"), "Line 4 .* starts with a space"),
         (patch("*** Update File: a", "@@", "-x", "*** Remove File: b"), "Line 5"),
     ],
 )

@@ -57,7 +57,7 @@ async def test_the_list_is_replaced(context: ToolContext) -> None:
         {"content": "Write", "status": "pending"},
     ]
     output = await call(todos_tool(), context, host, todos=todos)
-    assert output.content == "The list is kept: 1 completed, 1 in_progress, 1 pending."
+    assert output.content == "The list is saved: 1 completed, 1 in_progress, 1 pending."
     assert host.todos == {
         "s1": (Todo("Look", "completed"), Todo("Think", "in_progress", "Thinking"), Todo("Write", "pending"))
     }
@@ -69,10 +69,10 @@ async def test_the_list_is_replaced(context: ToolContext) -> None:
 @pytest.mark.parametrize(
     ("todos", "message"),
     [
-        ([{"content": "a", "status": "in_progress"}] * 2, "2 things are in_progress"),
-        ([{"content": "a", "status": "pending"}, {"content": " ", "status": "pending"}], "Thing 2 has no content"),
-        ([{"content": "a" * 501, "status": "pending"}], "Thing 1 is longer than 500"),
-        ([{"content": "a", "status": "pending", "active_form": "b" * 501}], "Thing 1 is longer than 500"),
+        ([{"content": "a", "status": "in_progress"}] * 2, "2 items are in_progress"),
+        ([{"content": "a", "status": "pending"}, {"content": " ", "status": "pending"}], "Item 2 has no content"),
+        ([{"content": "a" * 501, "status": "pending"}], "Item 1 is longer than 500"),
+        ([{"content": "a", "status": "pending", "active_form": "b" * 501}], "Item 1 is longer than 500"),
         ([{"content": "a", "status": "pending"}] * 101, "length <= 100"),
         ([{"content": "a", "status": "done"}], "Invalid enum value 'done'"),
         ([{"content": "a"}], "missing required field `status`"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from covey.tools.base import ToolFailed
 from covey.tools.replacement import replace_text
 
-NOTE = "The blanks at the ends of lines were not as in old_string; the indentation of the file was used."
+NOTE = "Whitespace at line ends or starts did not match old_string; the indentation of the file was used."
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -59,12 +59,12 @@ def test_the_place_is_found_and_keeps_its_indentation(text: str, old: str, new: 
 @pytest.mark.parametrize(
     ("text", "old", "new", "message"),
     [
-        ("  a\n\ta\n", "    a", "b", r"it is there more than once, on lines 1, 2\. Give it exactly"),
+        ("  a\n\ta\n", "    a", "b", r"it occurs more than once, on lines 1, 2\. Give it exactly"),
         ("  a\n" * 50, "\ta", "b", "on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more"),
         ("if a:\n    b\n", "if a:\nb", "c\nd\ne", "it is here:\n     1\tif a:\n     2\t    b"),
         ("a b\n", "a  b", "c", "most similar"),  # blanks inside of a line are text
         ("x = a\n", " a", "b", None),  # exact, and in the middle of a line
-        ("\ta\n", "    a", "\ta", "differ only in blanks"),
+        ("\ta\n", "    a", "\ta", "differ only in whitespace"),
         ("\ta\n", "     1\ta", "b", "Leave out the line numbers and tabs"),
         ("\n\n", " \n ", "b", "old_string is not in a"),
     ],

@@ -64,8 +64,8 @@ async def test_an_edit_shows_what_is_there_now(context: ToolContext) -> None:
     [
         (
             "view",
-            '{"filename": "a"}',
-            "unknown field `filename`; did you mean `file_path`? The fields are: `file_path`,",
+            '{"file_nam": "a"}',
+            "unknown field `file_nam`; did you mean `file_path`? The fields are: `file_path`,",
         ),
         ("view", "{}", "missing required field `file_path`. The fields are: `file_path`, `offset` (optional)"),
         (
@@ -76,8 +76,8 @@ async def test_an_edit_shows_what_is_there_now(context: ToolContext) -> None:
         ("view", '{"zzz": 1}', "unknown field `zzz`. The fields are: `file_path`"),
         (
             "multiedit",
-            '{"file_path": "a", "edits": [{"old_text": "a", "new_string": "b"}]}',
-            "unknown field `old_text` - at `$.edits[0]`; did you mean `old_string`? The fields there are: `old_",
+            '{"file_path": "a", "edits": [{"old_txt": "a", "new_string": "b"}]}',
+            "unknown field `old_txt` - at `$.edits[0]`; did you mean `old_string`? The fields there are: `old_",
         ),
         ("view", '{"file_path": 7}', "Expected `str`, got `int` - at `$.file_path`. The fields there are: `file_path`"),
     ],

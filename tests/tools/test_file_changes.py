@@ -221,7 +221,7 @@ async def test_bytes_that_are_no_text_stay(desk: Desk, root: Path) -> None:
         (
             "def f():\nreturn 1",
             "x",
-            "But for blanks at the ends of lines, it is here:\n     1\tdef f\\(\\):\n     2\t    r",
+            "Ignoring leading and trailing whitespace, it is here:\n     1\tdef f\\(\\):\n     2\t    r",
         ),
         ("def ff():\n    return 1", "x", "most similar place is:\n     1\tdef f\\(\\):\n     2\t    return 1"),
         ("nowhere near anything", "x", "Nothing in it is similar"),

@@ -46,7 +46,7 @@ async def test_edits_see_what_the_ones_before_have_left(reads: FileReads, contex
     assert path.read_text() == "uno\n\tdos\nthree\n"
     assert output.content == (
         "Made 3 edits in a:\n1. 1 place (line 1)\n2. 1 place (line 1)\n3. 1 place (line 2) "
-        "The blanks at the ends of lines were not as in old_string; the indentation of the file was used."
+        "Whitespace at line ends or starts did not match old_string; the indentation of the file was used."
         "\nNow there is:\n     1\tuno\n     2\t\tdos\n     3\tthree"
     )
     assert output.metadata["diff"] == "--- a\n+++ a\n@@ -1,3 +1,3 @@\n-one\n-\ttwo\n+uno\n+\tdos\n three\n"

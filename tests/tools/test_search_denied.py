@@ -31,7 +31,7 @@ async def test_what_may_not_be_viewed_is_not_searched_either(context: ToolContex
     found = await search(grep_tool, context, pattern="SECRET")
     assert "deep/a.py" in found and ".env" not in found
     assert await search(glob_tool, context, pattern="**/*") == "deep/a.py"
-    with pytest.raises(ToolFailed, match="forbids to look there"):
+    with pytest.raises(ToolFailed, match="forbids looking there"):
         await search(grep_tool, context, pattern="SECRET", path="deep/.env")
 
 

@@ -191,7 +191,7 @@ async def test_a_picture_is_shown_to_a_model_that_sees(
     assert output.image == Image(mime_type, PICTURES[mime_type])
     assert output.content == f"a.txt: {mime_type}, {len(PICTURES[mime_type])} bytes."
     assert json.dumps(output.metadata)
-    with pytest.raises(ToolFailed, match=rf"a.txt is a picture \({mime_type}, .* does not see pictures"):
+    with pytest.raises(ToolFailed, match=rf"a.txt is an image \({mime_type}, .* cannot see images"):
         await view.run(ViewParams(file_path="a.txt"), context)
 
 
@@ -199,7 +199,7 @@ async def test_a_picture_that_is_too_large(view: Tool[ViewParams], context: Tool
     with (root / "a.png").open("wb") as file:
         file.write(PICTURES["image/png"])
         file.truncate(5 * 1024 * 1024 + 1)
-    with pytest.raises(ToolFailed, match=r"a picture of more than 5 MB\. Make a smaller copy"):
+    with pytest.raises(ToolFailed, match=r"an image of more than 5 MB\. Make a smaller copy"):
         await view.run(ViewParams(file_path="a.png"), replace(context, sees_images=True))
 
 

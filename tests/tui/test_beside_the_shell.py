@@ -22,7 +22,7 @@ SCREEN_MODES = {"?1049", "?1002", "?1004"}
 
 def _open(home: Home, **env: str) -> PtyProgram:
     program = PtyProgram(home.command(), cwd=home.project, env=home.env | env, columns=100, lines=30)
-    program.wait_for("what shall be done?")
+    program.wait_for("What should I do?")
     return program
 
 
@@ -34,7 +34,7 @@ def test_row_24_killed_with_9_it_leaves_the_terminal_to_the_shell_as_it_was(home
     with PtyProgram(SHELL, cwd=home.project, env=home.env | QUIET, columns=100, lines=30) as program:
         program.wait_for("$")
         program.type(f"{command}\r")
-        program.wait_for("what shall be done?")
+        program.wait_for("What should I do?")
         assert program.screen.modes >= SCREEN_MODES
         os.kill(int(own.read_text()), signal.SIGKILL)
         program.wait_until(lambda: not program.screen.modes & SCREEN_MODES, "nobody put it back")
@@ -47,7 +47,7 @@ def test_row_25_ctrl_z_in_the_middle_of_a_run_and_fg(home: Home) -> None:
     with PtyProgram(SHELL, cwd=home.project, env=home.env | QUIET, columns=100, lines=30) as program:
         program.wait_for("$")
         program.type(f"{shlex.join(home.command())}\r")
-        program.wait_for("what shall be done?")
+        program.wait_for("What should I do?")
         program.type("pause here\r")
         program.wait_for("┃ pause here")
         program.type("a draft of mine")
@@ -112,7 +112,7 @@ def test_the_line_to_resume_by_names_the_server_and_the_directory_if_these_were_
     server, elsewhere = f"unix://{home.socket}", home.project.parent
     command = home.command("--host", server, "--cwd", str(home.project))
     with PtyProgram(command, cwd=elsewhere, env=home.env, columns=300) as program:
-        program.wait_for("what shall be done?")
+        program.wait_for("What should I do?")
         program.type("remember me\r")
         program.wait_for("You said: remember me")
         program.type("\x04")

@@ -45,7 +45,7 @@ def _start(home: Home, name: str, **env: str) -> PtyProgram:
     program = PtyProgram(
         home.command(), cwd=home.project, env=home.env | env, columns=100, lines=30, name=name, term="xterm-256color"
     )
-    program.wait_for("what shall be done?")
+    program.wait_for("What should I do?")
     program.type("look at it\r")
     program.wait_for("It is green.")
     program.type("\x0f")

@@ -61,7 +61,7 @@ def until_same(one: PtyProgram, other: PtyProgram) -> None:
 
 def test_row_32_two_windows_and_a_command_on_one_session_stay_in_step(windows: Windows) -> None:
     ann = windows.open()
-    ann.wait_for("what shall be done?")
+    ann.wait_for("What should I do?")
     ann.type("use a tool, please\r")
     ann.wait_for("allow this command?")
     session_id = windows.home.sessions()[0]["id"]
@@ -114,7 +114,7 @@ def test_rows_19_and_34_what_is_typed_is_never_lost(windows: Windows) -> None:
     window = windows.open()
     window.type("typed before the first frame")
     window.wait_for("> typed before the first frame")
-    window.wait_for("lately" if "lately" in window.screen.text else "/ commands")
+    window.wait_for("Recent" if "Recent" in window.screen.text else "/ commands")
     drafts = windows.home.data_dir.parent / "state" / "covey" / "tui" / "drafts"
     until(lambda: list(drafts.glob("*.json")), "the draft on disk")
     window.process.kill()  # nobody can say goodbye
@@ -129,7 +129,7 @@ def test_rows_19_and_34_what_is_typed_is_never_lost(windows: Windows) -> None:
 
 def test_row_24_it_leaves_the_terminal_as_it_was_and_says_how_to_go_on(windows: Windows) -> None:
     window = windows.open()
-    window.wait_for("what shall be done?")
+    window.wait_for("What should I do?")
     window.type("hello\r")
     window.wait_for("You said: hello")
     session_id = windows.home.sessions()[0]["id"]
@@ -150,7 +150,7 @@ def test_a_wrong_key_in_the_configuration_is_said_and_nothing_starts(windows: Wi
 
 def test_row_08_nothing_is_written_while_nothing_happens(windows: Windows) -> None:
     window = windows.open()
-    window.wait_for("what shall be done?")
+    window.wait_for("What should I do?")
     window.type("hello\r")
     window.wait_for("You said: hello")
     window.wait_for("f1 keys")

@@ -241,7 +241,7 @@ def walk(browser: Walk, server: Server, model: FakeModel) -> None:
     browser.connected()
     browser.sees("After the restart.")
     browser.run("(location.hash = '#/home', 1)")
-    browser.sees("Lately", "#dashboard")
+    browser.sees("Recent", "#dashboard")
     browser.looks("overview")
     browser.leaves()
 

@@ -143,7 +143,7 @@ def failing(tab: Tab, site: Site, save: Any) -> None:
     tab.page.click("#home") if not tab.page.locator("#drawer").is_visible() else tab.page.evaluate(
         "location.hash = '#/home'"
     )
-    tab.sees("Lately", within="#dashboard")
+    tab.sees("Recent", within="#dashboard")
     expect(tab.page.locator("#dashboard .tile").first).to_be_visible()
     save("overview")
 

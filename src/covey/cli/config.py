@@ -75,7 +75,7 @@ def _check(args: argparse.Namespace) -> int:
         for doubt in doubts:
             common.complain(doubt)
         return exits.FAILED
-    print(plain("\n".join(f"{path}: right" for path in loaded.files) or "There is no file, which is right as well."))
+    print(plain("\n".join(f"{path}: OK" for path in loaded.files) or "There is no configuration file; none is needed."))
     return exits.OK
 
 

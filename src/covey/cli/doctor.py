@@ -106,7 +106,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
         if wrong:
-            common.complain(f"No server can start, and no prompt is taken, before this is mended: {wrong}")
+            common.complain(f"No server can start, and no prompt is accepted, until this is fixed: {wrong}")
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
@@ -225,7 +225,7 @@ def _print_state(data_dir: Path | str, server: Address | None, found: Examinatio
 
 def _print_findings(findings: list[Finding], records: list[Record]) -> None:
     if not findings:
-        _say("Healthy: every promise is kept.")
+        _say("No problems found.")
         return
     paths = {record.workspace_id: record.path for record in records}
     by_kind: dict[str, list[Finding]] = defaultdict(list)

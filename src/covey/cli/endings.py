@@ -8,8 +8,8 @@ from covey.client.view.view import View
 from covey.protocol.runs import RunComplete, RunOptions
 
 KEY_REFUSED = (
-    "With a valid key, in the configuration or in the environment, ask again: both are read again, "
-    "the environment as soon as no other client has this directory open."
+    "Set a valid key (`covey login`, the configuration or the environment) and ask again. A new value in the "
+    "environment counts once no other client has this directory open."
 )
 
 

@@ -22,7 +22,7 @@ examples:
 
 They are written into your own config.toml; with --here they hold in this directory alone. A server is started by the
 first call to one of its tools. Its tools are offered once you have approved them, and withheld as soon as one changes.
-Secrets belong into variables: what stands in quotes as '$NAME' is looked up when it is started.
+Secrets belong in variables: a quoted '$NAME' is looked up when the server is started.
 
 Covey as an MCP server, for another agent:
   covey mcp serve              started by another agent; it reads JSON from stdin

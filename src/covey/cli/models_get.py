@@ -49,7 +49,7 @@ def get(*, source: str | None, agreed: bool, weights: Weights = SMOLLM2) -> int:
         else:
             print(describe(weights, target, source))
             if not local_model.has_runtime():
-                complain(f"What computes with it is not installed, and it is of no use without:\n{how_to_install()}")
+                complain(f"The runtime it needs is not installed:\n{how_to_install()}")
             if not agreed and not _ask():
                 print("Nothing was changed.")
                 return exits.FAILED
@@ -64,7 +64,7 @@ def get(*, source: str | None, agreed: bool, weights: Weights = SMOLLM2) -> int:
         complain(f"{error.filename or target}: {error.strerror}")
         return exits.FAILED
     if not local_model.has_runtime():
-        print(f"What computes with it is still missing:\n  {how_to_install()}")
+        print(f"The runtime it needs is still missing:\n  {how_to_install()}")
     else:
         print("It answers when no other model is set up. A server that runs already sees it after `covey stop`.")
     return exits.OK

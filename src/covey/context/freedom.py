@@ -19,15 +19,15 @@ RULE_CHARACTERS = 80
 
 HEADING = "# Permissions"
 UNATTENDED = (
-    "If nobody is there to be asked, the call is denied and its result says so: then do what needs no permission, and "
-    "say at the end what is left."
+    "If nobody is there to ask, the call is denied and its result says so: then do what needs no permission, and say "
+    "at the end what is left."
 )
 NOBODY_THERE = (
-    "Nobody watches this run, so nobody can be asked: a call that needs a permission is denied, unless somebody "
-    "happens to come. Do what needs none, ask no questions, and say at the end what is left and what has to be allowed."
+    "Nobody is watching this run, so nobody can be asked: a call that needs permission is denied, unless somebody "
+    "happens to join. Do what needs none, ask no questions, and say at the end what is left and what must be allowed."
 )
-NO_QUESTIONS = "Nobody watches this run: ask no questions."
-NO_SANDBOX = "There is no sandbox: commands can do whatever the user can."
+NO_QUESTIONS = "Nobody is watching this run: ask no questions."
+NO_SANDBOX = "There is no sandbox: commands can do anything the user can."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def describe(freedom: Freedom) -> str:
     if freedom.mode == "plan":
         return ""
     if freedom.asks_nobody:
-        text = "Nobody is asked: each call runs at once, unless a rule denies it. Nobody will stop a mistake either."
+        text = "Nobody is asked: every call runs at once, unless a rule denies it. Nobody will catch a mistake either."
         text += f" {NO_QUESTIONS}" if freedom.is_unattended else ""
     else:
         text = f"{_by_mode(freedom.mode)} {NOBODY_THERE if freedom.is_unattended else UNATTENDED}"
@@ -58,7 +58,7 @@ def describe(freedom: Freedom) -> str:
     if freedom.allowed and not freedom.asks_nobody:
         sentences.append(f"The user's rules allow: {_listed(freedom.allowed)}.")
     if freedom.denied:
-        sentences.append(f"They deny, whatever anybody says: {_listed(freedom.denied)}.")
+        sentences.append(f"They deny, no matter who allows it: {_listed(freedom.denied)}.")
     return f"{HEADING}\n\n{' '.join(sentences)}"
 
 
@@ -66,19 +66,19 @@ def _by_mode(mode: SessionMode) -> str:
     match mode:
         case "ask" | "plan":
             return (
-                "Reading and searching in the workspace, and commands that only look (such as `git diff`), run at "
-                "once. For changes of files, other commands, the network and anything outside of the workspace, a "
-                "person is asked first."
+                "Reading and searching in the workspace, and read-only commands (such as `git diff`), run at once. For "
+                "file changes, other commands, network access and anything outside the workspace, a person is asked "
+                "first."
             )
         case "accept_edits":
             return (
-                "Reading, searching and changing files in the workspace, and commands that only look, run at once. For "
-                "other commands, the network and anything outside of the workspace, a person is asked first."
+                "Reading, searching and changing files in the workspace, and read-only commands, run at once. For "
+                "other commands, network access and anything outside the workspace, a person is asked first."
             )
         case "sandboxed":
             return (
-                "Work inside of the workspace runs at once, commands too: in the sandbox, without the network. For the "
-                "network and anything outside of the workspace, a person is asked first."
+                "Work inside the workspace runs at once, including commands: in the sandbox, without network access. "
+                "For network access and anything outside the workspace, a person is asked first."
             )
         case _:
             assert_never(mode)

@@ -89,5 +89,5 @@ def describe(source: Source) -> str:
             assert_never(source)
 
 
-WHERE = {"keyring": "the system's keyring", "file": "a file of yours"}
+WHERE = {"keyring": "the system's keyring", "file": "credentials.json in your data directory"}
 """Where a login is kept, for people."""

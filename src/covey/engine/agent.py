@@ -69,6 +69,8 @@ class ReadyModel:
     """Too small for tools and long instructions."""
     edit_tool: EditTool = "edit"
     """By which tool it changes files."""
+    families: tuple[families.Family, ...] = ()
+    """By which it is told a few things that other models do not need."""
     max_attempts: int = 1
     """How often a step is asked for, if its answer breaks off."""
 
@@ -232,6 +234,7 @@ class Agent:
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
             edit_tool=settings.edit_tool or families.edit_tool(settings.id),
+            families=families.families(settings.id),
             max_attempts=choice.provider.max_attempts,
         )
 
@@ -335,7 +338,7 @@ class Agent:
         # Those of extensions come and go, and what stands here must not change with them.
         has = self._tools_of(model, texts, custom, plan=plan, delegate=delegate)
         tools = tuple(name for name in has if name in self.tools)
-        surroundings = replace(seen, tools=tools, texts=texts, window=model.context_window)
+        surroundings = replace(seen, tools=tools, families=model.families, texts=texts, window=model.context_window)
         self._known[session_id] = surroundings
         if len(self._known) > TOLD_LIMIT:
             del self._known[next(iter(self._known))]

@@ -11,6 +11,7 @@ import msgspec
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.words import counted
+from covey.protocol.argument_names import with_own_names
 from covey.protocol.effects import RUN_SIDE_BY_SIDE
 from covey.protocol.messages import ToolCall
 
@@ -39,8 +40,9 @@ def runs_beside_others(call: ToolCall) -> bool:
 
 
 def parameters(call: ToolCall) -> Params:
-    """What the model gave, as far as it can be read."""
-    return decoded(call.input) if call.finished else begun(call.input)
+    """What the model gave, as far as it can be read: by our names, also where it used those of another agent."""
+    given = decoded(call.input) if call.finished else begun(call.input)
+    return with_own_names(given, _FIELDS.get(call.name, ()))
 
 
 def begun(text: str) -> Params:
@@ -117,7 +119,7 @@ def _view(name: str, params: Params, root: str) -> StyledLine:
         start = first if isinstance(first, int) else 1
         place = f":{start}-{start + limit - 1}"
     elif isinstance(first, int) and first > 1:
-        place = f":{first}-"
+        place = f" from line {first}"
     return line(Span("read ", "tool"), short_path(params.get("file_path", ""), root), Span(place, "dim"))
 
 
@@ -153,7 +155,7 @@ def _agent(name: str, params: Params, root: str) -> StyledLine:
 def _todos(name: str, params: Params, root: str) -> StyledLine:
     todos = params.get("todos")
     count = len(todos) if isinstance(todos, list) else 0
-    return line(Span("todos", "tool"), Span(f" ({counted(count, 'thing')})", "dim"))
+    return line(Span("todos", "tool"), Span(f" ({counted(count, 'item')})", "dim"))
 
 
 def _question(name: str, params: Params, root: str) -> StyledLine:
@@ -174,6 +176,21 @@ def _unknown(name: str, params: Params, root: str) -> StyledLine:
         pieces.append(f"{one_line(key)}={text if len(text) <= VALUE_SHOWN else text[: VALUE_SHOWN - 1] + '…'}")
     return line(Span(one_line(name), "tool"), " ".join(["", *pieces]))
 
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "bash": ("command", "working_dir", "background"),
+    "view": ("file_path", "offset", "limit"),
+    "edit": ("file_path",),
+    "multiedit": ("file_path",),
+    "write": ("file_path",),
+    "ls": ("path",),
+    "grep": ("pattern", "path", "include"),
+    "glob": ("pattern", "path"),
+    "download": ("file_path", "url"),
+    "job_output": ("job_id",),
+    "job_kill": ("job_id",),
+}
+"""What is shown of our own tools' arguments."""
 
 _FORMATS: dict[str, Callable[[str, Params, str], StyledLine]] = {
     "bash": _bash,

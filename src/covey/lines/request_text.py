@@ -43,7 +43,9 @@ def request_text(request: PermissionRequest, *, whole: bool = False, lines: int 
     elif "old_string" in params and "new_string" in params:
         headline += " (wherever it occurs)" if params.get("replace_all") else ""
         body = "\n".join((*_marked("-", params["old_string"]), *_marked("+", params["new_string"])))
-    head = f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
+    # "Write a.py" says already which tool it is.
+    is_said = headline.lower().startswith(f"{request.tool_name} ")
+    head = headline if is_said else f"{request.tool_name}: {headline}" if headline else f"{request.tool_name}:"
     return "\n".join((visible(head), *_indented(body, None if whole else lines)))
 
 

@@ -16,7 +16,7 @@ def why_never(rule: str) -> str:
     name = rule.partition(":")[0]
     if name in RULED:
         return ""
-    return f"is about a tool {name!r}, which there is not; {_hint(name)}"
+    return f"never applies: there is no tool {name!r}; {_hint(name)}"
 
 
 def _hint(name: str) -> str:

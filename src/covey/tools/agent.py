@@ -17,14 +17,14 @@ PROMPT_LIMIT = 50_000
 
 class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: Annotated[
-        str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out or to do, and what to report back.")
+        str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out or do, and what to report back.")
     ]
     writes: Annotated[
-        bool, msgspec.Meta(description="It may change files and run commands. Otherwise it only looks.")
+        bool, msgspec.Meta(description="It may change files and run commands. Otherwise it is read-only.")
     ] = False
     agent: Annotated[
         str,
-        msgspec.Meta(max_length=300, description="A custom agent of the list, by its name. Left out: the usual one."),
+        msgspec.Meta(max_length=300, description="Name of a custom agent from the list. Default: the usual one."),
     ] = ""
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of a call, in words by which a model corrects itself. Pure."""
+"""Arguments of a call as a model wrote them: by the names that we have for them, or what is wrong with them. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,36 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from covey.protocol.argument_names import with_own_names
+
 _PLACE = re.compile(r" - at `\$([^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _SIMILAR = 0.5
-"""How alike two names must be (from 0 to 1) for one to be meant by the other: `filename` and `file_path` are."""
+"""How alike two names must be (from 0 to 1) for one to be meant by the other: `file_nam` and `file_path` are."""
+
+
+def own_names(text: str, schema: Mapping[str, Any]) -> str:
+    """The input of a call, with our names for arguments instead of those of other agents; the same text if it is right.
+
+    Whatever cannot be understood stays as it is: the decoder says what is wrong with it.
+    """
+    try:
+        given = msgspec.json.decode(text or "{}")
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text
+    named = _named(given, schema)
+    return text if named == given else msgspec.json.encode(named).decode()
+
+
+def _named(given: Any, schema: Mapping[str, Any]) -> Any:
+    if isinstance(given, list):
+        return [_named(each, schema.get("items", {})) for each in given]
+    fields = schema.get("properties", {})
+    if not isinstance(given, dict) or not fields:
+        return given
+    return {name: _named(value, fields.get(name, {})) for name, value in with_own_names(given, fields).items()}
 
 
 def explain(error: str, schema: Mapping[str, Any]) -> str:

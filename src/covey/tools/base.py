@@ -17,7 +17,7 @@ from covey.permissions.judge import Intent
 from covey.protocol.changes import Origin
 from covey.protocol.effects import Effect
 from covey.sandbox.confinement import Confinement
-from covey.tools.arguments import explain
+from covey.tools.arguments import explain, own_names
 from covey.tools.live_output import OpenSink, no_sink
 
 
@@ -192,6 +192,9 @@ class Tool(Generic[P]):
     """The JSON Schema of the parameters, with nothing but the object itself."""
     decode: Callable[[str], P]
     """The checked parameters; raises ToolFailed with a sentence that helps the model to correct itself."""
+    own_names: Callable[[str], str] = lambda text: text
+    """The input of a call by the names of `schema`, where the model used those of another agent. Whoever looks into an
+    input rather than at decoded parameters, such as a hook, gets this one: a rule must not depend on a synonym."""
     prepare: Callable[[P, ToolContext], Coroutine[Any, Any, P]] | None = None
     """For a tool that has to look before it can say what a call would do: the parameters with what it found. It only
     looks, and at nothing that would have to be asked about. Raises ToolFailed: the call ends there."""
@@ -257,6 +260,7 @@ def built_in(
         effect=effect,
         description=lambda: _text_of(name),
         schema=schema_of(params),
+        own_names=lambda text: own_names(text, schema_of(params)),
         decode=lambda text: _decoded(name, text, params),
         intent=with_effect,
         describe=describe or (lambda given, context: intent(given, context).subject),
@@ -271,7 +275,7 @@ def built_in(
 
 def _decoded(name: str, text: str, params: type[S]) -> S:
     try:
-        return msgspec.json.decode(text or "{}", type=params)
+        return msgspec.json.decode(own_names(text, schema_of(params)) or "{}", type=params)
     except (msgspec.MsgspecError, UnicodeError) as error:
         why = explain(str(error), schema_of(params))
         raise ToolFailed(f"The input of {name} is not valid: {why} Correct it and call again.") from None

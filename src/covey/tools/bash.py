@@ -53,17 +53,18 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     description: Annotated[str, msgspec.Meta(description="What it does, in a few words.")] = ""
     timeout_s: Annotated[
         float,
-        msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds to wait for its end; at most 600. Then it is a job."),
+        msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds to wait; at most 600. After that it becomes a job."),
     ] = 120
     working_dir: Annotated[
-        str, msgspec.Meta(description="Directory to run in, inside the workspace. Default: its root.")
+        str, msgspec.Meta(description="Directory to run in, inside the workspace. Default: the workspace root.")
     ] = ""
     background: Annotated[
-        bool, msgspec.Meta(description="Start it as a job, do not wait for its end, and get the id of the job.")
+        bool, msgspec.Meta(description="Start it as a background job without waiting for it, and get the job id.")
     ] = False
-    network: Annotated[bool, msgspec.Meta(description="It needs the network. The user is asked.")] = False
+    network: Annotated[bool, msgspec.Meta(description="It needs network access. The user is asked.")] = False
     unsandboxed: Annotated[
-        bool, msgspec.Meta(description="It cannot work inside the sandbox, even with the network. The user is asked.")
+        bool,
+        msgspec.Meta(description="It cannot work in the sandbox, even with network access. The user is asked."),
     ] = False
 
 
@@ -176,8 +177,8 @@ async def _cut_off(task: asyncio.Task[Completed], output: Output) -> Completed:
 def _moved(job: Job, output: Output, waited_s: float) -> ToolOutput:
     so_far = output.text().rstrip("\n") or "(no output yet)"
     note = (
-        f"Not finished after {waited_s:g} s: it goes on as {job.id}. Go on with something else, or wait for it with "
-        "job_output and `wait_s`; end it with job_kill if it is not needed."
+        f"Not finished after {waited_s:g} s: it goes on as {job.id}. Do something else meanwhile, or wait for it with "
+        "job_output and `wait_s`; stop it with job_kill if it is not needed."
     )
     return ToolOutput(f"{so_far}\n\n{note}", metadata={"job_id": job.id, "exit_code": None, "timed_out": False})
 
@@ -192,7 +193,7 @@ async def _start(
     job = await jobs.start(
         context.session_id, params.command, directory, env, confined.command(), confined.mode, live=live
     )
-    started = f"Started {job.id}. Look at its output with job_output, end it with job_kill when you need it no more."
+    started = f"Started {job.id}. Read its output with job_output, stop it with job_kill when you no longer need it."
     return ToolOutput(started, metadata={"job_id": job.id})
 
 

@@ -38,9 +38,9 @@ KEPT_LIMIT = 1_000_000
 
 
 class DownloadParams(FileParams, frozen=True, forbid_unknown_fields=True):
-    url: Annotated[str, msgspec.Meta(description="What to get, beginning with http:// or https://.")]
+    url: Annotated[str, msgspec.Meta(description="URL to download, starting with http:// or https://.")]
     timeout_s: Annotated[
-        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds until it is given up; at most 600.")
+        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Timeout in seconds; at most 600.")
     ] = 300
 
 

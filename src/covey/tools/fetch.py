@@ -38,13 +38,13 @@ _LOOKED_AT = 8_192
 
 
 class FetchParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    url: Annotated[str, msgspec.Meta(description="The page, beginning with http:// or https://.")]
+    url: Annotated[str, msgspec.Meta(description="URL of the page, starting with http:// or https://.")]
     format: Annotated[
         Literal["markdown", "text", "html"],
-        msgspec.Meta(description="What to make of an HTML page: markdown, text without links, or html as it is."),
+        msgspec.Meta(description="Output format for HTML pages: markdown, plain text without links, or raw html."),
     ] = "markdown"
     timeout_s: Annotated[
-        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Seconds until it is given up; at most 120.")
+        float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S, description="Timeout in seconds; at most 120.")
     ] = 30
 
 

@@ -37,7 +37,7 @@ _PSEUDO = (Path("/proc"), Path("/sys"))
 class FileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the parameters of all file tools begin with."""
 
-    file_path: Annotated[str, msgspec.Meta(description="The file, relative to the root of the workspace or absolute.")]
+    file_path: Annotated[str, msgspec.Meta(description="Path of the file, absolute or relative to the workspace root.")]
 
 
 class FileStamp(NamedTuple):

@@ -28,9 +28,10 @@ RESULTS_LIMIT = 100
 
 class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pattern: Annotated[
-        str, msgspec.Meta(max_length=PATTERN_LIMIT, description="Such as *.py, src/**/test_*.py or **/*.{ts,tsx}.")
+        str,
+        msgspec.Meta(max_length=PATTERN_LIMIT, description="A glob, such as *.py or src/**/*.{ts,tsx}."),
     ]
-    path: Annotated[str, msgspec.Meta(description="Directory to look in. Default: the root of the workspace.")] = ""
+    path: Annotated[str, msgspec.Meta(description="Directory to look in. Default: the workspace root.")] = ""
 
 
 def glob_tool(processes: Processes) -> Tool[GlobParams]:

@@ -19,10 +19,10 @@ DEPTH_LIMIT = 50
 
 
 class LsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: Annotated[str, msgspec.Meta(description="Directory to list. Default: the root of the workspace.")] = ""
-    depth: Annotated[
-        int, msgspec.Meta(ge=1, le=DEPTH_LIMIT, description="How many levels to show; 3 if you say nothing.")
-    ] = DEFAULT_DEPTH
+    path: Annotated[str, msgspec.Meta(description="Directory to list. Default: the workspace root.")] = ""
+    depth: Annotated[int, msgspec.Meta(ge=1, le=DEPTH_LIMIT, description="How many levels to show. Default: 3.")] = (
+        DEFAULT_DEPTH
+    )
 
 
 def ls_tool(processes: Processes) -> Tool[LsParams]:

@@ -24,7 +24,7 @@ class OneEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MultieditParams(FileParams, frozen=True, forbid_unknown_fields=True):
     edits: Annotated[
         tuple[OneEdit, ...],
-        msgspec.Meta(min_length=1, max_length=EDITS_LIMIT, description="The replacements, in their order."),
+        msgspec.Meta(min_length=1, max_length=EDITS_LIMIT, description="The replacements, in order."),
     ]
 
 

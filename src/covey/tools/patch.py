@@ -177,7 +177,7 @@ def _hunk(reader: _Reader, anchors: tuple[str, ...]) -> Hunk:
         elif line[0] in " -+":
             lines.append((line[0], line[1:]))
         else:
-            raise reader.wrong("A line of a change begins with a blank (it stays), - (it goes) or + (it comes).")
+            raise reader.wrong("A line of a change starts with a space (context), - (removed) or + (added).")
     if not any(mark != " " for mark, _ in lines):
         raise reader.wrong("This part changes nothing: mark the lines that go with - and those that come with +.")
     return Hunk(anchors, tuple(lines), at_end)

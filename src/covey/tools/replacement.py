@@ -24,8 +24,8 @@ _NUMBERED = re.compile(r" *\d+\t")
 """How view begins a line."""
 
 OldString = Annotated[str, msgspec.Meta(description="The text to replace, exactly as it is in the file.")]
-NewString = Annotated[str, msgspec.Meta(description="The text to put in its place.")]
-ReplaceAll = Annotated[bool, msgspec.Meta(description="Replace it wherever it occurs.")]
+NewString = Annotated[str, msgspec.Meta(description="The text to replace it with.")]
+ReplaceAll = Annotated[bool, msgspec.Meta(description="Replace all occurrences.")]
 
 
 class Replaced(NamedTuple):
@@ -88,7 +88,7 @@ def _but_for_blanks(text: str, old: str, new: str, name: str) -> Replaced:
         numbers = ", ".join(str(start + 1) for start in starts[:_SHOWN_PLACES])
         numbers += " and more" if len(starts) > _SHOWN_PLACES else ""
         raise ToolFailed(
-            f"old_string is not in {name} exactly. But for blanks at the ends of lines it is there more than once, "
+            f"old_string is not exactly in {name}. Ignoring leading and trailing whitespace, it occurs more than once, "
             f"on lines {numbers}. Give it exactly as it is in the file, and unique."
         )
     if not starts:
@@ -98,7 +98,7 @@ def _but_for_blanks(text: str, old: str, new: str, name: str) -> Replaced:
     put = _reindented(wanted, [] if new == "" else _split(new), [line.rstrip("\r") for line in there])
     if put is None:
         where = _numbered(lines, start, len(wanted))
-        raise ToolFailed(f"old_string is not in {name}. But for blanks at the ends of lines, it is here:\n{where}")
+        raise ToolFailed(f"old_string is not in {name}. Ignoring leading and trailing whitespace, it is here:\n{where}")
     if any(line.endswith("\r") for line in there):
         put = [f"{line}\r" for line in put]
     if new and old.endswith("\n") and not new.endswith("\n") and end < len(lines):
@@ -108,8 +108,8 @@ def _but_for_blanks(text: str, old: str, new: str, name: str) -> Replaced:
         put.append("")  # as asked: the end of the line stays
     after = "\n".join([*lines[:start], *put, *lines[end:]])
     if after == text:
-        raise ToolFailed("old_string and new_string differ only in blanks that the file does not have.")
-    note = "The blanks at the ends of lines were not as in old_string; the indentation of the file was used."
+        raise ToolFailed("old_string and new_string differ only in whitespace that the file does not have.")
+    note = "Whitespace at line ends or starts did not match old_string; the indentation of the file was used."
     return Replaced(after, f"1 place (line {start + 1})", note)
 
 

@@ -107,7 +107,7 @@ async def _search(
     # What may not be viewed may not be searched either, wherever in the tree it is.
     denied = [rule for rule in context.denied if rule.startswith(("view:", f"{name}:"))]
     if rule := path_hit(denied, "view", str(base), str(context.root)):
-        raise ToolFailed(f"A rule of the user forbids to look there: {rule}.")
+        raise ToolFailed(f"A rule of the user forbids looking there: {rule}.")
     own = {"operation": name, "base": str(base), "top": str(context.root), "seconds": _OWN_S, "denied": denied}
     try:
         confined = context.confinement

@@ -12,7 +12,7 @@ from covey.tools.base import Tool, ToolContext, ToolOutput, built_in
 
 
 class SkillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: Annotated[str, msgspec.Meta(max_length=300, description="The skill, by its name in the list.")]
+    name: Annotated[str, msgspec.Meta(max_length=300, description="Name of the skill, from the list.")]
     file: Annotated[
         str, msgspec.Meta(max_length=1000, description="A further file of the skill, relative to its folder.")
     ] = ""

@@ -20,7 +20,7 @@ TEXT_LIMIT = 500
 class TodosParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     todos: Annotated[
         tuple[Todo, ...],
-        msgspec.Meta(max_length=TODOS_LIMIT, description="The whole list, in the order in which to do it."),
+        msgspec.Meta(max_length=TODOS_LIMIT, description="The whole list, in order."),
     ]
 
 
@@ -35,14 +35,14 @@ def _intent(params: TodosParams, context: ToolContext) -> Intent:
 async def _run(params: TodosParams, context: ToolContext) -> ToolOutput:
     for number, todo in enumerate(params.todos, 1):
         if not todo.content.strip():
-            raise ToolFailed(f"Thing {number} has no content: say what is to be done, or leave it out.")
+            raise ToolFailed(f"Item {number} has no content: say what to do, or leave it out.")
         if max(len(todo.content), len(todo.active_form)) > TEXT_LIMIT:
-            raise ToolFailed(f"Thing {number} is longer than {TEXT_LIMIT} characters: say it shorter.")
+            raise ToolFailed(f"Item {number} is longer than {TEXT_LIMIT} characters: shorten it.")
     count = Counter(todo.status for todo in params.todos)
     if count["in_progress"] > 1:
-        raise ToolFailed(f"{count['in_progress']} things are in_progress. Let at most one be, the others pending.")
+        raise ToolFailed(f"{count['in_progress']} items are in_progress. Only one may be; set the others to pending.")
     context.host.set_todos(context.session_id, params.todos)
     if not params.todos:
         return ToolOutput("The list is empty now.")
     counts = ", ".join(f"{count[status]} {status}" for status in ("completed", "in_progress", "pending"))
-    return ToolOutput(f"The list is kept: {counts}.", metadata={"todos": msgspec.to_builtins(params.todos)})
+    return ToolOutput(f"The list is saved: {counts}.", metadata={"todos": msgspec.to_builtins(params.todos)})

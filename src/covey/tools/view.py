@@ -30,8 +30,8 @@ _PIECE = 8 * 1024
 
 
 class ViewParams(FileParams, frozen=True, forbid_unknown_fields=True):
-    offset: Annotated[int, msgspec.Meta(ge=1, description="Number of the first line to show, from 1.")] = 1
-    limit: Annotated[int, msgspec.Meta(ge=1, description="How many lines to show; at most 2000.")] = LINES_LIMIT
+    offset: Annotated[int, msgspec.Meta(ge=1, description="First line to read, counting from 1.")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, description="Number of lines to read; at most 2000.")] = LINES_LIMIT
 
 
 def view_tool(reads: FileReads) -> Tool[ViewParams]:
@@ -71,7 +71,7 @@ def _view(params: ViewParams, context: ToolContext, reads: FileReads) -> ToolOut
         if mime_type is not None:
             output = _shown(file, path, mime_type, version.size, context)
         elif b"\0" in beginning:
-            raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows text and pictures only.")
+            raise ToolFailed(f"{name} is binary ({version.size} bytes): view shows only text and images.")
         else:
             content, lines = _page(file, name, params.offset, min(params.limit, LINES_LIMIT))
             output = ToolOutput(content, metadata={"file_path": printable(str(path)), "lines": lines})
@@ -95,10 +95,10 @@ def _picture(beginning: bytes) -> str | None:
 def _shown(file: BinaryIO, path: Path, mime_type: str, size: int, context: ToolContext) -> ToolOutput:
     name = name_for(context, path)
     if not context.sees_images:
-        raise ToolFailed(f"{name} is a picture ({mime_type}, {size} bytes), and this model does not see pictures.")
+        raise ToolFailed(f"{name} is an image ({mime_type}, {size} bytes), and this model cannot see images.")
     data = file.read(IMAGE_BYTES + 1)
     if len(data) > IMAGE_BYTES:
-        raise ToolFailed(f"{name} is a picture of more than 5 MB. Make a smaller copy with bash and view that.")
+        raise ToolFailed(f"{name} is an image of more than 5 MB. Make a smaller copy with bash and view that.")
     metadata = {"file_path": printable(str(path)), "mime_type": mime_type, "bytes": len(data)}
     return ToolOutput(f"{name}: {mime_type}, {len(data)} bytes.", metadata=metadata, image=Image(mime_type, data))
 

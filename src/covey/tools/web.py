@@ -100,9 +100,7 @@ def parse(text: str) -> httpx2.URL:
     except (httpx2.InvalidURL, ValueError) as error:
         raise ToolFailed(f"The URL {text[:200]!r} cannot be read: {error}") from None
     if url.scheme not in ("http", "https"):
-        raise ToolFailed(
-            f"The URL {text[:200]!r} does not begin with http:// or https://, which is all that is possible."
-        )
+        raise ToolFailed(f"The URL {text[:200]!r} does not start with http:// or https://; nothing else is supported.")
     if url.userinfo:
         raise ToolFailed("A URL with a user name or a password in it is not used. Leave them out.")
     if not (_HOST.fullmatch(host) or _address(host)) or not (url.port is None or 0 < url.port < 65536):

@@ -12,7 +12,7 @@ from covey.tools.files import FileParams, FileReads
 
 
 class WriteParams(FileParams, frozen=True, forbid_unknown_fields=True):
-    content: Annotated[str, msgspec.Meta(description="The whole text of the file.")]
+    content: Annotated[str, msgspec.Meta(description="The full content of the file.")]
 
 
 def write_tool(reads: FileReads) -> Tool[WriteParams]:

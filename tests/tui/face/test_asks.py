@@ -158,7 +158,7 @@ def test_taking_back_half_an_answer_and_leaving_the_panel_cancels_nothing(desk: 
     answer(desk, half)
     assert "esc back" in desk.screen[-1]
     desk.keys("escape")
-    assert "esc write on" in desk.screen[-1]
+    assert "esc keep typing" in desk.screen[-1]
     desk.keys("escape")
     assert desk.did(Cancel) == []
     assert "esc again cancels what runs" in desk.screen[-1]
@@ -332,8 +332,8 @@ def test_a_change_stands_beside_what_was_before_where_there_is_room_and_t_puts_i
 
 def test_the_last_row_names_the_keys_that_work_beside_a_permission(desk: Desk) -> None:
     asked(desk)
-    assert "esc write on" in desk.screen[-1]
-    assert "write on: esc" in desk.text
+    assert "esc keep typing" in desk.screen[-1]
+    assert "keep typing: esc" in desk.text
     desk.write("a draft")
     assert "⇥ answer" in desk.screen[-1]
     assert "⇥ queue" not in desk.text

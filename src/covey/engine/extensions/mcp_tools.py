@@ -76,8 +76,8 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
 
 
 class LookParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    names: Annotated[tuple[str, ...], msgspec.Meta(description="Names of tools, in full.")] = ()
-    query: Annotated[str, msgspec.Meta(description="Words that stand in names or descriptions.")] = ""
+    names: Annotated[tuple[str, ...], msgspec.Meta(description="Full names of tools.")] = ()
+    query: Annotated[str, msgspec.Meta(description="Words to find in names or descriptions.")] = ""
 
 
 def look_tool(tools: Callable[[], Mapping[str, Tool[Any]]], reveal: Callable[[str, Sequence[str]], None]) -> Tool[Any]:

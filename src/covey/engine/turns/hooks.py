@@ -86,7 +86,7 @@ class TurnHooks:
     async def before_call(
         self, run: Run, tool: Tool[Any], call_id: str, text: str, paths: Sequence[str], mode: SessionMode
     ) -> HookedCall:
-        """What PreToolUse hooks say. `text`: the input as the model wrote it; `paths`: what it is about to change."""
+        """What PreToolUse hooks say. `text`: the input, by our names; `paths`: what it is about to change."""
         if not self._source.has("PreToolUse"):
             return HookedCall(input=text)
         given = _decoded(text)

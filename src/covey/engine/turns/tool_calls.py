@@ -221,7 +221,7 @@ class ToolCalls:
         intent = tool.intent(params, context)
         paths = [each.subject for each in intent.each if each.action == "write"]
         self._hooks.announce("PreToolUse", waiting_on)
-        hooked = await self._hooks.before_call(run, tool, call.id, call.input, paths, mode)
+        hooked = await self._hooks.before_call(run, tool, call.id, tool.own_names(call.input), paths, mode)
         if hooked.answer.decision is HookDecision.DENY:
             refusal = f"A hook forbids it: {hooked.answer.reason.rstrip('.')}."
             return ToolOutput(refusal, is_error=True, metadata={"denied": "hook"}), Changes()

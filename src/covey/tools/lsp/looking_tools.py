@@ -24,7 +24,7 @@ from covey.tools.lsp.service import LanguageService
 class SymbolsParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file_path: Annotated[str, msgspec.Meta(description="List the symbols of this file.")] = ""
     query: Annotated[
-        str, msgspec.Meta(max_length=200, description="Find symbols of the whole project by a part of their name.")
+        str, msgspec.Meta(max_length=200, description="Find symbols in the whole project by part of their name.")
     ] = ""
 
 

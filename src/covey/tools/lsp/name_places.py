@@ -17,10 +17,8 @@ from covey.tools.threads import in_thread
 class NameParams(FileParams, frozen=True, forbid_unknown_fields=True):
     """A name somewhere in a file."""
 
-    line: Annotated[int, msgspec.Meta(ge=1, description="The line on which the name stands, from 1.")]
-    name: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=200, description="The name itself, as it is written there.")
-    ]
+    line: Annotated[int, msgspec.Meta(ge=1, description="The line that the name is on, counting from 1.")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The name, as it is written there.")]
 
 
 def workspace_file(context: ToolContext, given: str) -> Path:

@@ -27,7 +27,7 @@ from covey.tools.threads import in_thread
 
 
 class RenameParams(NameParams, frozen=True, forbid_unknown_fields=True):
-    new_name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="What it is called from now on.")]
+    new_name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="The new name.")]
 
 
 class PlannedRename(RenameParams, frozen=True, forbid_unknown_fields=True):

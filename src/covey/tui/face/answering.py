@@ -124,7 +124,7 @@ def _closed(step: FaceStep) -> FaceStep:
         "denied": f"denied{by}",
         "answered": f"answered{by}",
         "not_answered": "not answered: the agent goes on without",
-        "closed": "nobody has to answer any more",
+        "closed": "no answer is needed any more",
     }
     return step.say(words[closed.outcome])
 

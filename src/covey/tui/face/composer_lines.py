@@ -73,10 +73,10 @@ def _rule(state: FaceState, view: View, columns: int, *, is_focused: bool) -> St
 
 def _placeholder(state: FaceState, view: View) -> list[Span]:
     if state.focus == "ask":
-        return [Span("answer above, or write on: esc", "dim")]
+        return [Span("answer above, or keep typing: esc", "dim")]
     if looks.is_busy(view):
         return [Span("steer it, or write what comes next", "dim")]
-    return [Span("what shall be done?" if not view.current else "", "dim")]
+    return [Span("What should I do?" if not view.current else "", "dim")]
 
 
 def _row_spans(composer: Composer, row: TextRow) -> list[Span]:

@@ -42,7 +42,7 @@ def landing_rows(state: FaceState, view: View, columns: int, height: int) -> lis
         return rows[-height:]
     recent = looks.listed(view)[:RECENT]
     if recent:
-        rows += [StyledLine(), line(Span("  lately", "dim"))]
+        rows += [StyledLine(), line(Span("  Recent", "dim"))]
         rows += [_recent(n, entry, view, state.now, columns) for n, entry in enumerate(recent, 1)]
     rows += [StyledLine(), line(Span("  / commands   @ files   ! your own shell   ? keys", "dim")), StyledLine()]
     return rows[-height:]

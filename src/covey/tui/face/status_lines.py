@@ -184,7 +184,7 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found = [("find_next", "next"), ("find_previous", "before"), ("copy_item", "copy"), ("open", "open")]
         found += [("find", "other words"), ("escape", "end")]
     elif state.focus == "ask":
-        found = [("escape", "back" if state.ask.is_half_given else "write on"), ("page_up", "look further up")]
+        found = [("escape", "back" if state.ask.is_half_given else "keep typing"), ("page_up", "look further up")]
     elif state.focus == "queue":
         found = [("queue_edit", "edit"), ("queue_earlier", "up"), ("queue_later", "down"), ("queue_drop", "drop")]
         found += [("queue_park", "park"), ("queue_now", "next"), ("escape", "back")]

@@ -255,7 +255,7 @@ class Talk:
             self._asked = None
         if self._decided and (decided := view.asks.closed.get(self._decided)):
             self._decided = ""
-            self.say(DECIDED.get(decided.outcome, "Nobody has to answer that any more."), "dim")
+            self.say(DECIDED.get(decided.outcome, "No answer is needed any more."), "dim")
             self.offer()
         # What a run waits for goes before an extension, which nothing waits for.
         for ask_id, ask in sorted(view.asks.open.items(), key=lambda each: each[1].kind == "approval"):

@@ -56,7 +56,7 @@ async function copyText(app, text, button) {
 
 /** @param {App} app */
 async function stopSkipping(app) {
-  if (await app.confirm({ title: 'Ask again?', text: 'In this workspace nobody is asked about anything now. From then on, what is not allowed by a rule is asked about again.', yes: 'Ask again' })) {
+  if (await app.confirm({ title: 'Ask again?', text: 'Nobody is asked about anything in this workspace at the moment. If you go back, whatever no rule allows is asked about again.', yes: 'Ask again' })) {
     await app.trying('Not changed', () => app.api.skipPermissions(false));
   }
 }

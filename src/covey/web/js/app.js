@@ -274,7 +274,7 @@ export class App {
 /** @param {{state_found: string}[]} covered */
 function stopped(covered) {
   const dropped = covered.filter((each) => each.state_found !== 'active').length;
-  if (!covered.length) return 'Nothing was running any more';
+  if (!covered.length) return 'Nothing was running';
   return [covered.length - dropped ? `Stopped ${covered.length - dropped} run` : '', dropped ? `dropped ${dropped} queued` : ''].filter(Boolean).join(', ');
 }
 

@@ -7,28 +7,31 @@ import { counted, decoded, oneLine, shortPath, size } from './text.js';
 /** @param {any} params @param {string} name */
 const text = (params, name) => oneLine(String(params[name] ?? ''));
 
+/** The file of a call, also by the names that other agents have for it (protocol/argument_names.py). @param {any} params */
+const fileOf = (params) => params.file_path ?? params.path ?? params.file ?? params.filePath ?? params.filename ?? '';
+
 /** @type {Record<string, (params: any, root: string) => Headline>} */
 const FORMATS = {
   bash: (params, root) => {
-    const [first = '', ...more] = String(params.command ?? '').trim().split('\n');
+    const [first = '', ...more] = String(params.command ?? params.cmd ?? '').trim().split('\n');
     const where = params.working_dir ? `in ${shortPath(params.working_dir, root)}` : '';
-    const note = [more.length ? counted(more.length, 'more line') : '', where, params.background ? 'in the background' : ''];
+    const note = [more.length ? counted(more.length, 'more line') : '', where, params.background ?? params.run_in_background ? 'in the background' : ''];
     return { verb: '$', what: oneLine(first), note: note.filter(Boolean).join(' · ') };
   },
   view: (params, root) => {
     const from = Number(params.offset) || 1;
     const place = params.limit ? `lines ${from}–${from + Number(params.limit) - 1}` : from > 1 ? `from line ${from}` : '';
-    return { verb: 'Read', what: shortPath(params.file_path, root), note: place };
+    return { verb: 'Read', what: shortPath(fileOf(params), root), note: place };
   },
-  edit: (params, root) => ({ verb: 'Edit', what: shortPath(params.file_path, root), note: '' }),
-  multiedit: (params, root) => ({ verb: 'Edit', what: shortPath(params.file_path, root), note: '' }),
-  write: (params, root) => ({ verb: 'Write', what: shortPath(params.file_path, root), note: '' }),
+  edit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
+  multiedit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
+  write: (params, root) => ({ verb: 'Write', what: shortPath(fileOf(params), root), note: '' }),
   apply_patch: () => ({ verb: 'Patch', what: 'files', note: '' }),
   ls: (params, root) => ({ verb: 'List', what: shortPath(params.path ?? '.', root), note: '' }),
   grep: (params, root) => ({ verb: 'Search', what: `“${text(params, 'pattern')}”`, note: [params.path && `in ${shortPath(params.path, root)}`, text(params, 'include')].filter(Boolean).join(' ') }),
   glob: (params, root) => ({ verb: 'Find', what: text(params, 'pattern'), note: params.path ? `in ${shortPath(params.path, root)}` : '' }),
   fetch: (params) => ({ verb: 'Fetch', what: text(params, 'url'), note: '' }),
-  download: (params, root) => ({ verb: 'Download', what: text(params, 'url'), note: `to ${shortPath(params.file_path, root)}` }),
+  download: (params, root) => ({ verb: 'Download', what: text(params, 'url'), note: `to ${shortPath(fileOf(params), root)}` }),
   agent: (params) => ({ verb: 'Agent', what: text(params, 'prompt'), note: '' }),
   todos: (params) => ({ verb: 'Plan', what: counted(Array.isArray(params.todos) ? params.todos.length : 0, 'item'), note: '' }),
   question: (params) => ({ verb: 'Ask', what: oneLine(String(params.questions?.[0]?.question ?? '')), note: '' }),

@@ -107,7 +107,7 @@ export class Dashboard {
       tile(String(open.length), 'runs open now'), tile(String(this.asks.size), 'need somebody', this.asks.size > 0), tile(money(cost((row) => row.day === today)), 'today'), tile(money(cost(() => true)), 'in 30 days'), tile(String(failed.length), 'failed lately', failed.length > 0)),
     this.#section('Needs somebody', [...this.asks.values()].map((ask) => this.#row(ask, 'ask', oneLine(ask.description || ask.tool_name || 'a question'), 'asks'))),
     this.#section('Running and queued', open.map((run) => this.#row(run, run.state === 'active' ? 'busy' : 'circle', oneLine(run.prompt), `${STATES[run.state] ?? run.state}${run.started_at ? ` ${lasted(Date.now() / 1000 - run.started_at)}` : ''}`)), 'Nothing runs.'),
-    this.#section('Lately', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? 'check' : run.state === 'cancelled' ? 'stop' : 'close', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${since(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
+    this.#section('Recent', ended.slice(0, 15).map((run) => this.#row(run, run.state === 'completed' ? 'check' : run.state === 'cancelled' ? 'stop' : 'close', oneLine(run.prompt), `${STATES[run.state] ?? run.state} ${since(run.ended_at)}`, run.error)), this.isLoaded ? 'Nothing has run yet.' : 'Loading…'),
     this.#people(), this.#spending(), this.#places(), this.#extensions(), this.version && h('p.hint', null, `Covey ${oneLine(this.version.version)} · build ${oneLine(this.version.build_id)} · Python ${oneLine(this.version.python_version)} · ${oneLine(this.version.platform)}`));
   }
 

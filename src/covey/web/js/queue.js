@@ -57,7 +57,7 @@ export class QueueDock {
       return true;
     } catch (error) {
       const isLate = error instanceof ApiError && error.code === 'too_late';
-      this.app.toast(isLate ? 'It runs already, so it cannot be changed any more.' : /** @type {Error} */ (error).message);
+      this.app.toast(isLate ? 'It is already running, so it can no longer be changed.' : /** @type {Error} */ (error).message);
       return false;
     }
   }
