@@ -26,6 +26,7 @@ LOGS_EXAMPLES = """\
 examples:
   covey logs                             the end of the log of your server
   covey logs -f                          and go on with what is added; Ctrl-C leaves
+  covey logs -n 0 -f                     only what is added from now on
   covey logs -n 1000 | grep 4rTdsfL      what became of a run, a session or a workspace
 
 A server that was started for you writes server.log in its data directory; when it has a megabyte it becomes
@@ -98,7 +99,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is added")
     parser.add_argument(
-        "-n", "--lines", metavar="N", type=option_types.count, default=50, help="so many from the end; default: 50"
+        "-n", "--lines", metavar="N", type=option_types.count_or_none, default=50, help="so many from the end; default: 50"
     )
 
 

@@ -204,9 +204,10 @@ it changes, also by one byte of a script of the project, you are asked again.
 
 MODELS_EXAMPLES = """\
 examples:
-  covey models                    all that are usable now; * marks the one that a prompt goes to
-                                  and where the key of each provider comes from, without showing it
-  covey models get                the embedded model: says its size, source and licence, and asks before it downloads
+  covey models           all that can be asked now; * marks the one that a prompt goes to
+  covey models get       the embedded model: says its size, source and licence, and asks before it downloads
+
+Where the key of each provider comes from is said as well; keys are not shown.
 """
 
 SESSION_MODES = ("ask", "plan", "accept_edits", "sandboxed")
