@@ -23,7 +23,8 @@ def main(args: argparse.Namespace) -> int:
         raise exits.UsageError(f"there is an {FILE} here already; --force lets the agent bring it up to date")
     code = run.main(_as_run(args, update=exists))
     if code == exits.OK and _is_here(args) and not os.path.exists(path):
-        common.complain(f"the agent has ended, but there is no {FILE}: was it not allowed to write? See --yolo.")
+        why = "its answer is all there is." if args.yolo else "was it not allowed to write? See --yolo."
+        common.complain(f"the agent has ended, but there is no {FILE}: {why}")
         return exits.FAILED
     return code
 

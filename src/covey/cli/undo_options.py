@@ -60,7 +60,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         "--session",
         metavar="ID",
         type=some_id,
-        help="the session: its id, or the beginning or end of it; default: the latest one here",
+        help="the session: its id, or the beginning or end of it; default: that of the latest prompt here",
     )
 
 
@@ -90,7 +90,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         metavar="SESSION",
         nargs="?",
         default="",
-        help="the session: its id, or the beginning or end of it; default: the latest one here",
+        help="the session: its id, or the beginning or end of it; default: that of the latest prompt here",
     )
     parser.add_argument("--stat", action="store_true", help="no diffs: only which files, and how much of them")
     parser.add_argument(
