@@ -13,6 +13,7 @@ import pytest
 from covey.cli import exits
 from covey.cli.main import main
 from covey.config.load import load
+from tests.cli.conftest import Home
 
 OWN = """\
 # mine
@@ -184,3 +185,23 @@ def test_an_editor_changes_the_file_and_what_it_leaves_is_checked(
 def test_usage(project: Path) -> None:
     assert main(["config", "set", "model"]) == exits.USAGE
     assert main(["config", "path", "more"]) == exits.USAGE
+
+
+def test_what_holds_in_one_directory_is_shown_as_such(own_home: Home) -> None:
+    root = own_home.project.resolve()
+    rules = f'[permissions]\nallow = ["edit"]\n[projects."{root}".permissions]\nallow = ["bash:make"]\n'
+    own_home.config.write_text(rules)
+    said = own_home.covey("config", "--cwd", str(root)).stdout
+    assert f'# {own_home.config}\npermissions.allow = ["edit"]\n' in said
+    assert f'# {own_home.config}, for {root} only\npermissions.allow = ["bash:make"]\n' in said
+
+
+@pytest.mark.parametrize(
+    "words", [["path"], ["check"], ["set", "limits.cost_per_run", "2"], ["set", "model", "nope/x"]]
+)
+def test_each_action_has_json(own_home: Home, words: list[str]) -> None:
+    done = own_home.covey("config", *words, "--json")
+    assert done.returncode == exits.OK and isinstance(json.loads(done.stdout), dict)
+    if words[-1] == "nope/x":
+        wrong = own_home.covey("config", "check", "--json")
+        assert (wrong.returncode, json.loads(wrong.stdout)["exit_code"]) == (exits.FAILED, exits.FAILED)

@@ -72,7 +72,7 @@ def test_a_healthy_store(data_dir: Path, capsys: Said) -> None:
     assert run_doctor(data_dir) == exits.OK
     said = capsys.readouterr()
     assert f"The store in {data_dir}:\n  1 workspace, 4 sessions, 14 runs, " in said.out
-    assert said.out.endswith("No problems found.\n")
+    assert said.out.endswith("The store has no problems.\nThe configuration has no problems.\n")
     assert said.err == ""
 
 
@@ -124,7 +124,7 @@ def test_repair_makes_a_backup_and_says_what_it_did(data_dir: Path, capsys: Said
     (backup,) = data_dir.glob("covey.db.backup-*")
     assert out.startswith(f"The store in {data_dir} was copied to {backup}.\n")
     assert "the log has a gap" in out
-    assert out.endswith("The store was repaired, and checked again:\nNo problems found.\n")
+    assert out.endswith("The store was repaired, and checked again:\nThe store has no problems.\n")
     assert run_doctor(data_dir, "--repair") == exits.OK
     assert "there is nothing to repair" in capsys.readouterr().out
     assert list(data_dir.glob("covey.db.backup-*")) == [backup]
@@ -208,7 +208,7 @@ def test_beside_a_running_server_it_looks_but_does_not_repair(own_home: Home) ->
     after = own_home.covey("doctor", "--repair")
     assert (after.returncode, after.stdout) == (
         exits.OK,
-        f"The store in {own_home.data_dir}: there is nothing to repair.\nNo problems found.\n",
+        f"The store in {own_home.data_dir}: there is nothing to repair.\nThe store has no problems.\n",
     )
 
 
@@ -315,7 +315,7 @@ def test_rules_that_always_may_have_written_for_every_directory_are_shown_once(
     config.write_text(GLOBAL)
     assert run_doctor(data_dir) == exits.OK
     out = capsys.readouterr().out
-    healthy, _, reported = out.partition("No problems found.\n")
+    healthy, _, reported = out.partition("The configuration has no problems.\n")
     assert healthy and reported.startswith(f"\nThese rules of {config} hold in every directory:\n  bash:make\n")
     lines = reported.partition("add instead:\n\n")[2].partition("\n\n")[0]
     table = tomllib.loads(lines)["projects"][doctor_rules.UNKNOWN]["permissions"]

@@ -28,6 +28,7 @@ COST = "stopped: this run has cost $1.0000, and it may cost $1 (limits.cost_per_
     [
         (STEPS, RunOptions(max_steps=1), "stopped after 1 step (--max-steps)"),
         (STEPS, RunOptions(max_cost=1), STEPS),
+        ("stopped after 1 step (max_steps of this run)", RunOptions(max_steps=1), "stopped after 1 step (--max-steps)"),
         (COST, RunOptions(max_cost=1), COST.replace("limits.cost_per_run", "--max-cost")),
         (COST, RunOptions(), COST),
     ],

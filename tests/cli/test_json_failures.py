@@ -164,3 +164,22 @@ def test_waiting_for_a_run_that_is_not_there_is_an_object(home: Home) -> None:
     result = only_object(done.stdout)
     assert (done.returncode, result["exit_code"], result["run_id"]) == (exits.USAGE, exits.USAGE, "nope")
     assert "there is no run nope" in result["error"]
+
+
+def test_the_object_says_why_the_exit_code_is_not_that_of_the_end(home: Home) -> None:
+    late = only_object(home.covey("run", "--json", "--timeout", "0.5", "hang").stdout)
+    assert (late["exit_code"], late["error"]) == (exits.TIMEOUT, "the run took longer than 0.5 s and was cancelled.")
+    denied = only_object(home.covey("run", "--json", "--fail-on-denied", "use a tool").stdout)
+    assert denied["exit_code"] == exits.FAILED and denied["error"].startswith("exit 1, as the run was denied something")
+
+
+def test_a_stream_without_an_end_of_the_run_ends_with_a_line_that_says_why(home: Home) -> None:
+    done = home.covey("run", "--stream-json", "-m", "other/one", "hello")
+    last = only_object(done.stdout)
+    assert last["exit_code"] == done.returncode == exits.FAILED and "no model is known" in last["error"]
+
+
+def test_a_rule_about_no_tool_is_wrong_usage(home: Home) -> None:
+    done = home.covey("run", "--json", "--allow", "bsh:x", "hello")
+    assert done.returncode == exits.USAGE
+    assert only_object(done.stdout)["error"].startswith("--allow: the rule 'bsh:x' is about a tool 'bsh'")

@@ -64,7 +64,7 @@ def test_a_key_from_a_pipe_is_checked_kept_listed_and_forgotten(at: Home, provid
     assert shown.stdout == f"* birds default  in credentials.json in your data directory, for {provider.url}\n"
     assert GOOD not in shown.stdout + json.dumps(listed(at))
     gone = at.covey("logout")
-    assert gone.returncode == 0 and gone.stdout == "birds: the key of the account default is forgotten.\n"
+    assert gone.returncode == 0 and gone.stdout == "Forgot the key of birds, account default.\n"
     assert not credentials(at).exists() and listed(at) == []
     assert not at.socket.exists(), "no server was started for this"
     assert os.listdir(at.project) == []

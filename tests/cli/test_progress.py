@@ -256,5 +256,6 @@ def test_the_footer_is_for_people_at_a_terminal() -> None:
         report.event(created(file))
     report.progress.footer(msgspec.structs.replace(run_complete(), usage=Usage(cost=0.25)))
     assert re.fullmatch(
-        r'session s1 · 1 step · \d\.\d s · \$0.25 · 2 files changed · covey run -C "…" · covey undo', report.lines[-1]
+        r'session s1 · m · 1 step · \d\.\d s · \$0.25 · 2 files changed · covey run -C "…" · covey undo',
+        report.lines[-1],
     )

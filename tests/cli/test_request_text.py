@@ -8,7 +8,6 @@ import pytest
 
 from covey.cli.asks import SHOW, Heard, PermissionAnswer, PermissionAsk
 from covey.cli.questioner import _menu
-from covey.lines.permission import PermissionShown, choices
 from covey.lines.request_text import COLUMNS_SHOWN, LAST_COLUMNS, LAST_LINES, LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest
 
@@ -134,13 +133,3 @@ def test_a_question_is_not_higher_than_the_screen(command: str) -> None:
     assert ask.press("y") is Heard.UNSEEN
     assert len(_menu(ask, 80, 24)) >= 12, "all of it was wanted, however high it is"
     assert len(_menu(asked(command=command), 80, 100)) >= len(lines)
-
-
-def test_the_example_of_an_answer_in_words_fits_what_is_asked() -> None:
-    def words(tool: str) -> str:
-        asked = PermissionRequest(
-            id="p", session_id="s", tool_call_id="c", tool_name=tool, description="", action="", params={}, path="/p"
-        )
-        return dict(choices(PermissionShown([tool], asked, is_cut=False)))["e"]
-
-    assert "pytest" in words("bash") and "pytest" not in words("edit")

@@ -211,3 +211,9 @@ def test_32_too_much_on_stdin_is_refused_with_advice(home: Home) -> None:
     assert done.returncode == exits.USAGE
     assert "more than 256 KiB came in on stdin" in done.stderr and "tail -c" in done.stderr
     assert home.covey("run", "-q", "long", stdin="x" * 1000).returncode == 0
+
+
+def test_no_old_lines_of_the_log_can_be_asked_for(home: Home) -> None:
+    home.covey("run", "hello")
+    done = home.covey("logs", "-n", "0")
+    assert (done.returncode, done.stdout) == (exits.OK, "")

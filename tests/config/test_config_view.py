@@ -68,3 +68,9 @@ def test_no_secret_is_shown(base_url: str, shown: str) -> None:
     value = view(config, DATA)
     assert value.providers["p"].base_url == shown
     assert b"s3cret" not in msgspec.json.encode(value)
+
+
+def test_a_view_says_why_the_configured_model_cannot_be_asked() -> None:
+    wrong = Config(models=ModelChoice(large="nope/x"))
+    assert 'no model is known as "nope/x": there is no provider nope' in view(wrong, Path("/data")).model_problem
+    assert view(Config(), Path("/data")).model_problem == ""

@@ -76,7 +76,8 @@ async def test_it_is_tried_as_often_as_the_provider_may_be_and_then_what_was_sai
             engine.model.answer(f"half {number}", broken())
         await engine.post("a", "a")
         run = await engine.ended("a")
-        assert (run.state, run.error, run.text) == ("failed", "test: the answer was cut off", f"half {ATTEMPTS - 1}")
+        error = f"test: the answer was cut off (tried {ATTEMPTS} times)"
+        assert (run.state, run.error, run.text) == ("failed", error, f"half {ATTEMPTS - 1}")
         assert len(engine.model.requests) == ATTEMPTS
         assert [event.attempt for event in retries(engine)] == [1, 2, 3, 4]
 

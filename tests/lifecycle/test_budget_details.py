@@ -50,6 +50,7 @@ def test_a_session_stops_when_this_run_and_those_before_it_reach_the_bound(
 
 def test_the_bound_of_the_run_is_reported_first() -> None:
     assert "limits.cost_per_run" in Bounds(run=1.0, session=1.0).exceeded(1.0, 1.0)
+    assert "(max_cost of this run)" in Bounds(1.0, 1.0, "max_cost of this run").exceeded(1.0, 1.0)
     assert "limits.cost_per_session" in Bounds(run=2.0, session=1.0).exceeded(1.0, 1.0)
 
 

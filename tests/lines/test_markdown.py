@@ -44,6 +44,16 @@ def texts(lines: list[StyledLine]) -> list[str]:
     return [line.text for line in lines]
 
 
+def test_columns_of_a_table_stand_on_the_side_that_is_marked() -> None:
+    table = "| name | price | how |\n|:--|--:|:-:|\n| tea | 2 | a |\n| coffee | 12.50 | warm |\n"
+    assert texts(markdown(table, 80)) == [
+        "name    price  how",
+        "──────  ─────  ────",
+        "tea         2   a",
+        "coffee  12.50  warm",
+    ]
+
+
 @pytest.mark.parametrize("columns", [20, 40, 80])
 def test_it_does_not_matter_in_which_pieces_a_text_comes(columns: int) -> None:
     whole = markdown(SAMPLE, columns)

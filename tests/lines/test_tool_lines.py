@@ -213,6 +213,12 @@ def test_nothing_is_wider_than_the_screen(columns: int) -> None:
         assert max(width(line.text) for line in result_lines(made, came, 1, how)) <= columns
 
 
+def test_the_footer_names_the_model_where_there_is_room() -> None:
+    facts = RunFacts("x", 1, 0.4, model="claude-opus-5-5")
+    assert footer_line(facts, 80).text == 'session x · claude-opus-5-5 · 1 step · 0.4 s · covey run -C "…"'
+    assert footer_line(facts, 60).text == 'session x · 1 step · 0.4 s · covey run -C "…"'
+
+
 def test_the_footer_says_what_it_took_and_what_is_next() -> None:
     facts = RunFacts("4r6Q", steps=12, seconds=41.2, cost=0.25, files=2)
     full = 'session 4r6Q · 12 steps · 41 s · $0.25 · 2 files changed · covey run -C "…" · covey undo'
@@ -237,3 +243,17 @@ def test_what_a_cancelled_command_had_printed_stays_on_the_screen() -> None:
     for output, below in ((printed, ["  │ line 6", "  │ line 7", "  │ line 8"]), ("", [])):
         cut = closing_result(made, CallEnd.CANCELLED, output)
         assert shown(made, cut) == ["✗ $ make  cancelled", *below]
+
+
+def test_a_question_that_nobody_answered_is_not_done() -> None:
+    call = ToolCall(
+        id="c", name="question", input='{"questions": [{"type": "yes_no", "question": "Shall I?"}]}', finished=True
+    )
+    nobody, answered = (
+        ToolResult(tool_call_id="c", name="question", content=content, metadata=metadata, is_error=False)
+        for content, metadata in (("Nobody answered.", '{"answers": null}'), ("1. Yes", '{"answers": ["yes"]}'))
+    )
+    (row, *_) = result_lines(call, nobody, None, Shown(80))
+    assert row.text.startswith("· ") and row.text.endswith("nobody answered")
+    assert result_lines(call, nobody, None, Shown(80, plain=True))[0].text.startswith("not answered: ")
+    assert result_lines(call, answered, None, Shown(80))[0].text.startswith("✓ ")

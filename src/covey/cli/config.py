@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
@@ -15,7 +16,7 @@ from covey.cli.terminal_text import json_text
 from covey.config.defaults import unknown_providers
 from covey.config.edit import set_value
 from covey.config.load import config_dir, load
-from covey.config.origins import origins, plain_key
+from covey.config.origins import SettingOrigin, origins, plain_key
 from covey.config.schema import ConfigError
 
 VARIABLES = ("COVEY_HOST", "COVEY_DATA_DIR", "COVEY_CONFIG", "COVEY_MODEL")
@@ -27,8 +28,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         return {"show": _show, "path": _path, "check": _check, "edit": _edit, "set": _set}[args.action](args)
     except ConfigError as error:
-        common.complain(error.message)
-        return exits.FAILED
+        raise exits.CommandFailed(error.message) from error
 
 
 def own_file() -> Path:
@@ -44,20 +44,20 @@ def _extra(args: argparse.Namespace) -> Path | None:
 
 
 def _path(args: argparse.Namespace) -> int:
-    print(plain(str(own_file())))
+    print(json_text({"path": str(own_file())}) if args.json else plain(str(own_file())))
     return exits.OK
 
 
 def _show(args: argparse.Namespace) -> int:
     found = origins(_project(args), _extra(args), os.environ)
     if args.json:
-        print(json_text([{"key": one.key, "value": one.value, "file": str(one.path)} for one in found]))
+        print(json_text([_as_json(one) for one in found]))
         return exits.OK
     last = None
-    for one in sorted(found, key=lambda origin: (str(origin.path), origin.key)):
-        if one.path != last:
-            print(plain(f"# {one.path}"))
-            last = one.path
+    for one in sorted(found, key=lambda origin: (str(origin.path), origin.project, origin.key)):
+        if (one.path, one.project) != last:
+            print(plain(f"# {one.path}{f', for {one.project} only' if one.project else ''}"))
+            last = one.path, one.project
         print(plain(f"{one.key} = {json_text(one.value)}"))
     for name in VARIABLES:
         if value := os.environ.get(name):
@@ -67,20 +67,27 @@ def _show(args: argparse.Namespace) -> int:
     return exits.OK
 
 
+def _as_json(one: SettingOrigin) -> dict[str, Any]:
+    return {"key": one.key, "value": one.value, "file": str(one.path), "project": one.project or None}
+
+
 def _check(args: argparse.Namespace) -> int:
     loaded = load(_project(args), _extra(args), os.environ)
     for warning in loaded.warnings:
         common.complain(warning)
     if doubts := list(unknown_providers(loaded.config)):
-        for doubt in doubts:
-            common.complain(doubt)
-        return exits.FAILED
+        raise exits.CommandFailed("\n".join(doubts))
+    if args.json:
+        print(json_text({"files": [str(path) for path in loaded.files], "warnings": loaded.warnings}))
+        return exits.OK
     print(plain("\n".join(f"{path}: OK" for path in loaded.files) or "There is no configuration file; none is needed."))
     return exits.OK
 
 
 def _edit(args: argparse.Namespace) -> int:
     """With the user's editor. What it leaves is checked, and stays as it is also if it is wrong."""
+    if args.json:
+        raise exits.UsageError("an editor is for people: `covey config edit` has no --json")
     path = own_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -106,8 +113,13 @@ def _set(args: argparse.Namespace) -> int:
     except ConfigError as error:
         raise exits.UsageError(error.message) from None
     path = set_value(os.environ, section, key, value)
-    print(plain(f"{section}.{key} = {json_text(value)} in {path}"))
-    if section == "models":
-        for doubt in unknown_providers(load(_project(args), _extra(args), os.environ).config):
-            common.complain(doubt)
+    loaded = load(_project(args), _extra(args), os.environ) if section == "models" else None
+    doubts = list(unknown_providers(loaded.config)) if loaded else []
+    if args.json:
+        done = {"key": f"{section}.{key}", "value": value, "file": str(path), "warnings": doubts}
+        print(json_text(done))
+    else:
+        print(plain(f"{section}.{key} = {json_text(value)} in {path}"))
+    for doubt in doubts:
+        common.complain(doubt)
     return common.reload_servers(args)

@@ -17,6 +17,7 @@ from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sa
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
+from covey.config.defaults import resolve, unknown_providers
 from covey.config.load import load
 from covey.config.schema import ConfigError
 from covey.doctor.oracle import Examination, examine, open_runs
@@ -106,7 +107,9 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
         if wrong:
-            common.complain(f"No server can start, and no prompt is accepted, until this is fixed: {wrong}")
+            common.complain(f"The configuration: no prompt is accepted until this is fixed: {wrong}")
+        else:
+            _say("The configuration has no problems.")
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
@@ -142,12 +145,14 @@ def _repair(data_dir: Path, as_json: bool) -> int:
 
 
 def _wrong_config() -> str:
-    """What keeps the files that count here from being used; '' if nothing does. The store is no worse for it."""
+    """Why no prompt can be taken with the files that count here; '' if one can. The store is no worse for it."""
     try:
-        load(Path(common.working_directory(None)), None, os.environ)
+        config = load(Path(common.working_directory(None)), None, os.environ).config
+        if config.providers:  # else it is only known where there is a server which models there are
+            resolve(config, "large")
     except ConfigError as error:
         return error.message
-    return ""
+    return " ".join(unknown_providers(config))
 
 
 def _global_rules(records: list[Record]) -> GlobalRules:
@@ -225,7 +230,7 @@ def _print_state(data_dir: Path | str, server: Address | None, found: Examinatio
 
 def _print_findings(findings: list[Finding], records: list[Record]) -> None:
     if not findings:
-        _say("No problems found.")
+        _say("The store has no problems.")
         return
     paths = {record.workspace_id: record.path for record in records}
     by_kind: dict[str, list[Finding]] = defaultdict(list)

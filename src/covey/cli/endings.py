@@ -14,11 +14,11 @@ KEY_REFUSED = (
 
 
 def in_flags(error: str, options: RunOptions) -> str:
-    """A bound that came with the run is named as it was given: in the configuration nobody would find it."""
+    """A bound that came with the run is named as it was given. Older servers name the setting in its place."""
     if options.max_steps:
-        error = error.replace("limits.steps_per_run", "--max-steps")
+        error = error.replace("max_steps of this run", "--max-steps").replace("limits.steps_per_run", "--max-steps")
     if options.max_cost:
-        error = error.replace("limits.cost_per_run", "--max-cost")
+        error = error.replace("max_cost of this run", "--max-cost").replace("limits.cost_per_run", "--max-cost")
     return error
 
 

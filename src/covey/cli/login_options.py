@@ -29,13 +29,14 @@ exit codes:
 LOGOUT_EXAMPLES = """\
 examples:
   covey logout anthropic                  forget its key
+  covey logout                            the only one there is, and say whose it was; of several, ask at a terminal
   covey logout openai --account work      this one, if there are several
   covey logout --all                      all of them
 
 The key is removed from where it is kept on this machine. At the provider it stays valid: revoke it there if you must.
 
 exit codes:
-  0 forgotten     1 there is none, or it could not be removed     2 wrong usage
+  0 forgotten     1 nothing was forgotten     2 wrong usage, or there are several
 """
 
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -59,7 +60,9 @@ def _add_login(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_logout(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="whose key to forget")
+    parser.add_argument(
+        "provider", metavar="PROVIDER", nargs="?", help="whose key to forget; default: the only one that is kept"
+    )
     parser.add_argument("--account", metavar="NAME", type=_account, help="which of several")
     parser.add_argument("--all", action="store_true", help="forget all keys of all providers")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from covey.cli import common, exits
@@ -21,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
             return exits.FAILED
         for account in meant:
             left = forget(os.environ, Path.cwd(), account)
-            print(f"{account.provider}: the key of the account {account.name} is forgotten.")
+            print(f"Forgot the key of {account.provider}, account {account.name}.")
             if not args.all and account.is_default and (now := left.find(account.provider)):
                 print(f"{account.provider}: the account {now.name} is the default now.")
     except CredentialsError as error:
@@ -31,11 +32,23 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _meant(accounts: Accounts, provider: str | None, name: str | None) -> tuple[Account, ...]:
-    """The one account that was named, or that is the only one."""
+    """The one account that was named, that is the only one, or that a person at the terminal chooses."""
     found = accounts.of(provider) if provider else accounts.accounts
     if name:
         found = tuple(account for account in found if account.name == name)
-    if len(found) > 1:
-        names = ", ".join(f"{account.provider} --account {account.name}" for account in found)
-        raise exits.UsageError(f"there are several; say which: {names}")
-    return found
+    if len(found) < 2:
+        return found
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return _chosen(found)
+    names = ", ".join(f"{account.provider} --account {account.name}" for account in found)
+    raise exits.UsageError(f"there are several; say which: {names}")
+
+
+def _chosen(found: tuple[Account, ...]) -> tuple[Account, ...]:
+    for number, account in enumerate(found, 1):
+        print(f"  {number}. {account.provider}, account {account.name}", file=sys.stderr)
+    print(f"Which key is to be forgotten? [1-{len(found)}, or Enter for none] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip()
+    if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(found):
+        return (found[int(answer) - 1],)
+    raise exits.CommandFailed("nothing was forgotten.")

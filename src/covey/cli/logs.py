@@ -40,7 +40,7 @@ def _last_lines(path: Path, file: BinaryIO, count: int) -> bytes:
         if before.is_file():
             with before.open("rb") as older:
                 lines = _tail(older) + lines
-    return b"".join(lines[-count:])
+    return b"".join(lines[-count:] if count else ())
 
 
 def _tail(file: BinaryIO) -> list[bytes]:

@@ -43,6 +43,8 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
     keys: dict[str, str]
     """By provider, where its key comes from, or why it could not be had. Never a key."""
     embedded: EmbeddedEntry
+    problem: str
+    """Why the model that is configured cannot be asked; empty: it can, or none is configured."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -60,7 +62,9 @@ async def _list(args: argparse.Namespace) -> int:
         print(json_text(models))
         return exits.OK
     print(plain(_text(models)))
-    if not models.large:
+    if models.problem:
+        common.complain(f"A prompt goes nowhere: {models.problem}.")
+    elif not models.large:
         print("A prompt goes nowhere yet: `covey login` or `covey config edit` sets up a model.", file=sys.stderr)
     return exits.OK
 
@@ -88,6 +92,7 @@ def models_of(config: ConfigView) -> Models:
             if provider.key_problem or provider.key_source
         },
         embedded=_embedded(),
+        problem=config.model_problem,
     )
 
 

@@ -27,6 +27,10 @@ def count(text: str) -> int:
     return int(_number(text, "a whole number above 0", lambda count: 0 < count < 1e6 and count.is_integer()))
 
 
+def count_or_none(text: str) -> int:
+    return int(_number(text, "a whole number", lambda count: 0 <= count < 1e6 and count.is_integer()))
+
+
 def _number(text: str, what: str, is_right: Callable[[float], bool]) -> float:
     try:
         number = float(text)

@@ -21,8 +21,11 @@ class Printer(Protocol):
     def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         """Something happened in the session; what of it is news of the run."""
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
-        """The run has ended. Whatever was not written yet is written now."""
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
+        """The run has ended. Whatever was not written yet is written now.
+
+        `why` the exit code is what it is, where the end of the run does not say so.
+        """
 
 
 class TextPrinter:
@@ -40,7 +43,7 @@ class TextPrinter:
             if isinstance(item, AnswerGrew):
                 self._write(item)
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
         for item in news:
             if isinstance(item, AnswerGrew):
                 self._write(item)
@@ -87,7 +90,7 @@ class OutputPrinter:
     def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         """An answer that is still growing may turn out not to fit."""
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
         if terminal.outcome == "completed":
             self._stdout.write(json_text(terminal.output) + "\n")
             self._stdout.flush()
@@ -125,11 +128,12 @@ class JsonPrinter:
     def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
         """Nothing is written before the end."""
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
         if self._is_written:
             return
         self._is_written = True
         fields = {name: getattr(terminal, name) for name in RunComplete.__struct_fields__}
+        fields["error"] = terminal.error or why or None
         if terminal.text is None:
             fields["text"] = self._last_text(terminal.run_id)
         fields["denied"] = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
@@ -147,7 +151,10 @@ class JsonPrinter:
 
 
 class StreamJsonPrinter:
-    """A line for each event of the session, as it crosses the wire. The last one is the run's `run_complete`."""
+    """A line for each event of the session, as it crosses the wire. The last one is the run's `run_complete`.
+
+    Without an end of the run, the last line is an object that says why: `{"error": …, "exit_code": …}`.
+    """
 
     def __init__(self, stdout: TextIO, view: View) -> None:
         self._stdout = stdout
@@ -157,6 +164,11 @@ class StreamJsonPrinter:
         self._stdout.write(escaped_json(encode_event(event).decode()) + "\n")
         self._stdout.flush()
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
         if terminal.run_id not in self._view.conversation.terminals:
             self.update(created(terminal), news)
+
+    def fail(self, run_id: str, session_id: str, error: str, exit_code: int) -> None:
+        """Instead of an end: there is no run, or we do not wait for its end."""
+        self._stdout.write(json_text({"error": error, "exit_code": exit_code}) + "\n")
+        self._stdout.flush()

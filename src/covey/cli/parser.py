@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+
+from covey.cli.exits import USAGE
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -57,6 +59,12 @@ class Parser(argparse.ArgumentParser):
         if " " in str(value) and "run" in choices:
             hint = 'a prompt comes after `run`: covey run "…"'
         raise argparse.ArgumentError(action, f"{str(value)!r} is not known; {hint}")
+
+    def error(self, message: str) -> NoReturn:
+        """What is wrong, and where all options are told: the usage of them all would hide it."""
+        from covey.lines.plain_text import plain  # late: most command lines are right
+
+        self.exit(USAGE, plain(f"{self.prog}: {message}\nSee `{self.prog} --help`.\n"))
 
 
 def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 2) -> str:

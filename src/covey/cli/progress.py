@@ -111,7 +111,9 @@ class Progress:
 
             seconds = time.monotonic() - self._began
             cost = terminal.usage.cost if terminal.usage else None
-            facts = RunFacts(terminal.session_id, self.news.steps, seconds, cost, len(self._files))
+            models = [m.model for m in self._view.conversation.messages if m.run_id == self._run_id and m.model]
+            model = plain(models[-1]) if models else ""
+            facts = RunFacts(terminal.session_id, self.news.steps, seconds, cost, len(self._files), model)
             self._screen.show([footer_line(facts, self._screen.columns)])
 
     @property

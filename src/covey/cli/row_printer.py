@@ -40,7 +40,7 @@ class RowPrinter:
             else:
                 self.settle()
 
-    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int) -> None:
+    def end(self, terminal: RunComplete, news: Sequence[RunNewsItem], exit_code: int, why: str = "") -> None:
         for item in news:
             if isinstance(item, AnswerGrew):
                 self._answer(item)

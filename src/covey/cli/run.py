@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
@@ -16,7 +16,7 @@ import msgspec
 
 from covey.cli import common, exits
 from covey.cli.asking import Asking, Unattended, can_ask
-from covey.cli.denials import denied_calls
+from covey.cli.denials import Denied, denied_calls
 from covey.cli.endings import Ending
 from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
@@ -112,8 +112,8 @@ class _Command:
         )
 
     def failed(self, sentence: str, exit_code: int) -> None:
-        """It ends without a terminal event. With `--json` there is one object all the same."""
-        if isinstance(self._output, JsonPrinter):
+        """It ends without a terminal event. Who wants JSON gets an object that says so all the same."""
+        if isinstance(self._output, JsonPrinter | StreamJsonPrinter):
             self._output.fail(self._request.run_id, self._request.session_id, sentence, exit_code)
 
     async def go(self) -> int:
@@ -158,6 +158,8 @@ class _Command:
                     await self._tidy(client, workspace.id)
                     if error.code == "unusable_schema":
                         raise exits.UsageError(error.message.replace("output_schema", "--schema", 1)) from None
+                    if error.code == "invalid_rule":
+                        raise exits.UsageError(f"--allow: {error.message}") from None
                     raise
         finally:
             spinner.cancel()
@@ -260,14 +262,23 @@ class _Command:
         denied = denied_calls(self._view.conversation.messages, terminal.folded_into or terminal.run_id)
         fails = self._args.fail_on_denied and denied and exit_code == exits.OK
         exit_code = exits.FAILED if fails else exit_code
-        self._output.end(terminal, progress.news.end(terminal), exit_code)
+        why = self._why_not_its_end(exit_code, denied if fails else ())
+        self._output.end(terminal, progress.news.end(terminal), exit_code, why)
         self._report_end(terminal, exit_code, ending)
         if self._args.debug and self._data_dir:
             self._screen.warn(where_debug_is(self._data_dir, terminal.folded_into or terminal.run_id))
-        if fails:
-            self._screen.warn(f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}")
+        if why:
+            self._screen.warn(why)
         progress.footer(terminal)
         return exit_code
+
+    def _why_not_its_end(self, exit_code: int, denied: Sequence[Denied]) -> str:
+        """Why the exit code is another one than the end of the run has; '' if it is that."""
+        if exit_code == exits.TIMEOUT:
+            return f"the run took longer than {self._args.timeout:g} s and was cancelled."
+        if denied:
+            return f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}"
+        return ""
 
     async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:
         with suppress(ServerUnreachable, ApiError):
@@ -294,11 +305,9 @@ class _Command:
         return exits.of_end(terminal)
 
     def _report_end(self, terminal: RunComplete, exit_code: int, ending: Ending) -> None:
-        if exit_code == exits.TIMEOUT:
-            self._screen.warn(f"the run took longer than {self._args.timeout:g} s and was cancelled.")
-        elif exit_code == exits.STOPPED:
+        if exit_code == exits.STOPPED:
             self._screen.say("The run is cancelled." if terminal.cancelled else "The run had ended already.")
-        elif explanation := ending.explanation(terminal, by=" by somebody else"):
+        elif exit_code != exits.TIMEOUT and (explanation := ending.explanation(terminal, by=" by somebody else")):
             self._screen.warn(explanation)
 
     # ── stopping ──

@@ -26,6 +26,7 @@ LOGS_EXAMPLES = """\
 examples:
   covey logs                             the end of the log of your server
   covey logs -f                          and keep printing what is added; Ctrl-C leaves
+  covey logs -n 0 -f                     only what is added from now on
   covey logs -n 1000 | grep 4rTdsfL      what became of a run, a session or a workspace
 
 A server that was started for you writes server.log in its data directory; when it has a megabyte it becomes
@@ -92,13 +93,18 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("words", metavar="KEY VALUE", nargs="*", help="for set")
     parser.add_argument("--config", metavar="FILE", help="also this file, which wins; default: $COVEY_CONFIG")
-    parser.add_argument("--json", action="store_true", help="with show: JSON instead of text")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text; not with edit")
 
 
 def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing what is added")
     parser.add_argument(
-        "-n", "--lines", metavar="N", type=option_types.count, default=50, help="so many from the end; default: 50"
+        "-n",
+        "--lines",
+        metavar="N",
+        type=option_types.count_or_none,
+        default=50,
+        help="so many from the end; default: 50",
     )
 
 

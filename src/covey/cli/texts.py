@@ -48,13 +48,16 @@ examples:
   id=$(covey run --detach "Run the tests and fix them")   # goes on by itself
   covey runs wait $id                                     # up to its end
 
+At most 256 KiB are taken from stdin: put more into a file, and name that in the prompt.
+
 The answer goes to stdout while it is written, everything else to stderr. On a terminal it is rendered from Markdown; in
 a pipe, and with --raw, it is as the model wrote it. Of results the most telling lines are shown: -v shows all, -q none.
 --plain, and TERM=dumb, move no cursor and write one line for each thing that happens. COVEY_THEME is dark, light, 16 or
 none; NO_COLOR and FORCE_COLOR count.
 
 With --json exactly one object is written at the end, also if the prompt is refused or no server is reached: `error`
-says why, `exit_code` is that of the command. Only a command line that cannot be understood has none.
+says why, `exit_code` is that of the command. Only a command line that cannot be understood has none. With --stream-json
+the last line is the run's `run_complete`; where there is none, it is an object with `error` and `exit_code`.
 The ID of a session may be cut short, to its beginning or its end, as long as no other has the same.
 
 --allow and --accept-edits are for this run only, and `deny` and `ask` rules win over them. `covey sessions mode`
@@ -112,7 +115,7 @@ yours, and nobody else may write into it. A token of your own needs 16 character
 
 SESSIONS_EXAMPLES = """\
 examples:
-  covey sessions                         list them, the latest first
+  covey sessions                         list them, the last changed first
   covey sessions --limit 10              only the latest ten, and whether there are more
   covey sessions --grep "flaky test"     where these words were said; also `covey sessions search flaky test`
   covey sessions --grep puffin --everywhere    in all directories of the server
@@ -122,10 +125,13 @@ examples:
   covey sessions archive ID              put it aside: not listed without --archived, and never pruned
   covey sessions model ID anthropic/claude-opus-5-5
   covey sessions mode ID sandboxed       commands run in the sandbox without asking; back with `ask`
-  covey sessions export > talk.md        the latest, as Markdown; with --json all that there is
+  covey sessions export > talk.md        that of the latest prompt, as Markdown; with --json all that there is
 
-An ID may be cut short, to its beginning or its end, as long as no other has the same. A search finds messages and
-titles with all the words, the newest first, also in archived sessions; the last word may be the beginning of one.
+A session that was forked, renamed or archived has changed, too; `show` and `export` without an ID take that of the
+latest prompt. An ID may be cut short, to its beginning or its end, as long as no other has the same.
+
+A search finds messages and titles with all the words, the newest first, also in archived sessions; the last word may be
+the beginning of one.
 Nothing found is exit code 1. [retention] in config.toml says what is deleted by itself: by default nothing.
 """
 
@@ -166,10 +172,11 @@ It says where the key of each provider comes from as well, and shows none of the
 Once, it also shows rules of your config.toml that hold in every directory and look as if they were meant for one:
 earlier versions wrote such rules when you answered "always". With --json they are in `global_rules` each time.
 
-A configuration that cannot be used is something wrong, too; with --json it is in `config`.
+A configuration with which no prompt can be taken, such as one with a model that no provider has, is something wrong,
+too: it has a line of its own; with --json it is in `config`. `healthy` is about the store alone.
 
 exit codes:
-  0 healthy    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
+  0 all is well    1 something is wrong    2 wrong usage, or a server runs    3 no store, or it cannot be opened
 """
 
 INIT_EXAMPLES = """\
@@ -204,15 +211,16 @@ it changes, also by one byte of a script of the project, you are asked again.
 
 MODELS_EXAMPLES = """\
 examples:
-  covey models                    all that are usable now; * marks the one that a prompt goes to
-                                  and where the key of each provider comes from, without showing it
-  covey models get                the embedded model: says its size, source and licence, and asks before it downloads
+  covey models           all that can be asked now; * marks the one that a prompt goes to
+  covey models get       the embedded model: says its size, source and licence, and asks before it downloads
+
+Where the key of each provider comes from is said as well; keys are not shown.
 """
 
 SESSION_MODES = ("ask", "plan", "accept_edits", "sandboxed")
 """As `protocol.messages.SessionMode` has them, which would be a heavy import."""
 SESSIONS_ACTIONS = {
-    "list": "all sessions of this directory, the latest first (this is the default)",
+    "list": "all sessions of this directory, the last changed first (this is the default)",
     "search": "where all these words were said, the newest first",
     "show": "one session, with long outputs cut short",
     "rename": "give a session another title",

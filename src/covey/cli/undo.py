@@ -44,6 +44,8 @@ async def _undo(args: argparse.Namespace) -> int:
             if error.code != "undo_conflict":
                 raise
             return await _refused(client, workspace, session_id, request, error, as_json=args.json)
+    for path in _not_in_it(request, done):
+        common.complain(f"--force-file {_named(path, workspace)}: no turn that is taken back has changed this file.")
     if args.json:
         print(json_text(done))
     else:
@@ -69,6 +71,13 @@ async def _refused(
     else:  # what was found while the old contents were prepared; or it is settled by now
         common.complain(error.message)
     return exits.FAILED
+
+
+def _not_in_it(request: UndoTurns, done: UndoReceipt) -> list[str]:
+    """Files that were named, perhaps with a slip, and that this undo has nothing to do with."""
+    known = {*done.restored, *done.removed, *(each.path for each in (*done.skipped, *done.conflicts))}
+    known |= {os.path.realpath(path) for path in known}
+    return [path for path in request.force_files if not {os.path.normpath(path), os.path.realpath(path)} & known]
 
 
 def _print(done: UndoReceipt, workspace: WorkspaceView, *, is_done: bool) -> None:

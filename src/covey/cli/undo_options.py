@@ -19,7 +19,7 @@ examples:
 A file is restored only if nobody else has changed it since; otherwise nothing at all is touched, and you see why.
 What commands have changed is taken back too, as far as it is known; if not all of it is, that is shown. The
 prompts that are taken back are printed, so that you can give them again. `covey runs --all` lists runs with
-their ids; the beginning of an id will do if no other begins so.
+their ids; the beginning or the end of an id will do if no other has the same.
 
 exit codes:
   0 undone     1 refused (a conflict, a busy session, nothing to undo), or a file could not be restored
@@ -29,7 +29,7 @@ exit codes:
 DIFF_EXAMPLES = """\
 examples:
   covey diff                 what the latest session here changed in files, by its tools and by its commands
-  covey diff 1x2y            that session, or the one whose id begins so
+  covey diff 1x2y            that session, or the one whose id begins or ends so
   covey diff --stat          only the files, with how many lines came and went, and who changed them
   covey diff --run RUN       only what this turn changed
   covey diff --json          the same for programs, by file and turn, with what an undo would not restore
@@ -60,7 +60,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         "--session",
         metavar="ID",
         type=some_id,
-        help="the session, or the beginning of its id; default: the latest one here",
+        help="the session: its id, or the beginning or end of it; default: that of the latest prompt here",
     )
 
 
@@ -70,7 +70,7 @@ def _add_undo(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="RUN",
         type=some_id,
-        help="take back the turn of this run, or of the one whose id begins so, and all after it",
+        help="take back the turn of this run (its id, or the beginning or end of it) and all after it",
     )
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--keep-files", action="store_true", help="take back the messages only")
@@ -90,11 +90,11 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         metavar="SESSION",
         nargs="?",
         default="",
-        help="the session, or the beginning of its id; default: the latest one here",
+        help="the session: its id, or the beginning or end of it; default: that of the latest prompt here",
     )
     parser.add_argument("--stat", action="store_true", help="no diffs: only which files, and how much of them")
     parser.add_argument(
-        "--run", metavar="RUN", default="", help="only the turn of this run, or of the one whose id begins so"
+        "--run", metavar="RUN", default="", help="only the turn of this run: its id, or the beginning or end of it"
     )
 
 

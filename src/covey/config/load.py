@@ -47,14 +47,27 @@ MAX_DOTS_IN_LINE = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """What counts of one file, as it is written there: no variable is looked up."""
+
+    path: Path
+    data: dict[str, Any]
+    project: str = ""
+    """The directory that the file says it about, in its `projects`; '': it says so about all that it counts for."""
+
+    def __repr__(self) -> str:
+        return f"Layer({self.path})"  # it may hold keys
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     config: Config
     warnings: tuple[str, ...]
     """What was ignored or is empty, for people. Never shows a value."""
     files: tuple[Path, ...]
     """The files that were read, in order."""
-    layers: tuple[tuple[Path, dict[str, Any]], ...] = ()
-    """What counts of each of them, as it is written there: no variable is looked up."""
+    layers: tuple[Layer, ...] = ()
+    """What counts of each of them."""
     faces: FaceSettings = NO_WISHES
     """What concerns no server."""
 
@@ -97,7 +110,7 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     warnings: list[str] = []
     files: list[Path] = []
     variables: set[str] = set()
-    layers: list[tuple[Path, dict[str, Any]]] = []
+    layers: list[Layer] = []
     named: dict[str, Any] = {}
     project_file = project / PROJECT_FILE if project else None
     for path in (config_dir(environ) / "config.toml", project_file, extra):
@@ -108,10 +121,10 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
             _check_leaves_to_the_user(path, raw)
         if path is project_file and project and not is_trusted(project, environ):
             data, said = _untrusted(path, project, raw, merged)
-            layers.append((path, _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))[0]))
+            layers.append(Layer(path, _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))[0]))
         else:
-            layers.append((path, _of_project(raw, project)))
             data, said = _believed(path, project, raw, merged, environ)
+            layers += _layers(path, project, raw)
             variables |= key_variables(raw)
         if path is project_file:
             named = {name: raw[name] for name in EXTENSION_SECTIONS if data.pop(name, None)}
@@ -138,11 +151,12 @@ def _rules_that_never_fit(path: Path, data: dict[str, Any]) -> list[str]:
     return [f"{path}: permissions.{kind}: {rule!r} {why}" for kind, rule in rules if (why := why_never(rule))]
 
 
-def _of_project(raw: dict[str, Any], project: Path | None) -> dict[str, Any]:
-    """What a file says for this project: in place of `projects` what that says about it."""
-    listed = raw.get("projects", {})
-    mine = listed.get(str(project.resolve()), {}) if project else {}
-    return _merge({name: table for name, table in raw.items() if name != "projects"}, mine)
+def _layers(path: Path, project: Path | None, raw: dict[str, Any]) -> list[Layer]:
+    """What a file says for this project: in general, and in its `projects` about this one."""
+    root = str(project.resolve()) if project else ""
+    mine = raw.get("projects", {}).get(root)
+    general = Layer(path, {name: table for name, table in raw.items() if name != "projects"})
+    return [general, Layer(path, mine, root)] if mine else [general]
 
 
 def _believed(

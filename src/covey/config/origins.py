@@ -30,15 +30,18 @@ class SettingOrigin:
     key: str
     value: Any
     path: Path
+    project: str = ""
+    """The directory in which alone it holds, if the file says so in its `projects`."""
 
 
 def origins(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -> list[SettingOrigin]:
-    """What counts in a directory, in the order of the keys. Of lists of rules, which add up, one for each file."""
-    found: dict[tuple[str, Path | None], SettingOrigin] = {}
-    for path, data in load(project, extra, environ).layers:
-        for key, value in _leaves(data):
+    """What counts in a directory, in the order of the keys. Of lists of rules, which add up, one for each place."""
+    found: dict[tuple[str, tuple[Path, str] | None], SettingOrigin] = {}
+    for layer in load(project, extra, environ).layers:
+        for key, value in _leaves(layer.data):
             adds_up = key.startswith("permissions.") and isinstance(value, list)
-            found[key, path if adds_up else None] = SettingOrigin(key, _masked(key, value), path)
+            origin = SettingOrigin(key, _masked(key, value), layer.path, layer.project)
+            found[key, (layer.path, layer.project) if adds_up else None] = origin
     return sorted(found.values(), key=lambda origin: origin.key)
 
 

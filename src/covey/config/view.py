@@ -42,7 +42,20 @@ def view(config: Config, data_dir: Path, describe: Describe = _as_configured) ->
         provider_id: _provider(provider_id, provider, config.keys.get(provider_id), describe)
         for provider_id, provider in config.providers.items()
     }
-    return ConfigView(models=selected, providers=providers, options=Options(data_directory=str(data_dir)))
+    return ConfigView(
+        models=selected,
+        providers=providers,
+        options=Options(data_directory=str(data_dir)),
+        model_problem=_problem(config),
+    )
+
+
+def _problem(config: Config) -> str:
+    try:
+        resolve(config, "large")
+    except ConfigError as error:
+        return error.message
+    return ""
 
 
 def _selected(config: Config, role: Role) -> SelectedModel | None:

@@ -54,11 +54,13 @@ class Bounds:
 
     run: float = 0.0
     session: float = 0.0
+    run_bound: str = "limits.cost_per_run"
+    """What sets the bound of the run, as people and models read it."""
 
     def exceeded(self, run_cost: float, session_cost: float) -> str:
         """Which bound is reached, for people; empty if none. `session_cost` is without this run."""
         if self.run and run_cost >= self.run:
-            return f"stopped: this run has cost ${run_cost:.4f}, and it may cost ${self.run:g} (limits.cost_per_run)"
+            return f"stopped: this run has cost ${run_cost:.4f}, and it may cost ${self.run:g} ({self.run_bound})"
         total = run_cost + session_cost
         if self.session and total >= self.session:
             bound = f"${self.session:g} (limits.cost_per_session)"

@@ -17,10 +17,12 @@ class RunFacts:
     seconds: float
     cost: float | None = None
     files: int = 0
+    model: str = ""
+    """That has answered."""
 
 
 def footer_line(facts: RunFacts, columns: int) -> StyledLine:
-    """What is nearest to the end is left out first, where there is no room."""
+    """Where there is no room, the model is left out first, then what is nearest to the end."""
     pieces = [f"session {facts.session}", counted(facts.steps, "step"), lasted(facts.seconds)]
     if facts.cost:
         pieces.append(dollars(facts.cost))
@@ -29,6 +31,9 @@ def footer_line(facts: RunFacts, columns: int) -> StyledLine:
     pieces.append('covey run -C "…"')
     if facts.files:
         pieces.append("covey undo")
+    if facts.model:
+        named = [pieces[0], facts.model, *pieces[1:]]
+        pieces = named if width(" · ".join(named)) <= columns else pieces
     while len(pieces) > 1 and width(" · ".join(pieces)) > columns:
         pieces.pop()
     return StyledLine((Span(" · ".join(pieces), "dim"),))

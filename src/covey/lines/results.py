@@ -93,13 +93,20 @@ def _failed(given: _Result) -> bool:
     return given.result.is_error or (isinstance(code, int) and code != 0)
 
 
+def _is_unanswered(given: _Result) -> bool:
+    """A question to people, with nobody who answered it: nothing failed, and nothing is done."""
+    return given.result.name == "question" and not given.result.is_error and given.facts.get("answers", "") is None
+
+
 def _how_it_failed(result: ToolResult) -> str:
     return "denied" if denied_by(result) else "failed"
 
 
 def _headline(call: ToolCall, given: _Result, summary: str, took: str) -> StyledLine:
     failed = _failed(given)
-    if given.shown.plain:
+    if _is_unanswered(given):
+        mark = Span("not answered: " if given.shown.plain else "· ", "dim")
+    elif given.shown.plain:
         mark = Span("failed: " if failed else "done: ")
     else:
         mark = Span("✗ ", "error") if failed else Span("✓ ", "success")
@@ -123,6 +130,8 @@ def _changes(facts: Params) -> tuple[Span, ...]:
 def _summary(given: _Result) -> str:
     facts = given.facts
     code = facts.get("exit_code")
+    if _is_unanswered(given):
+        return "nobody answered"
     if isinstance(code, int) and code:
         return f"exit code {code}"
     formats: dict[str, Callable[[Any], str]] = {

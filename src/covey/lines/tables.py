@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from covey.lines.inline import styled
 from covey.lines.line import Span, Style, StyledLine
@@ -17,6 +18,8 @@ SMALLEST = 3
 """Columns of a cell, where there is no room for all."""
 
 Cell = list[Span]
+Side = Literal["left", "right", "centre"]
+"""Where the cells of a column stand in it."""
 
 
 def table_lines(source: Sequence[str], columns: int) -> list[StyledLine]:
@@ -36,11 +39,12 @@ def table_lines(source: Sequence[str], columns: int) -> list[StyledLine]:
         [max(_width(row[at]) if at < len(row) else 0 for row in cells.values()) for at in range(count)],
         columns - len(GAP) * (count - 1),
     )
-    lines = [
-        StyledLine(row.spans, number) for number, row_cells in cells.items() for row in _row_lines(row_cells, widths)
-    ]
+    sides: list[Side] = [_side(cell) for cell in rows[1]] if has_head else []
+    sides += ["left"] * (count - len(sides))
+    drawn = {number: _row_lines(row, widths, sides) for number, row in cells.items()}
+    lines = [StyledLine(row.spans, number) for number, rows_of_it in drawn.items() for row in rows_of_it]
     if has_head:
-        first = len(_row_lines(cells[0], widths))
+        first = len(drawn[0])
         lines.insert(first, StyledLine((Span(head(GAP.join("─" * each for each in widths), columns), "dim"),), 1))
     return lines
 
@@ -50,6 +54,13 @@ def _cells(text: str) -> list[str]:
     text = text[1:] if text.startswith("|") else text
     text = text[:-1] if text.endswith("|") and not text.endswith("\\|") else text
     return [cell.strip() for cell in _CELL.split(text)]
+
+
+def _side(rule: str) -> Side:
+    """What `---:` and `:--:` below the head of a column say about it."""
+    if not rule.endswith(":"):
+        return "left"
+    return "centre" if rule.startswith(":") else "right"
 
 
 def _width(cell: Cell) -> int:
@@ -70,16 +81,18 @@ def _fitted(wanted: list[int], columns: int) -> list[int]:
     return widths
 
 
-def _row_lines(row: Sequence[Cell], widths: Sequence[int]) -> list[StyledLine]:
+def _row_lines(row: Sequence[Cell], widths: Sequence[int], sides: Sequence[Side]) -> list[StyledLine]:
     wrapped = [_cell_lines(cell, columns) for cell, columns in zip(row, widths, strict=False)]
     lines: list[StyledLine] = []
     for number in range(max(map(len, wrapped), default=0)):
         spans: list[Span] = []
         for at, cell in enumerate(wrapped):
             shown = cell[number] if number < len(cell) else []
-            spans += shown
+            room = max(widths[at] - _width(shown), 0)
+            before = {"left": 0, "right": room, "centre": room // 2}[sides[at]]
+            spans += [Span(" " * before)] * bool(before) + shown
             if at < len(wrapped) - 1:
-                spans.append(Span(" " * (widths[at] - _width(shown)) + GAP))
+                spans.append(Span(" " * (room - before) + GAP))
         lines.append(StyledLine(tuple(spans)))
     return lines
 

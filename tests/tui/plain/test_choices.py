@@ -41,7 +41,7 @@ def _texts(choices: Choices) -> list[str]:
 
 def test_each_offer_has_a_number_and_the_number_answers() -> None:
     choices = _permission(rules=("bash:make test",), prefix_rules=("bash:make *",), confined=True)
-    assert "  1. yes, this once" in _texts(choices)
+    assert "  1. yes, this once (y)" in _texts(choices)
     expected = [
         Allowed("allow"),
         Allowed("allow_session"),
@@ -52,7 +52,8 @@ def test_each_offer_has_a_number_and_the_number_answers() -> None:
         Allowed("deny"),
     ]
     assert [choices.hear(str(number), 80) for number in range(1, 8)] == expected
-    assert "Type a number from 1 to 8, and Enter." in _texts(choices)
+    assert [choices.hear(letter, 80) for letter in ("y", " S ", "r", "p", "w", "u", "no")] == expected
+    assert "Type a number from 1 to 8, or a letter, and Enter." in _texts(choices)
 
 
 def test_each_yes_to_a_call_that_asks_for_the_network_gives_it_but_one() -> None:
@@ -73,13 +74,20 @@ def test_what_is_no_offered_number_is_no_answer() -> None:
         assert choices.hear(text, 80) is None
 
 
-@pytest.mark.parametrize("text", ["0", "8", "99", "yes", " Y ", "no", "ok", "-1", "3.", "\uff11", "9" * 5000])
+@pytest.mark.parametrize("text", ["0", "8", "99", "ok", "allow", "-1", "3.", "\uff11", "9" * 5000])
 def test_what_can_only_be_meant_as_an_answer_is_told_what_the_choices_are(text: str) -> None:
     for choices, count in ((_permission(), 4), (_approval(), 3)):
         heard = choices.hear(text, 80)
         assert isinstance(heard, AskedOn)
         [row] = heard.lines
         assert f"is no choice: type a number from 1 to {count}, and Enter. `/say " in row.text and len(row.text) < 150
+
+
+def test_letters_that_are_not_offered_are_no_answers() -> None:
+    for letter in ("r", "p", "w", "u", "v"):
+        assert _permission().hear(letter, 80) is None
+    for choices in (_approval(),):
+        assert isinstance(choices.hear("yes", 80), AskedOn), "an extension is approved by its number"
 
 
 def test_no_may_be_followed_by_a_line_of_words() -> None:

@@ -30,7 +30,7 @@ def test_lines_out_of_a_pipe_are_answered_one_after_the_other(home: Home) -> Non
     asked = said.index("May it do this? bash:")
     assert said.index("You said: first") < asked < said.index("done: $ touch made") < said.index("Shall I?")
     assert said[asked + 1] == "    touch made"
-    assert "  1. yes, this once" in said
+    assert "  1. yes, this once (y)" in said
     assert said.count("Done: 2 steps.") == 2
     assert (home.project / "made").exists()
     assert "\x1b" not in done.stdout and "\r" not in done.stdout
@@ -45,15 +45,15 @@ def test_without_an_answer_nothing_is_allowed_and_it_says_so(home: Home) -> None
 def test_a_number_that_refuses_refuses(home: Home) -> None:
     done = _piped(home, "use a tool\n0\nalso this\n")
     assert not (home.project / "made").exists(), "neither a wrong number nor words are an answer"
-    number = re.findall(r"^  (\d)\. no$", done.stdout, re.MULTILINE)[0]
+    number = re.findall(r"^  (\d)\. no \(n\)$", done.stdout, re.MULTILINE)[0]
     done = _piped(home, f"use a tool\n{number}\n")
     assert "failed: $ touch made  denied" in done.stdout
     assert not (home.project / "made").exists()
 
 
 def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_be(home: Home) -> None:
-    done = _piped(home, "use a tool\nyes\n8\n/say 8\n1\n")
-    for word in ("yes", "8"):
+    done = _piped(home, "use a tool\nok\n8\n/say 8\n1\n")
+    for word in ("ok", "8"):
         assert f"{word} is no choice: type a number from 1 to " in done.stdout
     assert "That is sent as a prompt. What was asked still waits for an answer." in done.stdout
     assert "You said: yes" not in done.stdout and (home.project / "made").exists()

@@ -185,7 +185,8 @@ class TurnBody:
             else:
                 self._seen.add([self._speaker.reject(answer, self.expected.problem)])
         steps = "1 step" if limit == 1 else f"{limit} steps"
-        raise BoundReached(f"stopped after {steps} (limits.steps_per_run){self.expected.remark}")
+        bound = "max_steps of this run" if self._run.effective_options.max_steps else "limits.steps_per_run"
+        raise BoundReached(f"stopped after {steps} ({bound}){self.expected.remark}")
 
     async def _begin_step(self) -> None:
         """Take in what is folded, then open the answer to it: one change.

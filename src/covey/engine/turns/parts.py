@@ -64,5 +64,8 @@ class TurnParts:
     def bounds_of(self, run: Run) -> tuple[Bounds, float]:
         """What a run and its session may cost, and what the session had cost before."""
         session = self.sessions.find(run.session_id)
-        bounds = Bounds(run.effective_options.max_cost or self.limits.cost_per_run, self.limits.cost_per_session)
+        of_session, own = self.limits.cost_per_session, run.effective_options.max_cost
+        bounds = (
+            Bounds(own, of_session, "max_cost of this run") if own else Bounds(self.limits.cost_per_run, of_session)
+        )
         return bounds, session.cost if session else 0.0

@@ -113,6 +113,8 @@ class Speaker:
                     self._take_back(reply)
                 elif failure.busy and reply.is_empty and self._change_model(failure, reply):
                     attempt = 0
+                elif failure.broken and attempt > 1:
+                    raise ModelFailed(f"{failure} (tried {attempt} times)", broken=True) from failure
                 else:
                     raise
         self.live()

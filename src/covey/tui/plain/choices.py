@@ -1,6 +1,7 @@
 """What is asked, as numbered choices, and what a typed line answers. Pure.
 
-A line that is none of the numbers is no answer, so that a prompt which was being typed when the question came is none.
+A line that is none of the numbers or letters is no answer, so that a prompt which was being typed when the question
+came is none.
 One that can only have been meant as an answer, such as `yes`, is no prompt either: it is said what the choices are.
 """
 
@@ -93,18 +94,19 @@ class PermissionChoices:
         rows += [row for text in body for row in wrap([Span(text)], columns)]
         for reason in reasons(request):
             rows += wrap([Span(visible(reason), "dim")], columns)
-        for number, (text, _) in enumerate(self._offered(), 1):
-            rows += wrap([Span(text)], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
-        return [*rows, line(Span(f"Type a number from 1 to {len(self._offered())}, and Enter.", "dim"))]
+        for number, (letter, text, _) in enumerate(self._offered(), 1):
+            rows += wrap([Span(f"{text} ({letter})")], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
+        how = f"Type a number from 1 to {len(self._offered())}, or a letter, and Enter."
+        return [*rows, line(Span(how, "dim"))]
 
     def hear(self, text: str, columns: int) -> Understood:
         if self.wants_words:
             return Allowed("deny", text.strip())
         offered = self._offered()
-        number = _offered_number(text, len(offered))
+        number = _offered_number(text, len(offered)) or self._by_letter(text)
         if number is None:
             return _no_choice(text, len(offered))
-        answer = offered[number - 1][1]
+        answer = offered[number - 1][2]
         if answer == "whole" or (self._is_cut and isinstance(answer, Allowed) and answer.action != "deny"):
             # What was shown in part only cannot be allowed before all of it was shown.
             self.is_whole = True
@@ -119,28 +121,35 @@ class PermissionChoices:
     def _is_cut(self) -> bool:
         return not self.is_whole and request_text(self.request) != request_text(self.request, whole=True)
 
-    def _offered(self) -> list[tuple[str, Allowed | str]]:
+    def _by_letter(self, text: str) -> int | None:
+        """The number of what a letter stands for, as `covey run` has them; `yes` and `no` are such letters, too."""
+        word = text.strip().lower()
+        letter = {"yes": "y", "no": "n"}.get(word, word)
+        return next((number for number, offer in enumerate(self._offered(), 1) if offer[0] == letter), None)
+
+    def _offered(self) -> list[tuple[str, str, Allowed | str]]:
+        """A letter, what it means, and the answer."""
         request = self.request
         covers = ALWAYS.get(request.action, "exactly this")
         reach, network = reach_words(request), request.yes_has_network
         session = f"yes, and in this session not asked again about {covers}{reach}"
-        found: list[tuple[str, Allowed | str]] = [
-            (f"yes, this once{reach}", Allowed("allow", network=network)),
-            (session, Allowed("allow_session", network=network)),
+        found: list[tuple[str, str, Allowed | str]] = [
+            ("y", f"yes, this once{reach}", Allowed("allow", network=network)),
+            ("s", session, Allowed("allow_session", network=network)),
         ]
         always = f"yes, and always in this directory{reach}"
         if request.rules:
             rules = visible(" ".join(request.rules))
-            found.append((f"{always}: {rules}", Allowed("allow_always", network=network)))
+            found.append(("r", f"{always}: {rules}", Allowed("allow_always", network=network)))
         if request.prefix_rules:
             prefix = visible(request.prefix_rules[-1])
-            found.append((f"{always}: {prefix}", Allowed("allow_prefix", network=network)))
+            found.append(("p", f"{always}: {prefix}", Allowed("allow_prefix", network=network)))
         if request.confined:
-            other = "without" if network else "with"
-            found.append((f"yes, this once, {other} network", Allowed("allow", network=not network)))
-            found.append(("yes, this once, outside the sandbox", Allowed("allow", unsandboxed=True)))
-        found += [("no", Allowed("deny")), ("no, and why", "words")]
-        return [*found, ("show all of it", "whole")] if self._is_cut else found
+            letter, other = ("o", "without") if network else ("w", "with")
+            found.append((letter, f"yes, this once, {other} network", Allowed("allow", network=not network)))
+            found.append(("u", "yes, this once, outside the sandbox", Allowed("allow", unsandboxed=True)))
+        found += [("n", "no", Allowed("deny")), ("e", "no, and why", "words")]
+        return [*found, ("v", "show all of it", "whole")] if self._is_cut else found
 
 
 @dataclass

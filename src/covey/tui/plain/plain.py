@@ -128,6 +128,8 @@ class Talk:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().remove_signal_handler(number)
             self._reader.close()
+        if self._is_stuck() and (self._reader.is_person or self._stop.is_set()):
+            self.say("The run still waits for an answer: `covey runs` shows what it asks.", "warning")
         if session_id := self.follower.view.current:
             self.say(f"To go on with this session: covey --plain -s {session_id}", "dim")
         if self._stop.is_set():
