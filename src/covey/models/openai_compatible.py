@@ -36,6 +36,7 @@ class OpenAICompatible(WireClient):
     optional_fields = {
         "reasoning_effort": rb"reasoning_effort",
         "stream_options": rb"stream_options",
+        "tool_choice": rb"tool_choice",
         "response_format": rb"response_format|json_schema|(?i:schema|grammar)",
     }
     max_tokens_field = "max_tokens"

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
@@ -98,6 +99,8 @@ class Speaker:
         messages: list[Message],
         tools: Sequence[ToolSpec],
         output_schema: dict[str, Any] | None = None,
+        *,
+        may_call: bool = True,
     ) -> Reply:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
@@ -106,7 +109,8 @@ class Speaker:
         while True:
             attempt += 1
             try:
-                await self._listen(self._request(system, messages, tools, output_schema), reply)
+                request = self._request(system, messages, tools, output_schema)
+                await self._listen(replace(request, may_call=may_call), reply)
                 break
             except ModelFailed as failure:
                 if failure.broken and await self._may_repeat(failure, attempt):
@@ -129,6 +133,10 @@ class Speaker:
         rejected = self._end_as(answer, AnswerEnd.REJECTED, problem)
         self._on_retry(Retry(1, 0.0, f"The answer does not fit the schema: {problem}"))
         return rejected
+
+    def shorten(self, failure: ModelFailed) -> None:
+        """A request was refused as too long, and is made once more with less in it: everybody sees why."""
+        self._on_retry(Retry(1, 0.0, f"{failure}; it is asked again with less"))
 
     def hold(self, answer: Message, reason: str) -> Message:
         """Write a whole answer as one after which the turn goes on, because a hook wants it to."""
