@@ -48,6 +48,9 @@ NO_MODEL = (
 
 EDITING = frozenset({"edit", "multiedit"})
 """What apply_patch stands for, with models that are trained on it."""
+ALONE = frozenset({"scripted", "embedded"})
+"""The types of providers that are asked for nothing beside the work: a script has no answer to it, and a process of our
+own has one place, in which the work would wait."""
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
@@ -67,6 +70,8 @@ class ReadyModel:
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    answers_aside: bool = True
+    """It may be asked for something small while it works: it is no script, and has not one place for all requests."""
     edit_tool: EditTool = "edit"
     """By which tool it changes files."""
     max_attempts: int = 1
@@ -188,7 +193,7 @@ class Agent:
         return self._ready(choice)
 
     def small(self) -> ReadyModel | None:
-        """The model for small things; None if there is no other than the one that does the work."""
+        """The model that is configured for small things; None: the one that does the work does these too."""
         try:
             small = resolve(self.config, "small") if self.config.models.small else None
             return self._ready(small) if small else None
@@ -231,6 +236,7 @@ class Agent:
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            answers_aside=choice.provider.type not in ALONE and getattr(client, "answers_aside", True),
             edit_tool=settings.edit_tool or families.edit_tool(settings.id),
             max_attempts=choice.provider.max_attempts,
         )

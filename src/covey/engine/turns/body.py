@@ -113,7 +113,7 @@ class TurnBody:
         if run.effective_options.summarize:
             await self._summarise(going_on=False)
             return
-        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker.spend):
+        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker):
             try:
                 await self._steps()
             except BoundReached as bound:
@@ -256,6 +256,7 @@ class TurnBody:
                 output.open_sink,
                 lambda: self.begun_calls.add(call.id),
                 sees=speaker.model.sees_images,
+                offered=[tool.name for tool in self._tools],
             )
         speaker.live()
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)

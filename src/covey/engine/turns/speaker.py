@@ -50,6 +50,8 @@ class Speaker:
         """The answer in progress, or the last one."""
         self.usage = Usage()
         self.last_usage = Usage()
+        self.asked = asyncio.Event()
+        """The model was asked for a first answer."""
         self.waiting_on = START
         self.on_wait: Callable[[], None] = lambda: None
         """Called when it waits on something else than before."""
@@ -208,6 +210,7 @@ class Speaker:
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
         """Whatever ends it, what was used is paid for, at the price of whoever used it."""
         self.wait_on("model")
+        self.asked.set()
         try:
             async with aclosing(self.model.client.stream(request)) as facts:  # closed at once, whatever ends it
                 async for fact in facts:

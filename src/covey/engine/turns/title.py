@@ -1,4 +1,7 @@
-"""A title for a new session, by the small model while a turn is under way: never delays a turn, never fails one."""
+"""A title for a new session, by the small model while a turn is under way: never delays an answer, never fails a turn.
+
+Without a small model the one that does the work is asked, once it was asked for the answer: that comes first.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.messages import user_message
+from covey.engine.turns.speaker import Speaker
 from covey.engine.world import World
 from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest
@@ -26,6 +30,8 @@ PROMPT_CHARACTERS = 2_000
 """As much of the prompt is shown: a title does not need more."""
 ANSWER_TOKENS = 1_000
 """Room for a model that thinks before it speaks; the title itself needs ten."""
+MOMENT_S = 0.25
+"""How long the end of a turn waits for a title that is just coming, once the whole answer can be read."""
 STOP_S = 0.5
 """How long the end of a turn waits for a model that does not stop."""
 ANSWER_CHARACTERS = 2_000
@@ -34,18 +40,21 @@ ANSWER_CHARACTERS = 2_000
 
 @asynccontextmanager
 async def titled(
-    run: Run, agent: Agent, sessions: SessionBook, recorder: Recorder, world: World, spend: Callable[[Usage], None]
+    run: Run, agent: Agent, sessions: SessionBook, recorder: Recorder, world: World, speaker: Speaker
 ) -> AsyncIterator[None]:
     """While the block runs, look for a title. When it ends first, the next turn tries again."""
-    model = agent.small() if sessions.wants_title(run.session_id) else None
-    if model is None:
+    small = agent.small() if sessions.wants_title(run.session_id) else None
+    model = small or speaker.model
+    if not sessions.wants_title(run.session_id) or not (small or model.answers_aside):
         yield
         return
 
     async def work() -> None:
         prompt = user_message(run, (), world)
         try:
-            title = await _ask(model, prompt, spend)
+            if small is None:
+                await speaker.asked.wait()
+            title = await _ask(model, prompt, speaker.spend)
         except ModelFailed as error:
             log.info("no title for session %s: %s", run.session_id, error)
             return
@@ -58,6 +67,7 @@ async def titled(
     task.add_done_callback(_log_failure)
     try:
         yield
+        await asyncio.wait({task}, timeout=MOMENT_S)
     finally:
         task.cancel()
         await asyncio.wait({task}, timeout=STOP_S)

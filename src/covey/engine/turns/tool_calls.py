@@ -134,16 +134,17 @@ class ToolCalls:
         begins: Callable[[], None],
         *,
         sees: bool,
+        offered: Sequence[str],
     ) -> Done:
         """The result of a call. Only cancelling it raises.
 
         `begins` is called before the tool does anything that could have effects; `sees`: the model can be shown
-        pictures.
+        pictures; `offered`: the names of the tools that it was told of.
         """
         context = self._context(call, run, open_sink, sees=sees)
         changes = Changes()
         try:
-            output, changes = await self._run(call, run, context, waiting_on, begins)
+            output, changes = await self._run(call, run, context, waiting_on, begins, offered)
             self._host.files_changed(changes)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True)
@@ -190,6 +191,7 @@ class ToolCalls:
         context: ToolContext,
         waiting_on: Callable[[str], None],
         begins: Callable[[], None],
+        offered: Sequence[str],
     ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
         plan = mode == "plan"
@@ -201,7 +203,7 @@ class ToolCalls:
                 f"{call.name} is not for now: this run only looks and makes a plan. Say what you would do."
             )
         if tool is None:
-            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
+            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(offered)}.")
         params = tool.decode(call.input)
         if tool.prepare:
             waiting_on(f"tool:{call.name}")
