@@ -275,11 +275,13 @@ class Agent:
     def tools_for(self, *, plan: bool, delegate: bool, custom: CustomAgent | None = None) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, as most delegates, those that only look.
 
-        A plan may also use commands, of which those that are not harmless are denied.
+        They may also use commands, of which those that are not harmless are denied. A delegate may look on the
+        network too, as far as whoever has sent it is asked about that.
         """
         tools = every = self.all_tools()
         if plan:
-            tools = read_only(every) | {name: self.tools[name] for name in ("bash",) if name in self.tools}
+            more = ("bash", "fetch", "web_search") if delegate else ("bash",)
+            tools = read_only(every) | {name: every[name] for name in more if name in every}
         elif delegate:
             tools = for_writing_agents(every)
         disabled = set(self.config.tools.disabled)
