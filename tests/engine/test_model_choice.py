@@ -206,7 +206,7 @@ def without_small(type_: ProviderType) -> Config:
 async def test_without_a_small_model_the_large_one_finds_the_title_beside_its_answer(tmp_path: Path) -> None:
     async with running(tmp_path, model=MODELS, settings=without_small("openai-compatible")) as engine:
         gate = Gate()
-        MODELS["one"].answer(gate, "done", UsageReported(1_000_000, 0))
+        MODELS["one"].answer("do", gate, "ne", UsageReported(1_000_000, 0))
         MODELS["one"].answer("A house for birds", UsageReported(500_000, 0))
         await post(engine, "please build a house for birds", "a")
         await engine.until(lambda: engine.of_type(Session)[-1].title == "A house for birds")

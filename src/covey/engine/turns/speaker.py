@@ -50,8 +50,8 @@ class Speaker:
         """The answer in progress, or the last one."""
         self.usage = Usage()
         self.last_usage = Usage()
-        self.asked = asyncio.Event()
-        """The model was asked for a first answer."""
+        self.heard = asyncio.Event()
+        """The model has begun to answer."""
         self.waiting_on = START
         self.on_wait: Callable[[], None] = lambda: None
         """Called when it waits on something else than before."""
@@ -202,7 +202,7 @@ class Speaker:
             effort=model.effort,
             sees_images=model.sees_images,
             on_retry=self._on_retry,
-            on_connected=lambda: self.wait_on("model"),
+            on_connected=self._on_connected,
             on_warning=self._on_warning,
             trace=self._trace,
         )
@@ -210,7 +210,6 @@ class Speaker:
     async def _listen(self, request: ModelRequest, reply: Reply) -> None:
         """Whatever ends it, what was used is paid for, at the price of whoever used it."""
         self.wait_on("model")
-        self.asked.set()
         try:
             async with aclosing(self.model.client.stream(request)) as facts:  # closed at once, whatever ends it
                 async for fact in facts:
@@ -225,6 +224,7 @@ class Speaker:
     def _take(self, fact: ModelFact, reply: Reply) -> None:
         self.live()
         self.last_progress_at = self._world.now()
+        self.heard.set()
         assert self._writer is not None
         self._writer.take(fact)
         if reply.cut_off:
@@ -259,6 +259,10 @@ class Speaker:
         reply.answered_by(following.model_id, following.provider_id)
         self._on_retry(Retry(len(self._tried), 0.0, f"{failure}; {following.reference} is asked instead"))
         return True
+
+    def _on_connected(self) -> None:
+        self.heard.set()
+        self.wait_on("model")
 
     def _on_retry(self, retry: Retry) -> None:
         self.live()

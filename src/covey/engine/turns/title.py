@@ -1,6 +1,6 @@
 """A title for a new session, by the small model while a turn is under way: never delays an answer, never fails a turn.
 
-Without a small model the one that does the work is asked, once it was asked for the answer: that comes first.
+Without a small model the one that does the work is asked, once it has begun to answer: the work comes first.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def titled(
         prompt = user_message(run, (), world)
         try:
             if small is None:
-                await speaker.asked.wait()
+                await speaker.heard.wait()
             title = await _ask(model, prompt, speaker.spend)
         except ModelFailed as error:
             log.info("no title for session %s: %s", run.session_id, error)
