@@ -171,6 +171,8 @@ def test_a_result_whose_call_the_editor_does_not_know_is_a_call_of_its_own() -> 
 
 def test_summaries_and_own_commands_are_told_in_their_way() -> None:
     shown = Shown()
+    failed = text_message("m0", "lo", finish="error")
+    shown.event(created(structs.replace(failed, is_summary_message=True)))
     summary = text_message("m1", "long ago", finish="end_turn")
     shown.event(created(structs.replace(summary, is_summary_message=True)))
     command = ShellCommand(command="ls", output="``` a", exit_code=0)

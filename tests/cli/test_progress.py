@@ -27,6 +27,7 @@ from covey.protocol.events import (
 from covey.protocol.messages import (
     Finish,
     FinishPart,
+    FinishReason,
     Message,
     Reasoning,
     ReasoningPart,
@@ -184,6 +185,14 @@ def test_a_summary_that_was_asked_for_is_not_explained(is_asked_for: bool, why: 
     report.event(updated(msgspec.structs.replace(some_run(), options=RunOptions(summarize=is_asked_for))))
     report.event(created(msgspec.structs.replace(text_message("m1", "x", finish="end_turn"), is_summary_message=True)))
     assert report.lines == [f"— The conversation {why}goes on from a summary of it."]
+
+
+@pytest.mark.parametrize("reason", ["error", "canceled"])
+def test_a_summary_that_failed_is_none_that_the_conversation_goes_on_from(reason: FinishReason) -> None:
+    report = Report()
+    report.event(created(msgspec.structs.replace(text_message("m1", ""), is_summary_message=True)))
+    report.event(updated(msgspec.structs.replace(text_message("m1", "", finish=reason), is_summary_message=True)))
+    assert report.lines == []
 
 
 def test_thoughts_are_shown_before_the_words_that_they_led_to() -> None:

@@ -33,6 +33,19 @@ def test_sessions_are_found_by_what_was_said_here_and_everywhere(home: Home) -> 
     assert home.covey("sessions", "--grep", "***").returncode == exits.USAGE
 
 
+def test_the_sessions_of_all_directories_are_listed_by_directory(home: Home) -> None:
+    here = ask(home, "about herons")
+    other, gone = home.project.parent / "elsewhere", home.project.parent / "gone"
+    for directory in (other, gone):
+        directory.mkdir()
+        assert home.covey("run", "about puffins", "--cwd", str(directory)).returncode == exits.OK
+    listed = home.covey("sessions", "--everywhere").stdout
+    assert f"{home.project}\n  {here}" in listed and f"{other}\n  " in listed and listed.count("about puffins") == 2
+    found = json.loads(home.covey("sessions", "list", "--everywhere", "--json", "--cwd", str(other)).stdout)
+    assert [each["path"] for each in found] == [str(gone), str(other), str(home.project)]
+    assert here in home.covey("sessions").stdout and "puffins" not in home.covey("sessions").stdout
+
+
 def test_a_session_is_put_aside_and_taken_back(home: Home) -> None:
     session = ask(home, "hello")
     assert "(archived)" in home.covey("sessions", "archive", session).stdout

@@ -9,9 +9,18 @@ from unittest import mock
 import msgspec
 import pytest
 
-from covey.config.schema import Config, ConfigError, LimitSettings, ModelChoice, ModelSettings, ProviderSettings
+from covey.config.schema import (
+    Config,
+    ConfigError,
+    LimitSettings,
+    ModelChoice,
+    ModelSettings,
+    ProviderSettings,
+    ProviderType,
+)
 from covey.lifecycle.reply import UsageReported
 from covey.models.base import ModelFailed
+from covey.models.ollama import Ollama
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt, UpdateSession
@@ -187,6 +196,34 @@ async def test_the_small_model_finds_a_title_while_the_turn_is_under_way(tmp_pat
         await post(engine, "b", "b")
         await engine.ended("b")
         assert said(MODELS["small"]) == 1
+
+
+def without_small(type_: ProviderType) -> Config:
+    priced = ModelSettings(id="m", price_prompt=1.0, price_completion=2.0)
+    return Config(providers={"one": ProviderSettings(type=type_, models=(priced,))}, models=ModelChoice(large="one/m"))
+
+
+async def test_without_a_small_model_the_large_one_finds_the_title_beside_its_answer(tmp_path: Path) -> None:
+    async with running(tmp_path, model=MODELS, settings=without_small("openai-compatible")) as engine:
+        gate = Gate()
+        MODELS["one"].answer("do", gate, "ne", UsageReported(1_000_000, 0))
+        MODELS["one"].answer("A house for birds", UsageReported(500_000, 0))
+        await post(engine, "please build a house for birds", "a")
+        await engine.until(lambda: engine.of_type(Session)[-1].title == "A house for birds")
+        gate.open()
+        assert (await engine.ended("a")).text == "done"
+        assert engine.workspace.sessions.get(engine.session_id).cost == 1.5
+        answer, title = MODELS["one"].requests
+        assert answer.tools and not title.tools, "the answer was asked for first"
+
+
+@pytest.mark.parametrize("type_", ["scripted", "embedded"])
+async def test_what_has_one_place_for_all_requests_is_not_asked_for_titles(tmp_path: Path, type_: ProviderType) -> None:
+    async with running(tmp_path, model=MODELS, settings=without_small(type_)) as engine:
+        await post(engine, "build it", "a")
+        await engine.ended("a")
+        assert said(MODELS["one"]) == 1
+        assert not Ollama.answers_aside
 
 
 async def test_a_turn_does_not_wait_for_a_title(tmp_path: Path) -> None:

@@ -9,11 +9,14 @@ import msgspec
 import pytest
 
 from covey.config.schema import Config, LimitSettings, ModelSettings
-from covey.engine.turns import summary
+from covey.engine.turns import looking_back, summary
+from covey.lifecycle import history
 from covey.lifecycle.reply import Stopped, UsageReported
 from covey.models.base import ModelFailed
 from covey.protocol.messages import Message
-from tests.support.engine import Engine, Gate, call, config, running, within
+from covey.protocol.requests import PostPrompt
+from covey.tools.base import ToolOutput
+from tests.support.engine import Engine, Gate, Word, call, config, running, within
 
 pytestmark = pytest.mark.anyio
 
@@ -225,3 +228,76 @@ async def test_a_focus_is_given_to_the_model_that_summarises(tmp_path: Path) -> 
         receipt = await within(engine.workspace.runs.summarize(engine.session_id, "the names of the tests"))
         await engine.ended(receipt.run_id)
         assert engine.model.requests[-1].messages[-1].text.endswith("keep above all: the names of the tests")
+
+
+# ── what is too long to be read for its summary ──
+
+
+def long_results(engine: Engine, tokens: int) -> None:
+    """Every call of the tool gives about so many."""
+
+    async def act() -> ToolOutput:
+        return ToolOutput("the first line\n" + "line\n" * (tokens * 4 // 5) + "the last line\n")
+
+    engine.tool.act = act
+
+
+def eight_calls() -> tuple[Word, ...]:
+    return tuple(word for n in range(8) for word in call(call_id=f"c{n}", index=n, subject=str(n)))
+
+
+async def test_results_that_are_too_long_are_shortened_in_what_is_summarised(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(40_000)) as engine:
+        long_results(engine, 7_000)
+        engine.model.answer("I look.", *eight_calls())
+        engine.model.answer("They wanted a bird house.")
+        await engine.post("build a bird house", "a")
+        assert (await engine.ended("a")).state == "completed"
+        asked = engine.model.requests[1]
+        assert sum(map(history.estimated_tokens, asked.messages)) < 40_000 and not asked.may_call
+        results = [found.content for message in asked.messages for found in message.tool_results]
+        assert len(results) == 8 and all("characters are left out here" in content for content in results)
+        assert asked.messages[0].text == "build a bird house", "nothing else was left out, and nobody says so"
+
+
+async def test_the_turn_before_is_summarised_by_a_model_with_a_smaller_window(tmp_path: Path) -> None:
+    base = with_window(0)
+    models = (ModelSettings(id="m"), ModelSettings(id="s", context_window=40_000))
+    provider = msgspec.structs.replace(base.providers["test"], models=models)
+    async with running(tmp_path, settings=msgspec.structs.replace(base, providers={"test": provider})) as engine:
+        long_results(engine, 7_000)
+        engine.model.answer(*eight_calls())
+        engine.model.answer("The first is done.")
+        await engine.post("the first", "a")
+        await engine.ended("a")
+        engine.model.answer("summary")
+        request = PostPrompt(session_id=engine.session_id, prompt="the second", run_id="b", model="test/s")
+        await within(engine.workspace.runs.post(request))
+        assert (await engine.ended("b")).state == "completed"
+        asked = [message.text for message in engine.model.requests[2].messages]
+        assert asked[:1] + asked[-3:-1] == ["the first", "The first is done.", "the second"]
+
+
+async def test_a_request_for_a_summary_that_is_refused_is_made_once_more_with_half(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=with_window(40_000)) as engine:
+        long_results(engine, 7_000)
+        engine.model.answer(*eight_calls())
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        engine.model.answer("A summary.")
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).state == "completed"
+        first, second = (sum(map(history.estimated_tokens, asked.messages)) for asked in engine.model.requests[1:3])
+        assert second <= first // 2 + 1_000
+        assert len(summaries(engine)) == 1
+
+
+async def test_what_is_left_out_at_the_beginning_is_said_with_what_it_is_about(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        for name in "abc":
+            await engine.post("word " * 100 + name, name)
+            await engine.ended(name)
+        engine.model.answer(ModelFailed("test: too long", overflow=True))
+        engine.model.answer("A summary.")
+        await engine.post("d", "d")
+        await engine.ended("d")
+        assert engine.model.requests[-2].messages[0].text == looking_back.BEGINNING, "its own prompt is still there"

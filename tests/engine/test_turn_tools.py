@@ -137,6 +137,18 @@ async def test_a_tool_that_is_not_there_or_gets_nonsense_is_an_answer_for_the_mo
         assert "is not valid" in invalid.content
 
 
+async def test_whoever_calls_a_tool_that_is_not_there_is_told_of_those_that_were_offered(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    async with running(tmp_path, project=tmp_path / "project") as engine:
+        engine.model.answer(*call("fly"))
+        await engine.post("a", "a")
+        await engine.ended("a")
+        (missing,) = [result for message in engine.messages() for result in message.tool_results]
+        offered = [tool.name for tool in engine.model.requests[0].tools]
+        assert missing.content == f"There is no tool 'fly'. There are: {', '.join(offered)}."
+        assert "apply_patch" not in offered and "skill" not in offered
+
+
 async def test_text_that_no_file_can_hold_does_not_fail_the_run(tmp_path: Path) -> None:
     """A file name that is not UTF-8 reaches Python as lone surrogates; JSON has no place for them."""
     async with running(tmp_path) as engine:

@@ -211,3 +211,30 @@ def test_m_agents_that_write_run_one_after_the_other() -> None:
     assert tool.is_parallel(json.dumps({"prompt": "look"}))
     assert not tool.is_parallel(json.dumps({"prompt": "write", "writes": True}))
     assert tool.is_parallel("{nonsense"), "it is refused, and changes nothing"
+
+
+# ── one that only looks ──
+
+
+async def test_one_that_only_looks_may_fetch_and_its_principal_is_asked(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
+        engine.model.answer(*sends("look it up", writes=False))
+        engine.model.answer(*call("fetch", url="https://example.com/"))
+        await post(engine)
+        await engine.until(lambda: engine.workspace.asks.permissions())
+        (asked,) = engine.workspace.asks.permissions()
+        assert (asked.session_id, asked.run_id, asked.tool_name) == (engine.session_id, RUN, "fetch")
+        assert {"view", "bash", "fetch"} <= {tool.name for tool in engine.model.requests[1].tools}
+        await engine.grant(asked.id, "deny")
+        await engine.ended(RUN)
+
+
+async def test_one_that_only_looks_is_told_so_and_not_of_a_plan(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
+        engine.model.answer(*sends("look", writes=False))
+        engine.model.answer(*writes("a.txt", "x"), *call("bash", "c2", 1, command="rm a.txt", description="d"))
+        await post(engine)
+        await engine.ended(RUN)
+        messages = engine.store.messages("w", child_of(engine).id, "", 0)
+        refused = [result.content for message in messages for result in message.tool_results]
+        assert len(refused) == 2 and all("only look" in text and "plan" not in text for text in refused)

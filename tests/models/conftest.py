@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from covey.models import retry
+from covey.models import lessons, retry
 from tests.support.fake_model import FakeModel
 
 
@@ -15,6 +15,12 @@ from tests.support.fake_model import FakeModel
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """Both loops: the server runs on uvloop, which differs in when it says what."""
     return "asyncio", {"use_uvloop": request.param}
+
+
+@pytest.fixture(autouse=True)
+def nothing_learned() -> Iterator[None]:
+    yield
+    lessons.forget_all()  # the next server may have the same address
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from covey.lifecycle.reply import ModelFact, ReasoningDelta, Stopped, TextDelta, ToolCallBegun, UsageReported
+from covey.models import lessons
 from covey.models.base import ModelFailed, ModelRequest, Retry
 from covey.models.http_direct import Direct
 from covey.models.openai_compatible import OpenAIChat
@@ -149,6 +150,25 @@ async def test_thoughts_that_a_server_refuses_are_not_sent_again(model: FakeMode
         for _ in range(3):
             assert (await answer(opened, asked))[-1] == Stopped("end_turn")
     assert [thoughts_sent(sent) for sent in model.requests] == [[None], ["old"], [None], [None]]
+
+
+async def test_what_a_server_refuses_is_known_to_the_next_client_of_it(model: FakeModel) -> None:
+    """A client lives as long as a workspace is open, and each run may have one of its own."""
+    refusal = Reply(status=400, body='{"error": "Extra inputs are not permitted: reasoning_content"}')
+    model.on(lambda sent: refusal if any(thoughts_sent(sent)) else Reply(reasoning="hm"))
+    for _ in range(3):
+        async with client(model.url) as opened:
+            for _ in range(2):
+                await answer(opened, request("a", *thinking_step("r1", "old")))
+    assert [thoughts_sent(sent) for sent in model.requests].count(["old"]) == 1
+
+
+def test_only_so_many_servers_are_remembered() -> None:
+    first = lessons.lessons_of("chat", "local", "a")
+    assert lessons.lessons_of("chat", "local", "a") is first
+    for number in range(lessons.KEPT):
+        lessons.lessons_of("chat", "local", str(number))
+    assert lessons.lessons_of("chat", "local", "a") is not first
 
 
 async def test_a_field_that_is_refused_although_it_is_not_there(model: FakeModel) -> None:

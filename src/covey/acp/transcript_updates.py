@@ -16,6 +16,7 @@ from covey.acp.content import Json, fenced, image_block, text_block
 from covey.client.transcript import Transcript, TranscriptChange
 from covey.lines.plain_text import one_line
 from covey.protocol.custom import COMMAND_TYPE
+from covey.protocol.endings import answer_end
 from covey.protocol.messages import (
     BinaryPart,
     Message,
@@ -150,7 +151,7 @@ class TranscriptUpdates:
         if message.finish:
             self._done.add(message.id)
         if message.is_summary_message:
-            if message.finish:
+            if message.finish and answer_end(message.finish) is None:  # what failed or was stopped is none
                 yield _chunk("agent_message_chunk", text_block(SUMMARISED), message.id)
             return
         given = self._given.setdefault(message.id, _Given())

@@ -181,7 +181,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(quiet=False, verbose=False, raw=False, plain=False)
     _add_limit(parser)
     _add_listing(parser)
-    runs_options.add_everywhere(parser, "with --grep: in all directories of the server")
+    runs_options.add_everywhere(parser, "those of all directories of the server")
     _add_sessions_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, help in SESSIONS_ACTIONS.items():
@@ -189,6 +189,7 @@ def _add_sessions(commands: Commands[argparse.ArgumentParser]) -> None:
         if name == "list":
             _add_limit(action)
             _add_listing(action)
+            runs_options.add_everywhere(action, "those of all directories of the server")
         elif name == "search":
             action.add_argument("words", metavar="TEXT", nargs="+", help="words; the last one may be a beginning")
             _add_limit(action)

@@ -10,6 +10,8 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from covey.cli import common, exits
 from covey.cli.ids import find_session
 from covey.cli.sessions_search import find
@@ -17,6 +19,7 @@ from covey.cli.stats import dollars
 from covey.cli.terminal_text import escaped_json, json_text, one_line, plain
 from covey.client.client import Client
 from covey.protocol import markdown
+from covey.protocol.errors import ApiError
 from covey.protocol.messages import Session
 from covey.protocol.requests import UpdateSession
 from covey.protocol.runs import PromptReceipt, Run
@@ -37,6 +40,8 @@ async def _sessions(args: argparse.Namespace) -> int:
     if args.action == "search" or args.grep is not None:
         return await find(args)
     async with common.connected(args) as client:
+        if args.everywhere and args.action in (None, "list"):
+            return await _list_everywhere(client, args)
         workspace_id = (await common.join(client, args.cwd)).id
         if args.action in (None, "list"):
             return await _list(client, workspace_id, args)
@@ -68,6 +73,29 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
         print("There are more: see them with a higher --limit, or without.", file=sys.stderr)
     elif not listed and not args.json:
         print("There are no sessions in this directory yet.", file=sys.stderr)
+    return exits.OK
+
+
+async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
+    """Those of all directories in which something was run, or that are open: the directory of the last run first."""
+    places = {run.workspace_id: run.path for run in await client.all_runs()}
+    places |= {workspace.id: workspace.path for workspace in await client.workspaces()}
+    found: list[dict[str, Any]] = []
+    for workspace_id, path in places.items():
+        try:
+            listed = await client.sessions(
+                workspace_id, children=args.json, archived=args.archived, limit=args.limit or None
+            )
+        except ApiError as error:  # the directory is gone, say
+            print(f"{one_line(path)}: {one_line(error.message)}", file=sys.stderr)
+            continue
+        found += [{**msgspec.to_builtins(each), "workspace_id": workspace_id, "path": path} for each in listed]
+        if listed and not args.json:
+            print("\n".join([one_line(path), *(f"  {_line(session)}" for session in listed)]))
+    if args.json:
+        _print_json(found)
+    elif not found:
+        print("There are no sessions yet.", file=sys.stderr)
     return exits.OK
 
 

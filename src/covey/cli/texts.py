@@ -118,6 +118,7 @@ examples:
   covey sessions                         list them, the last changed first
   covey sessions --limit 10              only the latest ten, and whether there are more
   covey sessions --grep "flaky test"     where these words were said; also `covey sessions search flaky test`
+  covey sessions --everywhere            those of all directories of the server, by directory
   covey sessions --grep puffin --everywhere    in all directories of the server
   covey sessions show ID                 read one
   covey sessions rename ID New title

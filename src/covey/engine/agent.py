@@ -48,6 +48,9 @@ NO_MODEL = (
 
 EDITING = frozenset({"edit", "multiedit"})
 """What apply_patch stands for, with models that are trained on it."""
+ALONE = frozenset({"scripted", "embedded"})
+"""The types of providers that are asked for nothing beside the work: a script has no answer to it, and a process of our
+own has one place, in which the work would wait."""
 TOLD_LIMIT = 1_000
 """Sessions whose surroundings are remembered; for an older one they are looked at anew."""
 
@@ -67,6 +70,8 @@ class ReadyModel:
     effort: str = ""
     is_tiny: bool = False
     """Too small for tools and long instructions."""
+    answers_aside: bool = True
+    """It may be asked for something small while it works: it is no script, and has not one place for all requests."""
     edit_tool: EditTool = "edit"
     """By which tool it changes files."""
     families: tuple[families.Family, ...] = ()
@@ -190,7 +195,7 @@ class Agent:
         return self._ready(choice)
 
     def small(self) -> ReadyModel | None:
-        """The model for small things; None if there is no other than the one that does the work."""
+        """The model that is configured for small things; None: the one that does the work does these too."""
         try:
             small = resolve(self.config, "small") if self.config.models.small else None
             return self._ready(small) if small else None
@@ -233,6 +238,7 @@ class Agent:
             sees_images=bool(settings.sees_images),
             effort=settings.effort,
             is_tiny=getattr(client, "is_tiny", False),
+            answers_aside=choice.provider.type not in ALONE and getattr(client, "answers_aside", True),
             edit_tool=settings.edit_tool or families.edit_tool(settings.id),
             families=families.families(settings.id),
             max_attempts=choice.provider.max_attempts,
@@ -272,11 +278,13 @@ class Agent:
     def tools_for(self, *, plan: bool, delegate: bool, custom: CustomAgent | None = None) -> dict[str, Tool[Any]]:
         """The tools of a run; for one that may change nothing, as most delegates, those that only look.
 
-        A plan may also use commands, of which those that are not harmless are denied.
+        They may also use commands, of which those that are not harmless are denied. A delegate may look on the
+        network too, as far as whoever has sent it is asked about that.
         """
         tools = every = self.all_tools()
         if plan:
-            tools = read_only(every) | {name: self.tools[name] for name in ("bash",) if name in self.tools}
+            more = ("bash", "fetch", "web_search") if delegate else ("bash",)
+            tools = read_only(every) | {name: every[name] for name in more if name in every}
         elif delegate:
             tools = for_writing_agents(every)
         disabled = set(self.config.tools.disabled)

@@ -28,6 +28,7 @@ class Anthropic(WireClient):
     """One provider that speaks the Messages API."""
 
     default_base_url = OWN_URLS["anthropic"]
+    optional_fields = {"tool_choice": rb"tool_choice"}
 
     def _path(self, request: ModelRequest) -> str:
         return "/messages"

@@ -66,6 +66,8 @@ def encode_request(request: ModelRequest, provider_id: str, *, binding: bool = T
         ]
         tools[-1]["cache_control"] = _CACHE
         body["tools"] = tools
+        if not request.may_call:
+            body["tool_choice"] = {"type": "none"}
     return msgspec.json.encode(body)
 
 

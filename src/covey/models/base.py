@@ -40,6 +40,9 @@ class ModelRequest:
     system: str
     messages: list[Message]
     tools: list[ToolSpec] = field(default_factory=list)
+    may_call: bool = True
+    """False: only words are wanted. The tools stay declared, since the conversation has calls of them: without them
+    some providers refuse it, and all of them would read it anew, at full price."""
     max_tokens: int | None = None
     effort: str = ""
     """How long to think, for models that think: low, medium, high; '' leaves it to the provider."""

@@ -44,6 +44,8 @@ def body_of(request: ModelRequest, max_tokens_field: str, kept: Kept) -> _Json:
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
             for t in request.tools
         ]
+        if not request.may_call:
+            body["tool_choice"] = "none"
     if request.max_tokens:
         body[max_tokens_field] = request.max_tokens
     if request.effort:

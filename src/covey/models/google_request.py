@@ -49,6 +49,8 @@ def encode_request(request: ModelRequest, provider_id: str) -> bytes:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
+        if not request.may_call:
+            body["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
     generation: _Json = {"maxOutputTokens": request.max_tokens} if request.max_tokens else {}
     if request.output_schema and not request.tools:  # older Geminis refuse both together
         generation |= {"responseMimeType": "application/json", "responseSchema": clean_schema(request.output_schema)}

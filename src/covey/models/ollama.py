@@ -54,6 +54,9 @@ class _Loaded(msgspec.Struct):
 class Ollama(OpenAICompatible):
     """A server of Ollama's, which is asked about itself first."""
 
+    answers_aside = False
+    """It mostly has one place for all requests: what is asked beside the work would take it, and its cache."""
+
     def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
         super().__init__(provider_id, settings)
         endpoint = ProviderEndpoint(

@@ -50,7 +50,7 @@ def native_body(request: ModelRequest, num_ctx: int) -> _Json:
         options["num_predict"] = request.max_tokens
     body: _Json = {"model": request.model, "stream": True, "options": options}
     body["messages"] = [_message(message, names) for message in compatible["messages"]]
-    if "tools" in compatible:
+    if "tools" in compatible and request.may_call:  # it has no word for tools that may not be called
         body["tools"] = compatible["tools"]
     if "response_format" in compatible:
         body["format"] = request.output_schema

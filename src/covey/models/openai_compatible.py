@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator
 
 from covey.config.defaults import OWN_URLS
-from covey.config.schema import ProviderSettings
 from covey.models.base import ModelRequest
 from covey.models.chat_answer import ChatAnswer
 from covey.models.chat_request import Kept, all_thoughts, encode_request, thoughts_of_turn
@@ -36,6 +35,7 @@ class OpenAICompatible(WireClient):
     optional_fields = {
         "reasoning_effort": rb"reasoning_effort",
         "stream_options": rb"stream_options",
+        "tool_choice": rb"tool_choice",
         "response_format": rb"response_format|json_schema|(?i:schema|grammar)",
     }
     max_tokens_field = "max_tokens"
@@ -43,37 +43,29 @@ class OpenAICompatible(WireClient):
     def _path(self, request: ModelRequest) -> str:
         return "/chat/completions"
 
-    def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
-        super().__init__(provider_id, settings)
-        self._thinking: set[str] = set()
-        """The models that have sent their thoughts as `reasoning_content`, and did not refuse them in a question."""
-        self._thinkers: set[str] = set()
-        """The models that asked for all their thoughts, as DeepSeek's do since 2026 and did not before."""
-        self._refuse_thoughts: set[str] = set()
-
     def _encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, self.max_tokens_field, self._kept(request))
 
     def _kept(self, request: ModelRequest) -> Kept:
         """Which thoughts go back. A server that sends them can mostly read them, and some insist on it in a turn."""
-        if request.model in self._thinkers:
+        if request.model in self._lessons.thinkers:
             return all_thoughts(request, self._provider_id)
-        if request.model in self._thinking:
+        if request.model in self._lessons.thinking:
             return thoughts_of_turn(request, self._provider_id)
         return lambda answer: {}
 
     def _learn(self, model: str, error: bytes) -> None:
         super()._learn(model, error)
         if _THOUGHTS_MISSED.search(error):
-            self._thinkers.add(model)
+            self._lessons.thinkers.add(model)
         elif b"reasoning_content" in error:
-            self._refuse_thoughts.add(model)
-            self._thinking.discard(model)
+            self._lessons.refuse_thoughts.add(model)
+            self._lessons.thinking.discard(model)
 
     def _decoder(self, request: ModelRequest) -> ChatAnswer:
         def thinks() -> None:
-            if request.model not in self._refuse_thoughts:
-                self._thinking.add(request.model)
+            if request.model not in self._lessons.refuse_thoughts:
+                self._lessons.thinking.add(request.model)
 
         return ChatAnswer(used_call_ids(request), on_thoughts=thinks)
 

@@ -66,6 +66,8 @@ def encode_request(request: ModelRequest, provider_id: str) -> bytes:
             }
             for tool in request.tools
         ]
+        if not request.may_call:
+            body["tool_choice"] = "none"
     if (schema := request.output_schema) and schema.get("type") == "object":  # it takes no other
         body["text"] = {"format": {"type": "json_schema", "name": "output", "schema": schema, "strict": False}}
     if request.max_tokens:

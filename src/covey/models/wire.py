@@ -24,6 +24,7 @@ from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry
 from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, open_http
+from covey.models.lessons import lessons_of
 from covey.models.retry import delay_before_retry, retry_after_of
 from covey.models.trouble import NOT_AN_API, AnswerBroken, Trouble, error_text_of_body, judge
 
@@ -84,8 +85,7 @@ class WireClient(ABC):
     def __init__(self, provider_id: str, settings: ProviderSettings) -> None:
         self._provider_id = provider_id
         self._settings = settings
-        self._refused: dict[str, set[str]] = {}
-        """For each model, the optional fields that it refused."""
+        self._lessons = lessons_of(type(self).__name__, provider_id, settings.base_url)
         endpoint = ProviderEndpoint(
             url=self._address(),
             headers=self._headers(),
@@ -126,7 +126,7 @@ class WireClient(ABC):
     def _learn(self, model: str, error: bytes) -> None:
         """What a refusal teaches about a model: the request is built again, and sent at once if it differs."""
         refused = {field for field, pattern in self.optional_fields.items() if re.search(pattern, error)}
-        self._refused.setdefault(model, set()).update(refused)
+        self._lessons.refused.setdefault(model, set()).update(refused)
 
     # What is the same for all.
 
@@ -216,7 +216,7 @@ class WireClient(ABC):
 
     def _body(self, request: ModelRequest) -> bytes:
         body = self._encode(request)
-        for field in self._refused.get(request.model, ()):
+        for field in self._lessons.refused.get(request.model, ()):
             body = without(body, field) or body
         return body
 

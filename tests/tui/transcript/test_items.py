@@ -126,6 +126,13 @@ def test_why_a_prompt_was_refused_is_read_to_its_end() -> None:
         assert why.strip() in " ".join(" ".join(row.removeprefix("┃") for row in screen.texts()).split())
 
 
+def test_a_summary_that_failed_is_told_like_any_answer_that_failed() -> None:
+    failed = structs.replace(
+        message("s", "assistant", finish("error", "The run failed", "gone")), is_summary_message=True
+    )
+    assert [row for row in Screen(view_of([failed])).texts() if row] == ["✗ failed: gone"]
+
+
 def test_shell_commands_summaries_and_retries() -> None:
     shell = ShellCommandPart(data=ShellCommand(command="ls\npwd", output="a\nb\n", exit_code=2))
     summary = message("s", "assistant", text_part("what was said"), finish("end_turn"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from covey.client.transcript import TranscriptChange
 from covey.client.view.view import View
+from covey.protocol.endings import answer_end
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import FinishReason, Message, ReasoningPart, ToolCall, ToolResult
 from covey.protocol.runs import Run, RunComplete
@@ -215,7 +216,7 @@ class RunNews:
         if message.role != "assistant":
             return
         if message.is_summary_message:
-            if is_newly_finished:
+            if is_newly_finished and answer_end(message.finish) is None:  # what failed or was stopped is none
                 yield SummaryWritten(message)
             return
         if message.id not in self._given:  # the calls before it have ended, perhaps while nobody looked

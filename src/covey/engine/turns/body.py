@@ -11,21 +11,24 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from covey.context.prompt import last_word_prompt
+from covey.context.prompt import last_word_prompt, summary_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.expected_output import ExpectedOutput
 from covey.engine.turns.file_versions import cause_of, owning_turn, record_changes
-from covey.engine.turns.messages import tool_message, user_message
+from covey.engine.turns.looking_back import request_about, room_of
+from covey.engine.turns.messages import tool_message
 from covey.engine.turns.parts import TurnParts
 from covey.engine.turns.reception import Refused
 from covey.engine.turns.speaker import Speaker
-from covey.engine.turns.summary import only_words, summary_focus, summary_request, with_hooks, with_requests, with_words
+from covey.engine.turns.summary import only_words, summary_focus, with_hooks, with_requests, with_words
 from covey.engine.turns.title import titled
 from covey.lifecycle import history
 from covey.lifecycle.budget import LoopGuard, Purse, SummaryGuard, is_too_long
+from covey.lifecycle.fitting import tokens_of
 from covey.lifecycle.history import Conversation
 from covey.lifecycle.hooks import StopGuard
+from covey.lifecycle.reply import Reply
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
 from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
@@ -82,6 +85,8 @@ class TurnBody:
         """What the model reads next; there is one as soon as the body runs."""
         self._stops = StopGuard()
         """How often in a row hooks have kept the turn from ending."""
+        self._has_begun = False
+        """The model was asked for a step: there may be something to say about what was done."""
         self._loop = ""
         """The tool that is called again and again, if there is one."""
         self._system = ""
@@ -109,7 +114,7 @@ class TurnBody:
         if run.effective_options.summarize:
             await self._summarise(going_on=False)
             return
-        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker.spend):
+        async with titled(run, parts.agent, parts.sessions, parts.recorder, parts.world, self._speaker):
             try:
                 await self._steps()
             except BoundReached as bound:
@@ -193,6 +198,7 @@ class TurnBody:
 
         The model sees a folded prompt only when that is on disk: after a crash it would be asked once more.
         """
+        self._has_begun = True
         batch = Batch()
         folded = self._fold_into(self._run.run_id, batch)
         self._speaker.open_answer(batch)
@@ -252,6 +258,7 @@ class TurnBody:
                 output.open_sink,
                 lambda: self.begun_calls.add(call.id),
                 sees=speaker.model.sees_images,
+                offered=[tool.name for tool in self._tools],
             )
         speaker.live()
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
@@ -286,20 +293,38 @@ class TurnBody:
 
     async def _last_word(self, why: str) -> None:
         """One more answer, in which no tool is run: what was done, and what is left."""
-        speaker, parts, seen = self._speaker, self._parts, list(self._seen.messages)
-        if speaker.reply is None or speaker.model.is_tiny:  # nothing was done, or nothing would be understood
+        speaker = self._speaker
+        if not self._has_begun or speaker.model.is_tiny:  # nothing was done, or nothing would be understood
             return
         batch = Batch()
         speaker.open_answer(batch)
-        parts.recorder.write(batch)
-        request = user_message(structs.replace(self._run, prompt=last_word_prompt(why)), (), parts.world)
+        self._parts.recorder.write(batch)
         try:
-            reply = await speaker.speak(self._system, [*seen, request], self._tools)
+            reply = await self._look_back(last_word_prompt(why))
         except ModelFailed as error:
             log.warning("run %s has no last word: %s", self._run.run_id, error)
             return
         answer = speaker.finish(reply, _final(reply.stopped))
         self.open_calls = {call.id: call for call in answer.tool_calls}
+
+    async def _look_back(self, words: str, *, overflown: bool = False) -> Reply:
+        """Ask about the conversation, as much of it as the model can read: once more with half, if it refuses that.
+
+        `overflown`: it has refused all of it. What it answers has no calls to be run.
+        """
+        speaker, parts, seen = self._speaker, self._parts, self._seen.messages
+        room = room_of(speaker.model, self._system, self._tools)
+        if overflown:
+            room = min(filter(None, (room, self._seen.tokens // 2)))
+        request = request_about(seen, room, words, self._run, parts.world)
+        try:
+            return await speaker.speak(self._system, request, self._tools, may_call=False)
+        except ModelFailed as failure:
+            if not failure.overflow or not self._nothing_said:
+                raise
+            speaker.shorten(failure)
+        request = request_about(seen, tokens_of(request) // 2, words, self._run, parts.world)
+        return await speaker.speak(self._system, request, self._tools, may_call=False)
 
     def _is_too_long(self) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""
@@ -345,9 +370,7 @@ class TurnBody:
         batch = Batch()
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
-        window = speaker.model.context_window
-        request = summary_request(self._seen.messages, window, overflown=overflown, run=self._run, world=parts.world)
-        reply = await speaker.speak(self._system, request, self._tools)
+        reply = await self._look_back(summary_prompt(focus), overflown=overflown)
         whole = speaker.finish(reply, _final(reply.stopped))
         answer = only_words(whole)
         if not answer.text.strip():

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
@@ -49,6 +50,8 @@ class Speaker:
         """The answer in progress, or the last one."""
         self.usage = Usage()
         self.last_usage = Usage()
+        self.heard = asyncio.Event()
+        """The model has begun to answer."""
         self.waiting_on = START
         self.on_wait: Callable[[], None] = lambda: None
         """Called when it waits on something else than before."""
@@ -98,6 +101,8 @@ class Speaker:
         messages: list[Message],
         tools: Sequence[ToolSpec],
         output_schema: dict[str, Any] | None = None,
+        *,
+        may_call: bool = True,
     ) -> Reply:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
@@ -106,7 +111,8 @@ class Speaker:
         while True:
             attempt += 1
             try:
-                await self._listen(self._request(system, messages, tools, output_schema), reply)
+                request = self._request(system, messages, tools, output_schema)
+                await self._listen(replace(request, may_call=may_call), reply)
                 break
             except ModelFailed as failure:
                 if failure.broken and await self._may_repeat(failure, attempt):
@@ -131,6 +137,10 @@ class Speaker:
         rejected = self._end_as(answer, AnswerEnd.REJECTED, problem)
         self._on_retry(Retry(1, 0.0, f"The answer does not fit the schema: {problem}"))
         return rejected
+
+    def shorten(self, failure: ModelFailed) -> None:
+        """A request was refused as too long, and is made once more with less in it: everybody sees why."""
+        self._on_retry(Retry(1, 0.0, f"{failure}; it is asked again with less"))
 
     def hold(self, answer: Message, reason: str) -> Message:
         """Write a whole answer as one after which the turn goes on, because a hook wants it to."""
@@ -194,7 +204,7 @@ class Speaker:
             effort=model.effort,
             sees_images=model.sees_images,
             on_retry=self._on_retry,
-            on_connected=lambda: self.wait_on("model"),
+            on_connected=self._on_connected,
             on_warning=self._on_warning,
             trace=self._trace,
         )
@@ -216,6 +226,7 @@ class Speaker:
     def _take(self, fact: ModelFact, reply: Reply) -> None:
         self.live()
         self.last_progress_at = self._world.now()
+        self.heard.set()
         assert self._writer is not None
         self._writer.take(fact)
         if reply.cut_off:
@@ -250,6 +261,10 @@ class Speaker:
         reply.answered_by(following.model_id, following.provider_id)
         self._on_retry(Retry(len(self._tried), 0.0, f"{failure}; {following.reference} is asked instead"))
         return True
+
+    def _on_connected(self) -> None:
+        self.heard.set()
+        self.wait_on("model")
 
     def _on_retry(self, retry: Retry) -> None:
         self.live()

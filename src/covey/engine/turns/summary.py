@@ -1,4 +1,4 @@
-"""What is said to a model so that it sums a conversation up, and how the summary stands in the conversation. Pure."""
+"""How a summary stands in the conversation that it replaces, and what is kept beside it. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from covey.context.prompt import summary_prompt
-from covey.engine.turns.messages import attachment_part, hook_words, user_message
-from covey.engine.world import World
+from covey.engine.turns.messages import attachment_part, hook_words
 from covey.lifecycle import history
 from covey.protocol.custom import COMMAND_TYPE
 from covey.protocol.messages import BinaryPart, FinishPart, Message, Part, Text, TextPart
@@ -23,27 +21,6 @@ SAID_CHARACTERS = 20_000
 """Of all that the user said before: some 5,000 tokens. The newest is kept."""
 SAID_ONCE_CHARACTERS = 4_000
 """Of one message: a longer one brought along what the summary is to replace."""
-BEGINNING = "(The beginning of this conversation is left out. It was about this:)"
-ROOM = 0.7
-"""The share of the context window that the conversation may take when it is read for its summary."""
-
-
-def summary_request(
-    visible: list[Message], context_window: int, *, overflown: bool, run: Run, world: World
-) -> list[Message]:
-    """The conversation, cut at its beginning if it is too long to be read at all, and the request for a summary."""
-    bound = int(context_window * ROOM)
-    if overflown:
-        half = sum(history.estimated_tokens(message) for message in visible) // 2
-        bound = min(bound, half) if bound else half
-    messages = list(history.shortened(visible, bound)) if bound else visible
-    if messages and messages[0].role != "user":  # every provider wants the user to have the first word
-        messages = [
-            user_message(structs.replace(run, prompt=f"{BEGINNING}\n{run.prompt[:PROMPT_CHARACTERS]}"), (), world),
-            *messages,
-        ]
-    request = user_message(structs.replace(run, prompt=summary_prompt(summary_focus(run))), (), world)
-    return [*messages, request]
 
 
 def summary_focus(run: Run) -> str:

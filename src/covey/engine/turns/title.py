@@ -1,4 +1,7 @@
-"""A title for a new session, by the small model while a turn is under way: never delays a turn, never fails one."""
+"""A title for a new session, by the small model while a turn is under way: never delays a turn, never fails one.
+
+Without a small model the one that does the work is asked, once it has begun to answer: the work comes first.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from covey.engine.agent import Agent, ReadyModel
 from covey.engine.recorder import Batch, Recorder
 from covey.engine.session_book import SessionBook
 from covey.engine.turns.messages import user_message
+from covey.engine.turns.speaker import Speaker
 from covey.engine.world import World
 from covey.lifecycle.reply import ReasoningDelta, Stopped, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelFailed, ModelRequest
@@ -34,18 +38,21 @@ ANSWER_CHARACTERS = 2_000
 
 @asynccontextmanager
 async def titled(
-    run: Run, agent: Agent, sessions: SessionBook, recorder: Recorder, world: World, spend: Callable[[Usage], None]
+    run: Run, agent: Agent, sessions: SessionBook, recorder: Recorder, world: World, speaker: Speaker
 ) -> AsyncIterator[None]:
     """While the block runs, look for a title. When it ends first, the next turn tries again."""
-    model = agent.small() if sessions.wants_title(run.session_id) else None
-    if model is None:
+    small = agent.small() if sessions.wants_title(run.session_id) else None
+    model = small or speaker.model
+    if not sessions.wants_title(run.session_id) or not (small or model.answers_aside):
         yield
         return
 
     async def work() -> None:
         prompt = user_message(run, (), world)
         try:
-            title = await _ask(model, prompt, spend)
+            if small is None:
+                await speaker.heard.wait()
+            title = await _ask(model, prompt, speaker.spend)
         except ModelFailed as error:
             log.info("no title for session %s: %s", run.session_id, error)
             return

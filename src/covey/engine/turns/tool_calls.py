@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 JOB_NAMED = re.compile(r'"job_id":\s*"(job-\d{1,9})"', re.ASCII)
 
 FORBIDDEN = "Do not try it again in another way; go on without it."
+NOT_FOR_PLANS = "now: this run only looks and makes a plan. Say what you would do."
+NOT_FOR_LOOKERS = "you: you only look, and report. Say what should be done."
+ONLY_LOOKS = "You only look: you change nothing, and run no command that could."
 CHANGED_SINCE = (
     "Nothing was done: the path leads elsewhere than when it was judged, because a link on it was changed. "
     "Look where it leads now, and call again."
@@ -139,11 +142,12 @@ class ToolCalls:
         begins: Callable[[], None],
         *,
         sees: bool,
+        offered: Sequence[str],
     ) -> Done:
         """The result of a call. Only cancelling it raises.
 
         `begins` is called before the tool does anything that could have effects; `sees`: the model can be shown
-        pictures.
+        pictures; `offered`: the names of the tools that it was told of.
         """
         context = self._context(call, run, open_sink, sees=sees)
         changes, begun = Changes(), False
@@ -154,7 +158,7 @@ class ToolCalls:
             begins()
 
         try:
-            output, changes = await self._run(call, run, context, waiting_on, begin)
+            output, changes = await self._run(call, run, context, waiting_on, begin, offered)
             self._host.files_changed(changes)
         except ToolFailed as error:
             output = ToolOutput(str(error), is_error=True, metadata={} if begun else {"never_ran": True})
@@ -201,18 +205,17 @@ class ToolCalls:
         context: ToolContext,
         waiting_on: Callable[[str], None],
         begins: Callable[[], None],
+        offered: Sequence[str],
     ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
-        plan = mode == "plan"
+        plan, delegate = mode == "plan", self._host.is_delegate(run.session_id)
         custom = self._agent.custom(run.session_id, run.effective_options.agent)
-        tools = self._agent.tools_for(plan=plan, delegate=self._host.is_delegate(run.session_id), custom=custom)
+        tools = self._agent.tools_for(plan=plan, delegate=delegate, custom=custom)
         tool = tools.get(call.name)
         if tool is None and plan and self._agent.find_tool(call.name):
-            raise ToolFailed(
-                f"{call.name} is not for now: this run only looks and makes a plan. Say what you would do."
-            )
+            raise ToolFailed(f"{call.name} is not for {NOT_FOR_LOOKERS if delegate else NOT_FOR_PLANS}")
         if tool is None:
-            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(tools)}.")
+            raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(offered)}.")
         params = tool.decode(call.input)
         if tool.prepare:
             waiting_on(f"tool:{call.name}")
@@ -299,7 +302,8 @@ class ToolCalls:
             intent, session_id, options, mode=mode, confines=prospect is not None and prospect.holds
         )
         if judgement.verdict is Verdict.DENY:
-            return Refusal(f"{sentence(judgement)} {FORBIDDEN}", by="rule")
+            looks = judgement.tag == "plan" and self._host.is_delegate(context.session_id)
+            return Refusal(f"{ONLY_LOOKS if looks else sentence(judgement)} {FORBIDDEN}", by="rule")
         custom = self._agent.custom(context.session_id, options.agent)
         agent_asks = custom is not None and custom.asks_about(tool.name) and judgement.tag != "skip"
         if judgement.verdict is Verdict.ALLOW and not agent_asks and not _hook_asks(hooked, judgement):

@@ -12,6 +12,7 @@ from covey.lines.calls import runs_beside_others
 from covey.lines.notes import ending_note, retry_note
 from covey.lines.pictures import PictureSource
 from covey.lines.plain_text import one_line
+from covey.protocol.endings import answer_end
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import (
     BinaryPart,
@@ -97,7 +98,8 @@ class EntryReader:
             case "user":
                 return list(self._said(message))
             case "assistant":
-                return list(self._summary(message) if message.is_summary_message else self._answered(entry))
+                is_summary = message.is_summary_message and answer_end(message.finish) is None
+                return list(self._summary(message) if is_summary else self._answered(entry))
             case "tool":
                 return [self._call(_unseen(result), result, message) for result in message.tool_results]
             case "system":
