@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from covey.cli import doctor, doctor_rules, exits
+from covey.cli import doctor, doctor_aside, doctor_rules, exits
 from covey.cli.main import main
 from covey.doctor import repair
 from covey.doctor.oracle_file import NoStore
@@ -96,7 +96,7 @@ def test_findings_are_explained_one_by_one(data_dir: Path, capsys: Said) -> None
     assert "counts 77 messages" in out
     assert "It means that events that clients may have seen, or still wait for, are gone from the log." in out
     assert "Repair begins a new epoch of the event log" in out
-    assert out.endswith("Run `covey doctor --repair`: it makes a backup first.\n")
+    assert out.endswith(f"Run `covey doctor --data-dir {data_dir} --repair`: it makes a backup first.\n")
 
 
 def test_findings_of_one_kind_are_cut_short_but_not_in_json(data_dir: Path, capsys: Said) -> None:
@@ -158,7 +158,7 @@ def test_a_truncated_file_is_reported_and_saved(data_dir: Path, capsys: Said) ->
     path.write_bytes(path.read_bytes()[:-10_000])
     assert run_doctor(data_dir) == exits.UNREACHABLE
     err = capsys.readouterr().err
-    assert "it is truncated" in err and "`covey doctor --repair`" in err
+    assert "it is truncated" in err and "--repair`" in err
     assert run_doctor(data_dir, "--repair") == exits.OK
     assert run_doctor(data_dir) == exits.OK
 
@@ -396,3 +396,32 @@ def test_a_store_that_nothing_can_be_saved_of_is_set_aside_and_a_new_one_begun(o
     assert own_home.covey("run", "hello").stdout == "You said: hello\n"
     refused = own_home.covey("doctor", "--set-aside")
     assert refused.returncode == 2 and "stop it with `covey stop`" in refused.stderr
+
+
+def test_advice_about_another_data_directory_names_it(tmp_path: Path, capsys: Said) -> None:
+    (tmp_path / "covey.db").write_bytes(b"nothing that is a database" * 100)
+    assert run_doctor(tmp_path) == exits.UNREACHABLE
+    assert f"`covey doctor --data-dir {tmp_path} --set-aside` renames it" in capsys.readouterr().err
+
+
+def test_advice_to_repair_another_data_directory_names_it(data_dir: Path, capsys: Said) -> None:
+    damage(data_dir, "a_gap")
+    run_doctor(data_dir)
+    assert f"Run `covey doctor --data-dir {data_dir} --repair`" in capsys.readouterr().out
+
+
+def test_a_healthy_store_is_set_aside_only_by_somebody_who_says_that_it_is_meant(
+    data_dir: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_doctor(data_dir, "--set-aside") == exits.USAGE
+    assert "healthy" in capsys.readouterr().err and (data_dir / "covey.db").exists()
+    monkeypatch.setattr(doctor_aside, "is_meant", lambda question: False)
+    assert run_doctor(data_dir, "--set-aside") == exits.FAILED
+    assert (data_dir / "covey.db").exists()
+    assert run_doctor(data_dir, "--set-aside", "--yes") == exits.OK
+    assert not (data_dir / "covey.db").exists()
+
+
+def test_a_damaged_store_is_set_aside_without_a_question(data_dir: Path) -> None:
+    damage(data_dir, "a_gap")
+    assert run_doctor(data_dir, "--set-aside") == exits.OK

@@ -46,14 +46,15 @@ def main(args: argparse.Namespace) -> int:
 async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
     try:
         if args.set_aside:
-            return _set_aside(data_dir, args.json)
+            return _set_aside(data_dir, args)
         return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
     except NoStore as error:
         common.complain(str(error))
         if error.may_be_saved:
-            common.complain("`covey doctor --repair` makes a backup, then saves what can still be read.")
+            how = doctor_aside.command(data_dir, "doctor", "--repair")
+            common.complain(f"{how} makes a backup, then saves what can still be read.")
         elif (data_dir / NAME).exists():
-            common.complain(doctor_aside.OFFER)
+            common.complain(doctor_aside.offer(data_dir))
         return exits.UNREACHABLE
 
 
@@ -75,14 +76,22 @@ def _check_shared(args: argparse.Namespace) -> int:
     return exits.FAILED if found.findings else exits.OK
 
 
-def _set_aside(data_dir: Path, as_json: bool) -> int:
+def _set_aside(data_dir: Path, args: argparse.Namespace) -> int:
     with _owned(data_dir):
+        if not args.yes and doctor_aside.is_healthy(data_dir):
+            question = f"The store in {data_dir} is healthy. Begin anew, without the sessions in it?"
+            meant = doctor_aside.is_meant(question)
+            if meant is None:
+                raise exits.UsageError(f"the store in {data_dir} is healthy: with --yes it is set aside all the same")
+            if not meant:
+                common.complain("Nothing was changed.")
+                return exits.FAILED
         try:
             target = doctor_aside.set_aside(data_dir)
         except OSError as error:
             common.complain(f"The store could not be set aside: {error}")
             return exits.FAILED
-    print(json.dumps({"set_aside": str(target)}) if as_json else plain(f"The store is now {target}."))
+    print(json.dumps({"set_aside": str(target)}) if args.json else plain(f"The store is now {target}."))
     return exits.OK
 
 
@@ -117,8 +126,8 @@ def _check(data_dir: Path, as_json: bool) -> int:
                 _say(line)
             rules.note_shown(data_dir)
         if any(finding.explanation.repair for finding in findings):
-            how = "Stop the server with `covey stop`, then run" if server else "Run"
-            _say(f"{how} `covey doctor --repair`: it makes a backup first.")
+            stop = f"Stop the server with {doctor_aside.command(data_dir, 'stop')}, then run" if server else "Run"
+            _say(f"{stop} {doctor_aside.command(data_dir, 'doctor', '--repair')}: it makes a backup first.")
     return exits.FAILED if findings or wrong else exits.OK
 
 
@@ -172,7 +181,8 @@ def _owned(data_dir: Path) -> Iterator[None]:
         except OSError as error:
             raise NoStore(f"nothing in {data_dir} can be repaired: {error.strerror}") from None
         if not try_lock(descriptor):
-            message = f"a server uses {data_dir}, and must not while it is repaired: stop it with `covey stop`"
+            stop = doctor_aside.command(data_dir, "stop")
+            message = f"a server uses {data_dir}, and must not while it is repaired: stop it with {stop}"
             raise exits.UsageError(message)
         os.ftruncate(descriptor, 0)  # no address: there is nothing to talk to
         yield
