@@ -85,6 +85,10 @@ class Workspaces:
             except Exception:  # it must not keep the others from being served; whoever asks for it tries again
                 log.exception("%s could not be opened again: its runs wait", row.path)
 
+    @property
+    def store_refuses(self) -> bool:
+        return bool(self._shared.journal.refusal)
+
     def all(self) -> list[Workspace]:
         return list(self._open.values())
 

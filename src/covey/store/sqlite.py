@@ -106,7 +106,7 @@ class SqliteStore(ReadsConversations):
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         if self._is_lost:  # and it stays so: what was written since must not be written twice
             raise StoreFailed(LOST, passing=True)
-        with _failures("cannot write"):
+        with _failures(f"cannot write {self._path}"):
             results = self._commit(changes)
         if self.is_lost():
             self._is_lost = True
@@ -390,5 +390,8 @@ class SqliteStore(ReadsConversations):
 def _failures(what: str) -> Iterator[None]:
     try:
         yield
+    except apsw.FullError as error:
+        hint = "make room on the disk of this data directory"
+        raise StoreFailed(f"{what}: {error}: {hint}", passing=True) from error
     except (apsw.Error, OSError) as error:
         raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error
