@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
 
 from covey.cli import doctor_aside, exits
 from covey.cli.main import main
+from covey.store.sqlite import SqliteStore
 from tests.cli.conftest import Home
 from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
@@ -78,3 +81,36 @@ def test_a_healthy_store_is_set_aside_only_by_somebody_who_says_that_it_is_meant
 def test_a_damaged_store_is_set_aside_without_a_question(data_dir: Path) -> None:
     damage(data_dir)
     assert run_doctor(data_dir, "--set-aside") == exits.OK
+
+
+def test_a_damaged_store_is_replaced_by_its_newest_backup_and_kept(data_dir: Path, capsys: Said) -> None:
+    path = data_dir / "covey.db"
+    backup = data_dir / "backups" / "covey-2026-01-02.db"
+    backup.parent.mkdir()
+    shutil.copy(path, backup)
+    (backup.parent / "covey-2026-01-03.db").write_bytes(b"half of it")
+    path.write_bytes(b"nothing that is a database" * 100)
+    assert run_doctor(data_dir) == exits.UNREACHABLE
+    said = capsys.readouterr().err
+    assert f"`covey doctor --data-dir {data_dir} --restore` puts the backup" in said and str(backup) in said
+    assert run_doctor(data_dir, "--restore") == exits.USAGE
+    assert "What was said since" in capsys.readouterr().err and not path.read_bytes().startswith(b"SQLite")
+    assert run_doctor(data_dir, "--restore", "--yes") == exits.OK
+    capsys.readouterr()
+    assert run_doctor(data_dir) == exits.OK
+    assert len(list(data_dir.glob("covey.db.aside-*"))) == 1 and backup.exists()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_waited_when_the_backup_was_made_is_not_run_again(own_home: Home, tmp_path: Path) -> None:
+    (tmp_path / "stores").mkdir()
+    make_stores(tmp_path / "stores")
+    backup = own_home.data_dir / "backups" / "covey-2026-01-02.db"
+    backup.parent.mkdir(parents=True)
+    shutil.copy(tmp_path / "stores" / "open" / "covey.db", backup)
+    (own_home.data_dir / "covey.db").write_bytes(b"nothing that is a database" * 100)
+    assert own_home.covey("doctor", "--restore", "--yes").returncode == 0
+    with contextlib.closing(SqliteStore(own_home.data_dir / "covey.db")) as store:
+        (row,) = store.workspaces()
+        states = {each.run.run_id: (each.run.state, each.run.is_being_cancelled) for each in store.open_runs(row.id)}
+    assert states == {"r-active": ("active", False), "r-queued": ("queued", True)}

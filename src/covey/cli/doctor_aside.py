@@ -1,4 +1,7 @@
-"""`covey doctor --set-aside`: where nothing can be saved, the file is kept under another name and a new one begun."""
+"""`covey doctor --set-aside` and `--restore`: where nothing can be saved, the file is kept under another name.
+
+A new one is begun, or a backup takes its place.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 
 from covey.doctor.oracle import examine
 from covey.doctor.oracle_file import NAME, NoStore
+from covey.doctor.restoring import newest_backup
 from covey.protocol.paths import default_data_dir
 
 
@@ -23,6 +27,19 @@ def command(data_dir: Path, *words: str) -> str:
 def offer(data_dir: Path) -> str:
     how = command(data_dir, "doctor", "--set-aside")
     return f"{how} renames it, and the next server begins anew, without the sessions in it."
+
+
+def backup_offer(data_dir: Path) -> str:
+    """That the newest backup could take the place of a damaged store; '' if there is none."""
+    backup = newest_backup(data_dir)
+    if backup is None:
+        return ""
+    how = command(data_dir, "doctor", "--restore")
+    return f"{how} puts the backup of {made_at(backup)} in its place, {backup}: what was said since then is lost."
+
+
+def made_at(backup: Path) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(backup.stat().st_mtime))
 
 
 def is_healthy(data_dir: Path) -> bool:

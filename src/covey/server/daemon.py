@@ -106,6 +106,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
             sockets,
             options.idle_exit_s,
             cluster if cluster.store or options.cluster else None,
+            loaded.config.retention.backups,
         ),
         Access(token, hosts(loaded.config.server.allowed_hosts), pages),
         stopping.set,
