@@ -31,7 +31,7 @@ def env(home: Home, tmp_path: Path) -> dict[str, str]:
 @needs_fish
 def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home, env: dict[str, str]) -> None:
     home.covey("run", "--run-id", "fish-run", "hello")
-    lines = ["ru", "runs wa", "run --acc", "run --sandbox ", "runs wait fish", "run -m scr"]
+    lines = ["ru", "runs wa", "run --acc", "run --sandbox ", "runs wait fish", "run -m scr", "config s", "completion z"]
     asked = "".join(f"complete -C 'covey {line}'; echo ++; " for line in lines)
     script = f"covey completion fish | source; {asked}"
     done = subprocess.run(
@@ -47,6 +47,8 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ["auto", "off", "required"],
         ["fish-run"],
         ["scripted/default"],
+        ["set", "show"],
+        ["zsh"],
     ], done.stderr
 
 
@@ -57,6 +59,8 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ("covey run --acc", "covey run --accept-edits"),
         ("covey runs wai", "covey runs wait"),
         ("covey run -m scr", "covey run -m scripted/default"),
+        ("covey config ed", "covey config edit"),
+        ("covey jobs out", "covey jobs output"),
     ],
 )
 def test_34_zsh_completes_them_at_a_terminal(home: Home, env: dict[str, str], typed: str, becomes: str) -> None:
