@@ -31,7 +31,7 @@ def env(home: Home, tmp_path: Path) -> dict[str, str]:
 @needs_fish
 def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home, env: dict[str, str]) -> None:
     home.covey("run", "--run-id", "fish-run", "hello")
-    lines = ["ru", "runs wa", "run --acc", "run --sandbox ", "runs wait fish", "run -m scr"]
+    lines = ["ru", "runs wa", "run --acc", "run --sandbox ", "runs wait fish", "run -m scr", "config s", "completion z"]
     asked = "".join(f"complete -C 'covey {line}'; echo ++; " for line in lines)
     script = f"covey completion fish | source; {asked}"
     done = subprocess.run(
@@ -47,6 +47,8 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ["auto", "off", "required"],
         ["fish-run"],
         ["scripted/default"],
+        ["set", "show"],
+        ["zsh"],
     ], done.stderr
 
 
@@ -57,6 +59,9 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ("covey run --acc", "covey run --accept-edits"),
         ("covey runs wai", "covey runs wait"),
         ("covey run -m scr", "covey run -m scripted/default"),
+        ("covey config ed", "covey config edit"),
+        ("covey run --model=scr", "covey run --model=scripted/default"),
+        ("covey jobs out", "covey jobs output"),
     ],
 )
 def test_34_zsh_completes_them_at_a_terminal(home: Home, env: dict[str, str], typed: str, becomes: str) -> None:
@@ -75,6 +80,32 @@ def test_34_zsh_completes_them_at_a_terminal(home: Home, env: dict[str, str], ty
         shell.wait()
         os.close(screen)
         os.close(line)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["config", "s"], ["show", "set"]),
+        (["run", "--model", "=", "scr"], ["scripted/default"]),
+        (["run", "--model", "="], ["scripted/default"]),
+        (["run", "--model=scr"], ["--model=scripted/default"]),
+        (["runs", "wait", ""], ["bash-run"]),
+        (["runs", "wait", "bash-run", ""], []),
+        (["runs", "wait", "--json", ""], ["bash-run"]),
+    ],
+)
+def test_34_bash_completes_the_first_argument_and_values_behind_an_equals_sign(
+    home: Home, env: dict[str, str], words: list[str], offered: list[str]
+) -> None:
+    home.covey("run", "--run-id", "bash-run", "hello")
+    script = (
+        'source <(covey completion bash); COMP_WORDS=(covey "$@"); COMP_CWORD=$#; _covey; '
+        'for each in "${COMPREPLY[@]}"; do echo "$each"; done'
+    )
+    command = ["bash", "--norc", "-c", script, "bash", *words]
+    done = subprocess.run(command, cwd=home.project, env=env, capture_output=True, text=True, timeout=WAIT_S)
+    found = [each for each in done.stdout.split() if words[0] != "runs" or each == "bash-run"]
+    assert found == offered, done.stderr
 
 
 def _until(screen: int, text: str) -> str:

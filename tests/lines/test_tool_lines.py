@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from covey.lines.calls import call_line
-from covey.lines.diffs import diff_lines
+from covey.lines.diffs import beginning, diff_lines, read_diff
 from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span
 from covey.lines.results import Shown, begun_line, result_lines, telling_line
@@ -34,6 +34,11 @@ def result(content: str = "", *, is_error: bool = False, name: str = "bash", **m
     )
 
 
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: src/new.py\n+z\n*** End Patch"
+BEGUN = json.dumps({"patch": PATCH})[:60]
+MOVED = "patch src/a.py, b.py, src/new.py and 2 more"
+
+
 @pytest.mark.parametrize(
     ("made", "shown"),
     [
@@ -47,6 +52,14 @@ def result(content: str = "", *, is_error: bool = False, name: str = "bash", **m
         (call("edit", file_path="/project/src/a.py", old_string="x"), "edit src/a.py"),
         (call("multiedit", file_path="a.py", edits=[]), "edit a.py"),
         (call("write", file_path="a.py", content="x"), "write a.py"),
+        (call("apply_patch", patch=PATCH), "patch src/a.py, src/new.py"),
+        (call("apply_patch", patch=PATCH.replace("@@", "*** Move to: /project/b.py\n@@") + PATCH), MOVED),
+        (call("apply_patch", patch="nothing of the kind"), "patch"),
+        (
+            ToolCall(id="c", name="apply_patch", input=json.dumps({"patch": PATCH})[:60], finished=False),
+            "patch src/a.py",
+        ),
+        (ToolCall(id="c", name="bash", input='{"command": "cd x\\nma', finished=False), "$ cd x"),
         (call("grep", pattern="def test_", path="tests", include="*.py"), 'grep "def test_" in tests *.py'),
         (call("glob", pattern="**/*.py"), "find **/*.py"),
         (call("ls"), "list ."),
@@ -85,6 +98,39 @@ def test_an_edit_shows_what_it_changed() -> None:
         "   41 + more",
     ]
     assert diff_lines(DIFF, 80)[1].spans == (Span("    4 ", "dim"), Span("+ new x", "added"))
+
+
+TWO_FILES = (
+    "--- src/a.py\n+++ src/a.py\n@@ -4,3 +4,3 @@\n one\n--- old\n+++ new\n two\n"
+    "--- src/new.py\n+++ src/new.py\n@@ -0,0 +1,1 @@\n+z\n\\ No newline at end of file\n"
+)
+
+
+def test_a_patch_shows_what_it_changed_in_each_file_and_takes_no_header_for_a_line() -> None:
+    came = result("Applied", name="apply_patch", diff=TWO_FILES, additions=2, removals=1, files=[])
+    assert shown(call("apply_patch", patch=PATCH), came) == [
+        "✓ patch src/a.py, src/new.py +2 −1",
+        "  src/a.py",
+        "    5 - -- old",
+        "    5 + ++ new",
+        "  src/new.py",
+        "    1 + z",
+        "      \\ No newline at end of file",
+    ]
+
+
+@pytest.mark.parametrize("cut", range(0, len(TWO_FILES), 7))
+def test_a_diff_that_is_read_in_two_pieces_is_the_same(cut: int) -> None:
+    at = TWO_FILES.rfind("\n", 0, cut) + 1
+    first, place = read_diff(TWO_FILES, 0, max(at - 1, 0), beginning(TWO_FILES))
+    rest, _ = read_diff(TWO_FILES, at, len(TWO_FILES), place)
+    assert first + rest == read_diff(TWO_FILES, 0, len(TWO_FILES), beginning(TWO_FILES))[0]
+
+
+def test_a_file_whose_diff_was_cut_short_is_followed_by_the_next_one() -> None:
+    cut = "--- a\n+++ a\n@@ -1,9 +1,9 @@\n-x\n... the rest of the diff is left out\n--- b\n+++ b\n@@ -1 +1 @@\n-y\n+z\n"
+    texts = [line.text for line in diff_lines(cut, 60)]
+    assert texts == ["  a", "    1 - x", "      ... the rest of the diff is left out", "  b", "    1 - y", "    1 + z"]
 
 
 def test_a_long_diff_is_cut_short_unless_all_is_wanted() -> None:

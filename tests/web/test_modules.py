@@ -23,6 +23,19 @@ def test_the_fold_agrees_with_all_shared_vectors() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
+def test_the_header_of_the_second_file_of_a_diff_is_no_changed_line() -> None:
+    diff = "--- a\n+++ a\n@@ -1,1 +1,1 @@\n--- old\n+++ new\n--- b\n+++ b\n@@ -0,0 +1 @@\n+z\n"
+    script = (
+        f"const {{ diffRows }} = await import({json.dumps(str(DIRECTORY / 'js/diff.js'))});"
+        f"console.log(JSON.stringify(diffRows({json.dumps(diff)}).map((row) => [row.kind, row.text])));"
+    )
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    rows = [tuple(row) for row in json.loads(done.stdout) if row[0] != "hunk"]
+    assert rows == [("file", "a"), ("removed", "-- old"), ("added", "++ new"), ("file", "b"), ("added", "z")]
+
+
 def test_the_types_are_right() -> None:
     command = [str(TOOLS / "node_modules/.bin/tsc"), "-p", str(ROOT / "tests/web/tsconfig.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

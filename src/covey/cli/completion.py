@@ -69,24 +69,32 @@ def bash(commands: list[Described]) -> str:
 # covey completion bash: put `source <(covey completion bash)` into ~/.bashrc.
 _covey() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
-    local cmd=${{COMP_WORDS[1]-}} names="" flags="" kind="" known=""
+    local cmd=${{COMP_WORDS[1]-}} names="" flags="" kind="" known="" given="" lead="" at=2
+    case "$word" in  # bash has `--model=x` as three words, zsh as one
+        =) word="" ;;
+        --*=*) lead=${{word%%=*}}= before=${{word%%=*}} word=${{word#*=}} ;;
+        *) [[ $before == "=" ]] && before=${{COMP_WORDS[COMP_CWORD-2]}} ;;
+    esac
     if (( COMP_CWORD == 1 )); then
         COMPREPLY=( $(compgen -W "{tops} --help --version" -- "$word") )
         return
     fi
     case "$cmd ${{COMP_WORDS[2]-}}" in
-        {_bash_pairs(commands)}) (( COMP_CWORD > 2 )) && cmd="$cmd ${{COMP_WORDS[2]}}" ;;
+        {_bash_pairs(commands)}) (( COMP_CWORD > 2 )) && cmd="$cmd ${{COMP_WORDS[2]}}" at=3 ;;
     esac
+    for (( ; at < COMP_CWORD; at++ )); do  # the first argument; a word after an option may be its value
+        [[ ${{COMP_WORDS[at]}} != [-=]* && ${{COMP_WORDS[at-1]}} != [-=]* ]] && given=1
+    done
     case "$cmd" in
 {cases}    esac
     case "$kind" in
-        files) COMPREPLY=( $(compgen -f -- "$word") ); return ;;
+        files) COMPREPLY=( $(compgen -P "$lead" -f -- "$word") ); return ;;
         =*) known=${{kind#=}} ;;
         ?*) known=$(covey completion --words "$kind" 2>/dev/null) ;;
     esac
     case "$word" in
         -*) COMPREPLY=( $(compgen -W "$flags" -- "$word") ) ;;
-        *) COMPREPLY=( $(compgen -W "$names $known" -- "$word") ) ;;
+        *) COMPREPLY=( $(compgen -P "$lead" -W "$names $known" -- "$word") ) ;;
     esac
 }}
 complete -F _covey covey
@@ -104,7 +112,7 @@ def _bash_case(command: Described) -> str:
     for option, kind in kinds.items():
         groups.setdefault(kind, []).append(option)
     inner = "".join(f'                {"|".join(options)}) kind="{kind}" ;;\n' for kind, options in groups.items())
-    otherwise = f'                *) kind="{first}" ;;\n' if first else ""
+    otherwise = f'                *) [[ $given ]] || kind="{first}" ;;\n' if first else ""
     choose = f'            case "$before" in\n{inner}{otherwise}            esac\n' if inner or otherwise else ""
     names = " ".join(command.names)
     return (

@@ -12,8 +12,10 @@ WORDS = {"session": "sessions", "run_id": "runs", "model": "models"}
 
 def values_of(command: Described) -> dict[str, str]:
     """By option, or '' for the first argument: what completes it."""
-    first = command.arguments[0].dest if command.arguments else ""
-    found = {"": WORDS[first]} if first in WORDS else {}
+    first = command.arguments[0] if command.arguments else None
+    found = {"": WORDS[first.dest]} if first and first.dest in WORDS else {}
+    if first and first.choices:
+        found[""] = "=" + " ".join(map(str, first.choices))
     for option in command.options:
         # `--run-id` is for an id that there is not yet.
         known = WORDS.get(option.dest, "") if option.dest != "run_id" else ""
@@ -38,7 +40,11 @@ def _lines(command: Described) -> list[str]:
     when = f"complete -c covey -n {_quoted('; and '.join(map(_seen, command.words)))}"
     kinds = values_of(command)
     lines += [_option(when, option, kinds.get(option.option_strings[0], "")) for option in command.options]
-    return lines + ([f"{when}{_values(kinds[''])}"] if "" in kinds else [])
+    if first := kinds.get(""):
+        seen = f"; and not {_seen(first[1:])}" if first.startswith("=") else ""
+        words = "; and ".join(map(_seen, command.words))
+        lines.append(f"complete -c covey -n {_quoted(words + seen)}{_values(first)}")
+    return lines
 
 
 def _seen(word: str) -> str:

@@ -25,6 +25,7 @@ from covey.doctor.oracle_file import NAME, NoStore, check_file
 from covey.doctor.oracle_findings import Finding
 from covey.doctor.oracle_record import Record
 from covey.doctor.repair import Repaired, repair
+from covey.doctor.restoring import newest_backup, restore
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import TAG_VARIABLE, run_tag, server_lock, widest_tag
 from covey.protocol.paths import Address, default_data_dir
@@ -47,20 +48,25 @@ def main(args: argparse.Namespace) -> int:
 async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
     try:
         if args.set_aside:
-            return _set_aside(data_dir, args.json)
+            return _set_aside(data_dir, args)
+        if args.restore:
+            return _restore(data_dir, args)
         return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
     except NoStore as error:
         common.complain(str(error))
         if error.may_be_saved:
-            common.complain("`covey doctor --repair` makes a backup, then saves what can still be read.")
+            how = doctor_aside.command(data_dir, "doctor", "--repair")
+            common.complain(f"{how} makes a backup, then saves what can still be read.")
         elif (data_dir / NAME).exists():
-            common.complain(doctor_aside.OFFER)
+            common.complain(doctor_aside.offer(data_dir))
+        if (data_dir / NAME).exists() and (backup := doctor_aside.backup_offer(data_dir)):
+            common.complain(backup)
         return exits.UNREACHABLE
 
 
 def _check_shared(args: argparse.Namespace) -> int:
     """The store of a cluster: nodes may be running, and nothing of this machine is looked at."""
-    if args.repair or args.set_aside:
+    if args.repair or args.set_aside or args.restore:
         raise exits.UsageError("a store that nodes share is only looked at: restore it from a backup")
     where = doctor_store.shown(args.store)
     try:
@@ -76,14 +82,47 @@ def _check_shared(args: argparse.Namespace) -> int:
     return exits.FAILED if found.findings else exits.OK
 
 
-def _set_aside(data_dir: Path, as_json: bool) -> int:
+def _set_aside(data_dir: Path, args: argparse.Namespace) -> int:
     with _owned(data_dir):
+        if not args.yes and doctor_aside.is_healthy(data_dir):
+            question = f"The store in {data_dir} is healthy. Begin anew, without the sessions in it?"
+            meant = doctor_aside.is_meant(question)
+            if meant is None:
+                raise exits.UsageError(f"the store in {data_dir} is healthy: with --yes it is set aside all the same")
+            if not meant:
+                common.complain("Nothing was changed.")
+                return exits.FAILED
         try:
             target = doctor_aside.set_aside(data_dir)
         except OSError as error:
             common.complain(f"The store could not be set aside: {error}")
             return exits.FAILED
-    print(json.dumps({"set_aside": str(target)}) if as_json else plain(f"The store is now {target}."))
+    print(json.dumps({"set_aside": str(target)}) if args.json else plain(f"The store is now {target}."))
+    return exits.OK
+
+
+def _restore(data_dir: Path, args: argparse.Namespace) -> int:
+    with _owned(data_dir):
+        backup = newest_backup(data_dir)
+        if backup is None:
+            raise NoStore(f"there is no backup in {data_dir} that could be restored")
+        if not args.yes:
+            lost = f"What was said since {doctor_aside.made_at(backup)} is lost then."
+            meant = doctor_aside.is_meant(f"{lost} Put {backup} in the place of the store in {data_dir}?")
+            if meant is None:
+                raise exits.UsageError(f"{lost} With --yes {backup} takes the place of the store all the same")
+            if not meant:
+                common.complain("Nothing was changed.")
+                return exits.FAILED
+        try:
+            aside = restore(data_dir, backup, doctor_aside.set_aside)
+        except (OSError, apsw.Error) as error:
+            common.complain(f"The store could not be restored: {error}")
+            return exits.FAILED
+    said = f"The store is that of {doctor_aside.made_at(backup)} again."
+    said += f" What was in its place is now {aside}." if aside else ""
+    told = {"restored": str(backup), "set_aside": str(aside) if aside else None}
+    print(json.dumps(told) if args.json else plain(said))
     return exits.OK
 
 
@@ -120,8 +159,10 @@ def _check(data_dir: Path, as_json: bool) -> int:
                 _say(line)
             rules.note_shown(data_dir)
         if any(finding.explanation.repair for finding in findings):
-            how = "Stop the server with `covey stop`, then run" if server else "Run"
-            _say(f"{how} `covey doctor --repair`: it makes a backup first.")
+            stop = f"Stop the server with {doctor_aside.command(data_dir, 'stop')}, then run" if server else "Run"
+            _say(f"{stop} {doctor_aside.command(data_dir, 'doctor', '--repair')}: it makes a backup first.")
+        if found.is_damaged and (backup := doctor_aside.backup_offer(data_dir)):
+            _say(backup)
     return exits.FAILED if findings or wrong else exits.OK
 
 
@@ -177,7 +218,8 @@ def _owned(data_dir: Path) -> Iterator[None]:
         except OSError as error:
             raise NoStore(f"nothing in {data_dir} can be repaired: {error.strerror}") from None
         if not try_lock(descriptor):
-            message = f"a server uses {data_dir}, and must not while it is repaired: stop it with `covey stop`"
+            stop = doctor_aside.command(data_dir, "stop")
+            message = f"a server uses {data_dir}, and must not while it is repaired: stop it with {stop}"
             raise exits.UsageError(message)
         os.ftruncate(descriptor, 0)  # no address: there is nothing to talk to
         yield

@@ -302,6 +302,8 @@ def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--repair", action="store_true", help="make a backup, then repair what can be repaired")
     how.add_argument("--set-aside", action="store_true", help="keep the store under another name, and begin anew")
+    how.add_argument("--restore", action="store_true", help="put the newest backup in its place; the store is kept")
+    parser.add_argument("--yes", action="store_true", help="do not ask before a store is set aside or restored")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 

@@ -85,6 +85,8 @@ def _verbatim(text: str | None) -> list[str]:
 def _escaped(text: str) -> str:
     """What troff would take for its own is written so that it is shown."""
     text = re.sub(r"([\\-])", lambda found: r"\e" if found[1] == "\\" else r"\-", text)
+    # Without preconv, troff reads bytes: only what is ASCII means the same to it.
+    text = re.sub(r"[^\x00-\x7f]", lambda found: rf"\[u{ord(found[0]):04X}]", text)
     return rf"\&{text}" if text.startswith((".", "'")) else text
 
 

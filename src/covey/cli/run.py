@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import msgspec
 
-from covey.cli import common, exits
+from covey.cli import common, exits, running
 from covey.cli.asking import Asking, Unattended, can_ask
 from covey.cli.denials import Denied, denied_calls
 from covey.cli.endings import Ending
@@ -122,7 +120,9 @@ class _Command:
         work = asyncio.create_task(self._work())
         if self._args.timeout is not None:
             loop.call_later(self._args.timeout, self._stop, exits.TIMEOUT, work)
-        with _signals(lambda: loop.call_soon_threadsafe(self._stop, exits.STOPPED, work), self._leave_at_once):
+        with running.stopped_by_signals(
+            lambda: loop.call_soon_threadsafe(self._stop, exits.STOPPED, work), self._leave_at_once
+        ):
             try:
                 return await work
             except asyncio.CancelledError:
@@ -379,26 +379,3 @@ def _output(args: argparse.Namespace, stdout: TextIO, screen: Screen, view: View
     if args.schema:
         return OutputPrinter(stdout)
     return answer_printer(stdout, screen, is_raw=args.raw)
-
-
-@contextmanager
-def _signals(on_first: Callable[[], object], on_second: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM calls `on_first`; the second leaves at once, whatever is going on."""
-    seen = 0
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
-            signal.signal(number, signal.SIG_DFL)  # should nobody take our last words, the third ends it
-            with suppress(Exception):
-                on_second()
-            os._exit(exits.STOPPED)
-        on_first()
-
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

@@ -6,8 +6,11 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from covey.cli import exits
 
@@ -30,6 +33,29 @@ def run(args: argparse.Namespace) -> int:
         return exits.BROKEN_PIPE
     except OSError as error:
         return _failed(args, exits.CommandFailed(f"{_name(args)}: {error}"))
+
+
+@contextmanager
+def stopped_by_signals(on_first: Callable[[], object], on_second: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM calls `on_first`; the second leaves at once, whatever is going on."""
+    seen = 0
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            signal.signal(number, signal.SIG_DFL)  # should nobody take our last words, the third ends it
+            with suppress(Exception):
+                on_second()
+            os._exit(exits.STOPPED)
+        on_first()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def flushed(exit_code: int) -> int:

@@ -24,6 +24,11 @@ from covey.protocol.events import PermissionRequest
 from covey.protocol.runs import CancelReceipt, Run
 
 ENDED_SHOWN = 20
+WAITS = {
+    "permission": "waiting for a permission",
+    "model": "waiting for the model",
+    "store": "waiting for room on the disk",
+}
 PROMPT_SHOWN = 60
 """How much of a prompt fits on a line."""
 
@@ -134,16 +139,10 @@ def _line(run: Run, now: float, runs: Sequence[Run]) -> str:
 
 def _state(run: Run) -> str:
     """What a run does, for people."""
-    match (run.waiting_on or "").partition(":"):
-        case ("permission", _, _):
-            return "waiting for a permission"
-        case ("tool", _, "question"):
-            return "waiting for an answer"
-        case ("tool", _, name):
-            return f"running {name}"
-        case ("model", _, _):
-            return "waiting for the model"
-    return f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state
+    kind, _, name = (run.waiting_on or "").partition(":")
+    if kind == "tool":
+        return "waiting for an answer" if name == "question" else f"running {name}"
+    return WAITS.get(kind) or (f"{run.state} ({run.waiting_on})" if run.waiting_on else run.state)
 
 
 def age(seconds: float) -> str:

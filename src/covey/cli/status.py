@@ -22,7 +22,7 @@ from covey.lines.plain_text import visible
 from covey.protocol.errors import NotFound
 from covey.protocol.extensions import ExtensionView
 from covey.protocol.paths import Address, default_data_dir
-from covey.protocol.requests import WorkspaceView
+from covey.protocol.requests import Health, WorkspaceView
 from covey.protocol.runs import Run, RunState
 
 HEAVY_MB = 2048
@@ -49,6 +49,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     build_id: str
     pid: int | None
+    store: str = ""
+    """That it refuses to write, and where; '': all is well."""
     workspaces: list[WorkspaceStatus]
 
 
@@ -72,16 +74,22 @@ async def _status(args: argparse.Namespace) -> int:
 async def _report(args: argparse.Namespace) -> int:
     async with common.connected(args, autostart=False) as client:
         version = await client.version()
-        found = await client.workspaces()
+        found, health = await client.workspaces(), await client.health()
         status = Status(
             address=str(client.address),
             version=version.version,
             build_id=version.build_id,
             pid=server_pid(client.address, common.data_dir(args)),
+            store=_store(health, found),
             workspaces=await _workspaces(client, found),
         )
     print(json_text(status) if args.json else _text(status))
     return exits.OK
+
+
+def _store(health: Health, found: Sequence[WorkspaceView]) -> str:
+    where = f" in {visible(found[0].data_dir)}" if found else ""
+    return f"the store{where} {health.store}" if health.store else ""
 
 
 async def _workspaces(client: Client, found: Sequence[WorkspaceView]) -> list[WorkspaceStatus]:
@@ -125,6 +133,8 @@ def _model(workspace: WorkspaceView) -> str:
 def _text(status: Status) -> str:
     pid = f", pid {status.pid}" if status.pid else ""
     lines = [f"Covey {status.version} (build {status.build_id}) at {status.address}{pid}"]
+    if status.store:
+        lines.append(f"  {status.store}: make room on its disk; runs go on by themselves then (see `covey logs`)")
     for workspace in status.workspaces:
         counts = f"{workspace.busy} busy, {workspace.queued} queued"
         if workspace.jobs:

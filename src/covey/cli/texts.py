@@ -166,6 +166,7 @@ DOCTOR_EXAMPLES = """\
 examples:
   covey doctor                           look at everything, also while a server runs; changes nothing
   covey stop && covey doctor --repair    repair it; the backup stays beside the store
+  covey doctor --restore                 put the newest of the daily backups in the place of a damaged store
   covey doctor --set-aside               where nothing can be saved: rename it, and begin anew
   covey doctor --store postgres://…      look at what the nodes of a cluster share
 

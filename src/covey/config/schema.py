@@ -178,6 +178,8 @@ class RetentionSettings(Settings, frozen=True):
     """Of the sessions of a workspace the newest stay, as many as have so many megabytes together."""
     events_mb: Count = 0
     """Of the events of a workspace the newest stay, with so many megabytes together; see also `limits.events_kept`."""
+    backups: Count = 3
+    """Copies of the store that are kept, one for each day on which something was written; 0: none is made."""
 
 
 class ContextSettings(Settings, frozen=True):

@@ -40,7 +40,7 @@ def snapshot(data_dir: Path) -> Iterator[apsw.Connection]:
     """The store as it is at this moment, read-only; a server may go on writing meanwhile."""
     path = data_dir / NAME
     check_file(path)
-    with contextlib.closing(_open(path)) as connection:
+    with contextlib.closing(open_to_read(path)) as connection:
         try:
             connection.execute("BEGIN")
             version = connection.pragma("user_version")
@@ -71,7 +71,7 @@ def check_file(path: Path) -> None:
         raise NoStore(f"{path} is not a database, or its beginning was overwritten")
 
 
-def _open(path: Path) -> apsw.Connection:
+def open_to_read(path: Path) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     except apsw.Error as error:
@@ -101,7 +101,7 @@ def _size(path: Path) -> str:
 
 
 def _has_rows(path: Path) -> bool:
-    with contextlib.closing(_open(path)) as connection:
+    with contextlib.closing(open_to_read(path)) as connection:
         try:
             return any(True for table in TABLES for _ in _readable(_forgiving(connection), table))
         except (apsw.Error, MemoryError, ValueError):
@@ -150,22 +150,22 @@ def _lay_out(connection: apsw.Connection) -> None:
 
 def back_up(data_dir: Path, *, is_damaged: bool) -> Path:
     """A copy of the store beside it, on disk when this returns. No earlier one is overwritten."""
-    source, target = data_dir / NAME, _unused(data_dir / f"{NAME}.backup-{time.strftime('%Y%m%d-%H%M%S')}")
+    source, target = data_dir / NAME, unused(data_dir / f"{NAME}.backup-{time.strftime('%Y%m%d-%H%M%S')}")
     try:
         if is_damaged:  # SQLite would read pages, and stumble: what counts now are the bytes
-            _copy_bytes(source, target)
+            copy_bytes(source, target)
             if (log := data_dir / f"{NAME}-wal").exists():
-                _copy_bytes(log, target.with_name(f"{target.name}-wal"))
+                copy_bytes(log, target.with_name(f"{target.name}-wal"))
         else:
             _copy_pages(source, target)
-        _flush(data_dir)
+        flush(data_dir)
     except BaseException:
         target.unlink(missing_ok=True)
         raise
     return target
 
 
-def _unused(path: Path) -> Path:
+def unused(path: Path) -> Path:
     """The path, or one beside it, as an empty file that only this user can read."""
     for number in range(1, 1000):
         target = path if number == 1 else path.with_name(f"{path.name}-{number}")
@@ -177,21 +177,21 @@ def _unused(path: Path) -> Path:
 
 def _copy_pages(source: Path, target: Path) -> None:
     with (
-        contextlib.closing(_open(source)) as opened,
+        contextlib.closing(open_to_read(source)) as opened,
         contextlib.closing(apsw.Connection(str(target))) as copy,
         copy.backup("main", opened, "main") as backup,
     ):
         backup.step()
-    _flush(target)
+    flush(target)
 
 
-def _copy_bytes(source: Path, target: Path) -> None:
+def copy_bytes(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
     target.chmod(0o600)
-    _flush(target)
+    flush(target)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -208,10 +208,10 @@ def salvage(data_dir: Path) -> dict[str, int]:
     Newer events may be lost without a trace, so each workspace begins a new epoch.
     """
     path = data_dir / NAME
-    new = _unused(path.with_name(f"{NAME}.new"))
+    new = unused(path.with_name(f"{NAME}.new"))
     counts = {}
     try:
-        with contextlib.closing(_open(path)) as damaged, contextlib.closing(apsw.Connection(str(new))) as fresh:
+        with contextlib.closing(open_to_read(path)) as damaged, contextlib.closing(apsw.Connection(str(new))) as fresh:
             _lay_out(fresh)
             with fresh:
                 for table, columns in TABLES.items():
@@ -219,11 +219,11 @@ def salvage(data_dir: Path) -> dict[str, int]:
                     fresh.executemany(insert, _readable(_forgiving(damaged), table))
                     counts[table] = fresh.execute(f"SELECT count(*) FROM {table}").get  # noqa: S608 ours alone
                 fresh.execute("UPDATE workspaces SET epoch = max(epoch + 1, ?)", (int(time.time()),))
-        _flush(new)
+        flush(new)
         for name in (f"{NAME}-wal", f"{NAME}-shm"):  # theirs are the pages of the old file: never apply them to another
             (data_dir / name).unlink(missing_ok=True)
         os.replace(new, path)
-        _flush(data_dir)
+        flush(data_dir)
     except BaseException:
         new.unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -175,3 +176,11 @@ def check_directory(path: str) -> None:
         raise BadRequest(f"{path!r} cannot be opened: {error.strerror}") from None
     if not is_directory:
         raise BadRequest(f"{path!r} is not a directory")
+
+
+async def load_engine() -> None:
+    """Import what an open workspace needs, which is most of our modules: in a thread, so that nobody else waits.
+
+    A server does so once it listens. Whoever opens a workspace before that is done waits for the rest of it.
+    """
+    await asyncio.to_thread(importlib.import_module, "covey.engine.workspace")

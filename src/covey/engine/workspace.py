@@ -173,6 +173,7 @@ class Workspace:
         """Refuse, cancel, wait, flush, release: in this order (R13). Waiting and flushing share `drain_s`."""
         self._admission.closing = True
         await self._retention.aclose()
+        self.stream.close()
         parts = self._parts
         loop = asyncio.get_running_loop()
         deadline = loop.time() + drain_s
@@ -230,6 +231,7 @@ class Workspace:
     async def end(self) -> None:
         """End what was started here: processes, and what waits for them."""
         await self._retention.aclose()
+        self.stream.close()
         parts = self._parts
         endings = (parts.agent.jobs.close(), self.shell.close(), self._extensions.close())
         await asyncio.wait([asyncio.ensure_future(ending) for ending in endings], timeout=END_S)

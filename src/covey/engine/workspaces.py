@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from covey.config.schema import Config, ConfigError
 from covey.engine.everywhere import Everywhere
-from covey.engine.shared import KnownClients, Shared, check_directory, config_stamp, load_config, resolve
+from covey.engine.shared import KnownClients, Shared, check_directory, config_stamp, load_config, load_engine, resolve
 from covey.protocol.errors import BadRequest, Conflict, NotFound, Unavailable
 from covey.protocol.who import Who
 from covey.store.base import Change, PutWorkspace, StoreFailed, WorkspaceRow
@@ -85,6 +84,10 @@ class Workspaces:
                 await self._reopen(row)
             except Exception:  # it must not keep the others from being served; whoever asks for it tries again
                 log.exception("%s could not be opened again: its runs wait", row.path)
+
+    @property
+    def store_refuses(self) -> bool:
+        return bool(self._shared.journal.refusal)
 
     def all(self) -> list[Workspace]:
         return list(self._open.values())
@@ -383,14 +386,6 @@ class Workspaces:
     def _check_serving(self) -> None:
         if self.closing:
             raise Unavailable("the server is shutting down")
-
-
-async def load_engine() -> None:
-    """Import what an open workspace needs, which is most of our modules: in a thread, so that nobody else waits.
-
-    A server does so once it listens. Whoever opens a workspace before that is done waits for the rest of it.
-    """
-    await asyncio.to_thread(importlib.import_module, "covey.engine.workspace")
 
 
 async def _close(workspace: Workspace) -> None:

@@ -19,7 +19,11 @@ Params = Mapping[str, Any]
 
 BEGINNING = 600
 """Characters of an input that is still being written, in which its first values are looked for."""
-_PAIR = re.compile(r'("\w{1,40}")\s*:\s*("(?:[^"\\]|\\.){0,300}"|\d+(?=[,}]))')
+_PAIR = re.compile(r'("\w{1,40}")\s*:\s*(?:("(?:[^"\\]|\\.){0,300}"|\d+(?=[,}]))|("(?:[^"\\]|\\.)*)\\n)')
+"""A name and its value; of a text that is still being written the lines that are whole."""
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+PATCHED_NAMED = 3
+"""Files of a patch that are named."""
 
 LOOKED_AT = 2000
 """Characters of a value: more than any screen is wide."""
@@ -47,7 +51,8 @@ def parameters(call: ToolCall) -> Params:
 
 def begun(text: str) -> Params:
     """The first words of an object that is still being written: what they are about is said first, if at all."""
-    pairs = ",".join(f"{found[1]}:{found[2]}" for found in _PAIR.finditer(text, 0, BEGINNING))
+    found = _PAIR.finditer(text, 0, BEGINNING)
+    pairs = ",".join(f"{each[1]}:{each[2]}" if each[2] else f'{each[1]}:{each[3]}"' for each in found)
     return decoded(f"{{{pairs}}}")
 
 
@@ -110,6 +115,14 @@ def _verb(verb: str, field: str, default: str = "") -> Callable[[str, Params, st
         return line(Span(f"{verb} ", "tool"), short_path(path, root)) if path else line(Span(verb, "tool"))
 
     return shown
+
+
+def _patch(name: str, params: Params, root: str) -> StyledLine:
+    """The files of a patch, also where it is not whole or not valid."""
+    found = [short_path(each[1].strip(), root) for each in _PATCHED.finditer(str(params.get("patch") or ""))]
+    more = f" and {len(found) - PATCHED_NAMED} more" if len(found) > PATCHED_NAMED else ""
+    names = ", ".join(found[:PATCHED_NAMED])
+    return line(Span("patch ", "tool"), names, Span(more, "dim")) if names else line(Span("patch", "tool"))
 
 
 def _view(name: str, params: Params, root: str) -> StyledLine:
@@ -197,6 +210,7 @@ _FORMATS: dict[str, Callable[[str, Params, str], StyledLine]] = {
     "view": _view,
     "edit": _verb("edit", "file_path"),
     "multiedit": _verb("edit", "file_path"),
+    "apply_patch": _patch,
     "write": _verb("write", "file_path"),
     "ls": _verb("list", "path", "."),
     "grep": _grep,

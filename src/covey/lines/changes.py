@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covey.lines.diffs import DiffPlace, read_diff, split_rows, unified_rows
+from covey.lines.diffs import beginning, read_diff, split_rows, unified_rows
 from covey.lines.line import EMPTY, Span, StyledLine, line
 from covey.lines.plain_text import visible
 from covey.lines.widths import cut_line
@@ -108,7 +108,7 @@ def _headline(file: ChangedFile, root: str) -> StyledLine:
 
 
 def _add_diff(diff: str, columns: int, lines: list[StyledLine], hunks: list[int]) -> None:
-    found, _ = read_diff(diff, 0, len(diff), DiffPlace())
+    found, _ = read_diff(diff, 0, len(diff), beginning(diff))
     begun = {each.source for number, each in enumerate(found) if number == 0 or found[number - 1].sign == "@"}
     rows = split_rows(found, columns) if columns >= SPLIT_FROM else unified_rows(found, columns)
     for row in rows[: ROWS_SHOWN - len(lines)]:

@@ -23,6 +23,8 @@ Title = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 class Health(Wire, frozen=True):
     status: str
+    store: str = ""
+    """That the store refuses to write at the moment, left out otherwise: runs under way wait for it."""
 
 
 class Version(Wire, frozen=True):

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
-from covey.engine.workspaces import load_engine
+from covey.engine.shared import load_engine
 from covey.machine.memory import close_memory, keep_together
 from covey.machine.names import TOKEN_VARIABLE
 from covey.protocol.paths import Address
@@ -106,6 +106,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
             sockets,
             options.idle_exit_s,
             cluster if cluster.store or options.cluster else None,
+            loaded.config.retention.backups,
         ),
         Access(token, hosts(loaded.config.server.allowed_hosts), pages),
         stopping.set,

@@ -43,6 +43,8 @@ class ServiceOptions:
     idle_exit_s: float = 0.0
     cluster: ClusterSettings | None = None
     """None: one server, with a store of its own."""
+    backups: int = 0
+    """Of the store, how many are kept."""
 
 
 class Service:
@@ -61,6 +63,8 @@ class Service:
         """Open the store and take up what was open in it. `stop` is called when somebody asks for the end."""
         joined = await _joined(options)
         store = joined.store if joined else open_store(options.data_dir / "covey.db")
+        if isinstance(store, SqliteStore):
+            store.backups.kept = options.backups
         journal = Journal(store)
         shared = Shared(
             store,

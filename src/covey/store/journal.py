@@ -81,6 +81,10 @@ class Journal:
         self._give_up = threading.Event()
         self._stalled: list[_Pending] = []
         self._is_refused = False
+        self.refusal = ""
+        """Why nothing can be written at the moment, for people; '': all is well."""
+        self.on_refusal: set[Callable[[], None]] = set()
+        """Called on the loop when that has changed."""
         self._has_upkeep = True
         self._landed: deque[tuple[_Pending, int | Exception]] = deque()
         self._start()
@@ -199,6 +203,7 @@ class Journal:
             if self._is_refused:
                 self._is_refused = False
                 log.warning("the store writes again")
+                self._tell_refusal("")
             self._land(list(zip(group, results, strict=True)))
 
     def _refused(self, pending: _Pending, error: StoreFailed) -> None:
@@ -207,9 +212,20 @@ class Journal:
             if not self._is_refused:  # said once, not at each attempt: a log must not fill the disk either
                 self._is_refused = True
                 log.error("the store refuses to write, trying again: %s", error)
+                self._tell_refusal(str(error))
             self._stalled.append(pending)
         else:
             self._land([(pending, error)])
+
+    def _tell_refusal(self, why: str) -> None:
+        """On the loop, in the order of what lands: what was written after a refusal is published after its end."""
+
+        def tell() -> None:
+            self.refusal = why
+            for told in tuple(self.on_refusal):
+                told()
+
+        self._loop.call_soon_threadsafe(tell)
 
     def _land(self, results: list[tuple[_Pending, int | Exception]]) -> None:
         """Hand results back to the loop. They go through one queue, so their order is not the loop's to change."""

@@ -19,6 +19,7 @@ import msgspec
 from covey.protocol.messages import Attachment
 from covey.protocol.runs import Run
 from covey.store import queries, schema, sqlite_files, sqlite_search, sqlite_spending
+from covey.store.backups import Backups
 from covey.store.base import (
     AppendText,
     Change,
@@ -46,6 +47,7 @@ from covey.store.open_file import OpenFile
 from covey.store.search_text import Hits
 from covey.store.spending import AddSpending, SpendingRow
 from covey.store.sqlite_conversations import Conversations, ReadsConversations
+from covey.store.sqlite_failures import failures
 from covey.store.sqlite_upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -65,16 +67,6 @@ _encode = msgspec.json.Encoder().encode
 _run = msgspec.json.Decoder(Run).decode
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
 
-_PASSING = (
-    apsw.FullError,
-    apsw.IOError,
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.CantOpenError,
-    apsw.ReadOnlyError,
-    OSError,
-)
-
 
 class SqliteStore(ReadsConversations):
     """One database file for all workspaces of a server."""
@@ -91,7 +83,7 @@ class SqliteStore(ReadsConversations):
         self._last_seq: dict[str, int] = {}
         self._synchronous = ""
         self._is_lost = False
-        with _failures(f"cannot open {path}"):
+        with failures(f"cannot open {path}"):
             path.touch(mode=0o600)
             path.chmod(0o600)  # conversations are nobody else's business, whatever the directory's mode
             self._writer = self._connect()
@@ -99,6 +91,7 @@ class SqliteStore(ReadsConversations):
             self._is_searched = sqlite_search.open_index(self._writer)
             self._conversations = Conversations(self._writer, is_searched=self._is_searched)
             self._upkeep = Upkeep(self._writer, self._conversations, is_searched=self._is_searched)
+            self.backups = Backups(self._writer, path)
             self._file = OpenFile(self._path)
 
     # ── writing ──
@@ -106,7 +99,7 @@ class SqliteStore(ReadsConversations):
     def commit(self, changes: Sequence[Change]) -> list[int | RunExists]:
         if self._is_lost:  # and it stays so: what was written since must not be written twice
             raise StoreFailed(LOST, passing=True)
-        with _failures("cannot write"):
+        with failures(f"cannot write {self._path}"):
             results = self._commit(changes)
         if self.is_lost():
             self._is_lost = True
@@ -234,16 +227,19 @@ class SqliteStore(ReadsConversations):
     def trim_events(self, workspace_id: str, keep: int) -> None:
         # The newest event is never removed: it is what the next number is counted from.
         last = self._last_event_seq(workspace_id)
-        with _failures("cannot trim the event log"):
+        with failures("cannot trim the event log"):
             self._upkeep.trim(workspace_id, last - max(keep, 1))
 
     def upkeep(self) -> bool:
-        if self._is_lost or not self._upkeep.is_due:
+        if self._is_lost:
             return False
-        with _failures("upkeep failed"):
-            self._sync("NORMAL")
-            with self._transaction():
-                return self._upkeep.piece()
+        with failures("upkeep failed"):
+            if self._upkeep.is_due:
+                self._sync("NORMAL")
+                with self._transaction():
+                    if self._upkeep.piece():
+                        return True
+            return self.backups.piece()
 
     # ── reading ──
 
@@ -257,7 +253,7 @@ class SqliteStore(ReadsConversations):
     def events(self, workspace_id: str, after: int, upto: int, session_id: str, limit: int) -> list[StoredEvent]:
         page: list[StoredEvent] = []
         size = 0
-        with _failures("cannot read"):
+        with failures("cannot read"):
             cursor = self._reader().cursor()
             for seq, encoded in cursor.execute(
                 *queries.events("seq, encoded", workspace_id, after, upto, session_id, limit)
@@ -290,7 +286,7 @@ class SqliteStore(ReadsConversations):
     def search(self, workspace_id: str, query: str, limit: int, before: str = "") -> Hits:
         if not self._is_searched:
             raise sqlite_search.unavailable()
-        with _failures("cannot search"):
+        with failures("cannot search"):
             return sqlite_search.search(self._reader(), workspace_id, query, limit, before)
 
     def run(self, workspace_id: str, run_id: str) -> RunRow | None:
@@ -339,7 +335,7 @@ class SqliteStore(ReadsConversations):
         return sqlite_spending.read(self._read, since_day, limit)
 
     def _read(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        with _failures("cannot read"):
+        with failures("cannot read"):
             return iter(self._reader().cursor().execute(query, values).fetchall())
 
     def _reader(self) -> apsw.Connection:
@@ -382,13 +378,6 @@ class SqliteStore(ReadsConversations):
                 self._writer.pragma("user_version", number)
 
     def close(self) -> None:
+        self.backups.abandon()
         for connection in self._opened:
             connection.close()
-
-
-@contextlib.contextmanager
-def _failures(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        raise StoreFailed(f"{what}: {error}", passing=isinstance(error, _PASSING)) from error

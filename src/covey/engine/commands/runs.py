@@ -13,6 +13,7 @@ from covey.engine.commands import intake
 from covey.engine.commands.parts import WorkspaceParts
 from covey.engine.commands.queue_changes import queue_change
 from covey.engine.commands.run_waiters import RunWaiters
+from covey.engine.commands.stalled import as_it_is
 from covey.engine.lanes.dispatcher import Dispatcher
 from covey.engine.lanes.refusals import check_same_content
 from covey.engine.recorder import Batch
@@ -227,23 +228,25 @@ class Runs:
         """The newest runs first: of one session or all (''), in one state or any ('')."""
         stored = await self._parts.read(self._parts.store.runs, session_id, state, limit)
         now = {run.run_id: run for run in self.open_runs()}
-        return [run if run.ended else now.get(run.run_id, run) for run in stored]
+        refusal = self._parts.shared.journal.refusal
+        return [run if run.ended else as_it_is(now.get(run.run_id, run), refusal) for run in stored]
 
     def open_runs(self) -> list[Run]:
         """Those that have not ended, with what each is doing right now."""
-        return self._parts.lanes.open_runs()
+        return [as_it_is(run, self._parts.shared.journal.refusal) for run in self._parts.lanes.open_runs()]
 
     async def _look_up(self, run_id: str) -> Run:
         """A run as it is now. One whose end is decided but not written yet is as the store still has it: open."""
         self._parts.admission.check_here()
         dispatcher = self._parts.lanes.of_run(run_id)
         now = dispatcher.run(run_id) if dispatcher else None
+        refusal = self._parts.shared.journal.refusal
         if dispatcher and now and not dispatcher.is_new(run_id):
-            return now
+            return as_it_is(now, refusal)
         row = await self._parts.read(self._parts.store.run, run_id)
         run = row.run if row else now
         if run:
-            return run
+            return as_it_is(run, refusal)
         raise NotFound(f"there is no run {run_id!r} in this workspace", "run_not_found")
 
     # ── for agents that a run sends ──

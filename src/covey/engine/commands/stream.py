@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from covey.engine.commands.asks import Asks
 from covey.engine.commands.clients import Clients
 from covey.engine.commands.parts import WorkspaceParts
+from covey.engine.commands.stalled import Stalled
 from covey.feed.feed import Subscription
 from covey.protocol.events import Gap, Payload, created, encode_event, updated
 from covey.protocol.runs import Run
@@ -31,10 +32,16 @@ class Streams:
         self._parts = parts
         self._asks = asks
         self._clients = clients
+        self._stalled = Stalled(parts)
+
+    def close(self) -> None:
+        """The workspace ends."""
+        self._stalled.close()
 
     def open(self, session_id: str = "", *, deltas: bool, client_id: str = "") -> Reader:
         """Begin to read: the events of one session, or of all (''). Who reads need not hear who they are."""
         now: list[Payload] = [*_waiting(self._parts, session_id), *self._clients.present(but=client_id)]
+        now += self._stalled.now(session_id)
         return Reader(self._parts, self._asks, session_id, now, deltas=deltas)
 
     def last_seq(self) -> int:

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from covey.server.front_door import FrontDoor
 
 
-async def health(_call: Call, _body: None) -> Health:
-    return Health(status="ok")
+STORE_REFUSES = "refuses to write"
+"""Why and where is not for those who have no token."""
+
+
+async def health(call: Call, _body: None) -> Health:
+    return Health(status="ok", store=STORE_REFUSES if call.workspaces.store_refuses else "")
 
 
 async def ready(call: Call, _body: None) -> Ready:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covey.client.view.records import AskRequest
-from covey.lines.diffs import DiffPlace, diff_lines, read_diff, split_rows
+from covey.lines.diffs import beginning, diff_lines, read_diff, split_rows
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import visible
 from covey.lines.widths import expanded, width
@@ -83,7 +83,7 @@ def whole_diff(diff: str, columns: int, *, is_unified: bool = False) -> list[Sty
     """Every character of a change: beside what was there before, if there is room; what is too wide goes on below."""
     if columns >= SPLIT_FROM and not is_unified:
         shown = _visible(diff)
-        return split_rows(read_diff(shown, 0, len(shown), DiffPlace())[0], columns)
+        return split_rows(read_diff(shown, 0, len(shown), beginning(shown))[0], columns)
     rows: list[StyledLine] = []
     for row in diff_lines(_visible(diff), columns, limit=None):
         *before, last = row.spans

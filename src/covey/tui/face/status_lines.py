@@ -123,6 +123,8 @@ def doing(found: RunRecord, view: View, now: float) -> tuple[str, Style]:
             return cut(one_line(name), 16), "accent"
         case ("model", _, _):
             return "writes" if looks.is_speaking(view, found.run) else "thinks", "accent"
+        case ("store", _, _):
+            return "waits for the disk", "warning"
     return "works", "accent"
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal, assert_never
 
 from covey.lines.calls import call_line, file_language, whole_call
-from covey.lines.diffs import DiffPlace, read_diff
+from covey.lines.diffs import DiffPlace, beginning, read_diff
 from covey.lines.pictures import PIXELS_IN, PictureSource, pixels
 from covey.lines.plain_text import one_line
 from covey.lines.results import whole_result
@@ -208,9 +208,9 @@ class Cutter:
 
 
 def _places(section: Section, segments: list[Segment]) -> list[DiffPlace]:
-    places = [DiffPlace()]
     if section.kind != "diff":
-        return places * len(segments)
+        return [NO_PLACE] * len(segments)
+    places = [beginning(section.text)]
     for segment in segments[:-1]:
         places.append(read_diff(section.text, segment.start, segment.end, places[-1])[1])
     return places

@@ -26,7 +26,11 @@ const FORMATS = {
   edit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
   multiedit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
   write: (params, root) => ({ verb: 'Write', what: shortPath(fileOf(params), root), note: '' }),
-  apply_patch: () => ({ verb: 'Patch', what: 'files', note: '' }),
+  apply_patch: (params, root) => {
+    const names = [...String(params.patch ?? '').matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map((found) => shortPath((found[1] ?? '').trim(), root));
+    const more = names.length > 3 ? `and ${names.length - 3} more` : '';
+    return { verb: 'Patch', what: names.slice(0, 3).join(', ') || 'files', note: more };
+  },
   ls: (params, root) => ({ verb: 'List', what: shortPath(params.path ?? '.', root), note: '' }),
   grep: (params, root) => ({ verb: 'Search', what: `“${text(params, 'pattern')}”`, note: [params.path && `in ${shortPath(params.path, root)}`, text(params, 'include')].filter(Boolean).join(' ') }),
   glob: (params, root) => ({ verb: 'Find', what: text(params, 'pattern'), note: params.path ? `in ${shortPath(params.path, root)}` : '' }),

@@ -5,7 +5,7 @@ import { visible } from './text.js';
 
 const ROWS_AT_ONCE = 400;
 
-/** @typedef {{kind: 'hunk'|'same'|'added'|'removed'|'note', old: number|null, new: number|null, text: string}} Row */
+/** @typedef {{kind: 'file'|'hunk'|'same'|'added'|'removed'|'note', old: number|null, new: number|null, text: string}} Row */
 
 /** @param {string} diff @returns {Row[]} */
 export function diffRows(diff) {
@@ -13,24 +13,33 @@ export function diffRows(diff) {
   const rows = [];
   let before = 0;
   let after = 0;
-  let isInside = false;
+  // A hunk says how many lines it has: the header of the next file looks like a line that goes and one that comes.
+  let goes = 0;
+  let comes = 0;
+  const named = (diff.match(/^--- .*\n\+\+\+ .*\n@@ /gm) ?? []).length > 1;
   for (const line of diff.replace(/\n$/, '').split('\n')) {
-    const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line);
+    const hunk = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
     if (hunk) {
       before = Number(hunk[1]);
-      after = Number(hunk[2]);
-      isInside = true;
+      goes = Number(hunk[2] ?? 1);
+      after = Number(hunk[3]);
+      comes = Number(hunk[4] ?? 1);
       rows.push({ kind: 'hunk', old: null, new: null, text: line });
-    } else if (!isInside) continue; // names of files
-    else if (line[0] === '+') rows.push({ kind: 'added', old: null, new: after++, text: line.slice(1) });
-    else if (line[0] === '-') rows.push({ kind: 'removed', old: before++, new: null, text: line.slice(1) });
-    else if (line[0] === '\\') rows.push({ kind: 'note', old: null, new: null, text: line.slice(2) });
-    else rows.push({ kind: 'same', old: before++, new: after++, text: line.slice(1) });
+    } else if (line[0] === '\\' && rows.length) rows.push({ kind: 'note', old: null, new: null, text: line.slice(2) });
+    else if (goes <= 0 && comes <= 0) {
+      if (named && line.startsWith('+++ ')) rows.push({ kind: 'file', old: null, new: null, text: line.slice(4) });
+    } else if (line[0] === '+') { comes--; rows.push({ kind: 'added', old: null, new: after++, text: line.slice(1) }); }
+    else if (line[0] === '-') { goes--; rows.push({ kind: 'removed', old: before++, new: null, text: line.slice(1) }); }
+    else if (line && line[0] !== ' ') { goes = comes = 0; rows.push({ kind: 'note', old: null, new: null, text: line }); } // the rest was left out
+    else { goes--; comes--; rows.push({ kind: 'same', old: before++, new: after++, text: line.slice(1) }); }
   }
   return rows;
 }
 
-const SIGNS = { added: '+', removed: '−', same: ' ', hunk: '', note: '' };
+const SIGNS = { added: '+', removed: '−', same: ' ', file: '', hunk: '', note: '' };
+
+/** Rows that stand across both columns. @param {Row} row */
+const isHeading = (row) => row.kind === 'hunk' || row.kind === 'file';
 
 /** @typedef {(row: Row, node: HTMLElement) => void} OnRow */
 
@@ -44,7 +53,7 @@ export function unifiedDiff(diff, { onRow, label = 'Changes' } = {}) {
 
 /** @param {Row} row @param {OnRow|undefined} onRow */
 function unifiedRow(row, onRow) {
-  if (row.kind === 'hunk') return h('div.row.hunk', null, h('span.cell', null, visible(row.text)));
+  if (isHeading(row)) return h(`div.row.${row.kind}`, null, h('span.cell', null, visible(row.text)));
   const node = h(`div.row.${row.kind}`, null,
     number(row.old, 'old'), number(row.new, 'new'),
     h('span.sign', null, SIGNS[row.kind]), h('span.cell.text', null, visible(row.text) || ' '));
@@ -80,7 +89,7 @@ export function pairs(rows) {
 
 /** @param {[Row|null, Row|null]} pair @param {OnRow|undefined} onRow */
 function splitRow([left, right], onRow) {
-  if (left && left === right && left.kind === 'hunk') return unifiedRow(left, undefined);
+  if (left && left === right && isHeading(left)) return unifiedRow(left, undefined);
   const half = (/** @type {Row|null} */ row, /** @type {'old'|'new'} */ side) => {
     const kind = row ? row.kind : 'empty';
     const node = h(`span.half.${kind}`, null, number(row ? row[side] : null, side), h('span.text', null, row ? visible(row.text) || ' ' : ''));
