@@ -51,3 +51,16 @@ def test_all_of_it_is_said_by_covey_run_and_the_prompt_is_answered(home: Home) -
     assert "scripted/default is not known to see pictures" in done.stderr
     quiet = home.covey("run", "-q", "what about src/a.py and ann@example.org?")
     assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_23_of_files_that_a_prompt_mentions_it_is_said_what_the_model_does_not_see(home: Home) -> None:
+    (home.project / "huge.txt").write_text("a line\n" * 30_000)
+    (home.project / "small.txt").write_text("a line\n")
+    (home.project / "bin.dat").write_bytes(b"\0\1\2")
+    (home.project / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    done = home.covey("run", "see @huge.txt @small.txt @bin.dat and @shot.png")
+    assert done.returncode == 0
+    assert "@huge.txt: 144467 of 210000 bytes are not shown\n" in done.stderr
+    assert "@bin.dat: This is a binary file of 3 bytes\n" in done.stderr
+    assert "it is told the name of shot.png, and sees nothing of it" in done.stderr
+    assert "small.txt" not in done.stderr

@@ -26,7 +26,9 @@ async def doubts(client: Client, workspace: WorkspaceView, request: PostPrompt, 
     if name := asked_for(typed):
         known = [command.name for command in await client.commands(workspace.id)]
         found += [unknown_command(name, known)] if name not in known else []
-    if pictures := [each for each in request.attachments if each.mime_type.startswith("image/")]:
+    pictures = [each for each in request.attachments if each.mime_type.startswith("image/")]
+    pictures += mentioned_pictures(typed, root / request.cwd, root) if client.address.is_unix else []
+    if pictures:
         chosen = request.model or (await client.session(workspace.id, request.session_id)).model or ""
         found += unseen_pictures(workspace.config, chosen, pictures)
     return found
@@ -48,9 +50,20 @@ def unknown_command(name: str, known: Collection[str]) -> str:
 
 def missing(typed: str, *directories: Path) -> list[str]:
     """The files that are mentioned, and in none of the directories."""
-    names = [re.sub(r":\d+(?:-\d+)?$", "", match["path"].rstrip(".,;:!?)")) for match in MENTION.finditer(typed)]
-    names = [name for name in dict.fromkeys(names) if _FILE.fullmatch(name)]
+    names = _mentioned(typed)
     return [name for name in names if not any(os.path.lexists(directory / name) for directory in directories)]
+
+
+def mentioned_pictures(typed: str, *directories: Path) -> list[Attachment]:
+    """The pictures among the files that are mentioned, by their names and without their content."""
+    names = [name for name in _mentioned(typed) if name.lower().endswith((".png", ".jpg", ".jpeg", ".gif", ".webp"))]
+    there = [name for name in names if any(os.path.isfile(directory / name) for directory in directories)]
+    return [Attachment(file_path=name, file_name=name, mime_type="image/*", content=b"") for name in there]
+
+
+def _mentioned(typed: str) -> list[str]:
+    names = [re.sub(r":\d+(?:-\d+)?$", "", match["path"].rstrip(".,;:!?)")) for match in MENTION.finditer(typed)]
+    return [name for name in dict.fromkeys(names) if _FILE.fullmatch(name)]
 
 
 def _no_such_file(name: str) -> str:

@@ -51,6 +51,12 @@ _DECORATED = re.compile(
 """Lines that begin with an @ and end before the beginning of a definition."""
 
 
+_SHORTFALL = re.compile(
+    rb"\((This (?:picture of|is a binary file|cannot be read)[^\n]*?|\d+ of \d+ bytes are not shown)\. ?[^\n]*\)\Z"
+)
+"""What `_attach` says of a file that is not shown, or not all of it. Its first sentence is for people too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """A place in the workspace that a prompt names."""
@@ -74,6 +80,12 @@ def expand(prompt: str, root: Path, cwd: str = "") -> list[Attachment]:
             text_left = max(0, text_left - len(attachment.content))
         attachments.append(attachment)
     return attachments
+
+
+def shortfall(name: str, content: bytes) -> str:
+    """What people should know of a file that went along: that the model sees not all of it; '' if it does."""
+    found = _SHORTFALL.search(content, max(0, len(content) - 200))
+    return f"@{name}: {found[1].decode()}" if found else ""
 
 
 def find(prompt: str, root: Path, cwd: str = "") -> Iterator[Mention]:

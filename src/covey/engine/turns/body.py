@@ -109,7 +109,7 @@ class TurnBody:
         self._seen = Conversation(messages, summary_message_id)
         parts.tool_calls.recall(run.session_id, messages)
         await parts.tool_calls.long_results.bring(messages)
-        await parts.tool_calls.take_in(self._requests)
+        await parts.tool_calls.take_in(run, self._requests)
         self._check_bounds()
         if run.effective_options.summarize:
             await self._summarise(going_on=False)
@@ -206,7 +206,7 @@ class TurnBody:
         if folded:
             await written
             folded = await self._received(folded)
-            await self._parts.tool_calls.take_in(folded)
+            await self._parts.tool_calls.take_in(self._run, folded)
             self._requests += [message for message in folded if not message.is_command]
             self._seen.add(folded)
 

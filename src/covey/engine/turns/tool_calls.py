@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from covey.context.freedom import Freedom
+from covey.context.mentions import shortfall
 from covey.engine.agent import Agent
 from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.command_changes import Changes
@@ -111,13 +112,16 @@ class ToolCalls:
         """A summary stands for all before it: what was said of skills is gone from what the model sees."""
         self._host.skills.forget(session_id)
 
-    async def take_in(self, prompts: Sequence[Message]) -> None:
-        """Files that came along with prompts count as seen."""
+    async def take_in(self, run: Run, prompts: Sequence[Message]) -> None:
+        """Files that came along with prompts count as seen; people are told which the model does not see whole."""
         if not any(isinstance(part, BinaryPart) for prompt in prompts for part in prompt.parts):
             return
         session_id, root = prompts[0].session_id, self._agent.root
         for path, version in await in_thread(lambda: list(brought_along(prompts, root))):
             self._agent.reads.record(session_id, path, version)
+        parts = [part.data for prompt in prompts for part in prompt.parts if isinstance(part, BinaryPart)]
+        told = (shortfall(part.Path, base64.b64decode(part.Data)) for part in parts if part.MIMEType == "text/plain")
+        self._hooks.tell(run, list(filter(None, told)))
 
     def groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """The calls of a step in order; those that may run at the same time are together."""
