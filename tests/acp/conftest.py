@@ -23,7 +23,7 @@ def _one_thing(number: int) -> list[dict[str, str]]:
 
 SCRIPT: dict[str, Any] = {
     "replies": [
-        {"when": "Write a summary that takes its place", "steps": [[{"text": "A summary."}]]},
+        {"when": "Write a summary that replaces it", "steps": [[{"text": "A summary."}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {
             "when": "many steps",

@@ -30,7 +30,7 @@ WAIT_S = 30.0
 SCRIPT = {
     "replies": [
         {"when": "keep above all: mind the nests", "steps": [[{"text": "A summary of nests."}]]},
-        {"when": "Write a summary that takes its place", "steps": [[{"text": "A summary."}]]},
+        {"when": "Write a summary that replaces it", "steps": [[{"text": "A summary."}]]},
         {"when": "This answer cannot be used", "steps": [[{"text": '{"n": 1}'}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {

@@ -66,7 +66,7 @@ MOVED = "patch src/a.py, b.py, src/new.py and 2 more"
         (call("fetch", url="https://a.b/c"), "fetch https://a.b/c"),
         (call("download", url="https://a.b/c", file_path="c"), "download https://a.b/c → c"),
         (call("agent", prompt="Find\nall uses"), "agent Find all uses"),
-        (call("todos", todos=[{"content": "x", "status": "pending"}]), "todos (1 thing)"),
+        (call("todos", todos=[{"content": "x", "status": "pending"}]), "todos (1 item)"),
         (call("question", questions=[{"question": "Shall I?"}]), "ask Shall I?"),
         (call("job_output", job_id="j1"), "output of job j1"),
         (
