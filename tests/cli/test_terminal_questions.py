@@ -39,9 +39,7 @@ def test_the_person_at_the_terminal_is_asked(
     assert "\nDone.\nsession " in drawn(terminal.shown)
     assert "\n\n" not in terminal.shown
     left = terminal.shown.rpartition("A\r\x1b[J")[2]
-    assert left.startswith(f"{'allowed once' if is_made is not False else 'denied'}: bash: touch made\n"), (
-        "no menu stays"
-    )
+    assert left.startswith(f"{'allowed once' if is_made is not False else 'denied'}: $ touch made\n"), "no menu stays"
 
 
 def test_always_is_for_the_session(terminals: Terminals, home: Home) -> None:

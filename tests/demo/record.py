@@ -95,7 +95,7 @@ SCRIPT = {
 
 
 def record(home: Home, columns: int, theme: str) -> list[Row]:
-    """What stands on the terminal in the end, and once in the middle, while a command runs."""
+    """What stands on the terminal in the end, and before that while a change is asked about, and a command runs."""
     for name, text in FILES.items():
         (home.project / name).write_text(text)
     env = {**home.env, "TERM": "xterm-256color", "COVEY_THEME": theme}
@@ -105,13 +105,26 @@ def record(home: Home, columns: int, theme: str) -> list[Row]:
     program.type("s")
     program.wait_for("  │ collecting 4")
     middle = [list(row) for row in program.screen.rows]
-    program.wait_for("Allow it? ", count=2)
+    program.wait_for("Allow it? ")  # the first question has gone with its answer
+    asking = [list(row) for row in program.screen.rows]
     program.type("y")
     program.finish()
     prompt: Row = [*(("$", "2"), (" ", "")), *((char, "1") for char in f'covey run "{PROMPT}"')]
-    running = next(number for number, row in enumerate(middle) if "collecting" in "".join(c for c, _ in row)) - 1
-    note: Row = [(char, "3") for char in "(while it runs)"]
-    return [prompt, *program.screen.rows[:-1], [], note, *middle[running:]]
+    return [
+        *(prompt, *program.screen.rows[:-1]),
+        *([], _note("(while it runs)"), *_from("collecting", middle, before=1)),
+        *([], _note("(while it asks)"), *_from("Edit prices.py", asking)),
+    ]
+
+
+def _note(text: str) -> Row:
+    return [(char, "3") for char in text]
+
+
+def _from(text: str, rows: list[Row], before: int = 0) -> list[Row]:
+    """The rows from the first one with this text on."""
+    first = next(number for number, row in enumerate(rows) if text in "".join(char for char, _ in row))
+    return rows[first - before :]
 
 
 def main() -> int:

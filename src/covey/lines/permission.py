@@ -112,8 +112,8 @@ def _key_rows(keys: Sequence[Choice], columns: int) -> list[StyledLine]:
 def answered_line(request: PermissionRequest, action: PermissionAction, columns: int) -> StyledLine:
     """What is left of a question that was answered here."""
     command = request.params.get("command")
-    what = command.strip().partition("\n")[0] if isinstance(command, str) else request.description
-    return cut_line(line(Span(f"{ANSWERED[action]}: {request.tool_name}: {visible(what)}", "dim")), columns)
+    what = f"$ {command.strip().partition(chr(10))[0]}" if isinstance(command, str) else request.description
+    return cut_line(line(Span(f"{ANSWERED[action]}: {visible(what or request.tool_name)}", "dim")), columns)
 
 
 def _body_rows(text: str, columns: int, *, is_diff: bool) -> list[StyledLine]:
