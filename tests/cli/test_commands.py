@@ -63,6 +63,7 @@ async def test_status_asks_for_open_runs_and_for_no_sessions(
     runs = [a_run(number) for number in range(3)]
     async with StubServer(tmp_path / "s.sock") as server:
         server.on("GET", "/v1/version", answer(200, VERSION))
+        server.on("GET", "/v1/health", answer(200, {"status": "ok"}))
         server.on("GET", "/v1/workspaces", answer(200, [a_workspace("w1"), a_workspace("w2")]))
         server.on("GET", "/v1/workspaces/w1/runs" if is_old else "/v1/runs", answer(200, runs))
         if is_old:

@@ -21,7 +21,7 @@ def test_the_store_and_the_configuration_have_a_verdict_each(own_home: Home, wro
     done = own_home.covey("doctor")
     assert done.returncode == exits.FAILED
     assert "The store has no problems.\n" in done.stdout and "The configuration has" not in done.stdout
-    assert "no prompt is taken before this is mended" in done.stderr and "nope" in done.stderr
+    assert "no prompt is accepted until this is fixed" in done.stderr and "nope" in done.stderr
     found = json.loads(own_home.covey("doctor", "--json").stdout)
     assert found["healthy"] is True and "nope" in found["config"]
 

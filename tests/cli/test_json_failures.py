@@ -182,4 +182,6 @@ def test_a_stream_without_an_end_of_the_run_ends_with_a_line_that_says_why(home:
 def test_a_rule_about_no_tool_is_wrong_usage(home: Home) -> None:
     done = home.covey("run", "--json", "--allow", "bsh:x", "hello")
     assert done.returncode == exits.USAGE
-    assert only_object(done.stdout)["error"].startswith("--allow: the rule 'bsh:x' is about a tool 'bsh'")
+    assert only_object(done.stdout)["error"].startswith(
+        "--allow: the rule 'bsh:x' never applies: there is no tool 'bsh'"
+    )

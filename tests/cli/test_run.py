@@ -308,7 +308,7 @@ def test_where_nobody_can_be_asked_it_is_denied_and_said(home: Home) -> None:
     assert done.returncode == 0
     assert done.stdout == "I make a file.\nDone.\n"
     assert "denied, because nobody is here to be asked: bash: touch made" in done.stderr
-    assert "--yolo" in done.stderr
+    assert "Allow it with --allow 'bash:touch made'" in done.stderr
     assert not (home.project / "made").exists()
 
 

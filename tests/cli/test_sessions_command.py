@@ -42,7 +42,8 @@ def test_the_sessions_of_all_directories_are_listed_by_directory(home: Home) -> 
     listed = home.covey("sessions", "--everywhere").stdout
     assert f"{home.project}\n  {here}" in listed and f"{other}\n  " in listed and listed.count("about puffins") == 2
     found = json.loads(home.covey("sessions", "list", "--everywhere", "--json", "--cwd", str(other)).stdout)
-    assert [each["path"] for each in found] == [str(gone), str(other), str(home.project)]
+    mine = (str(gone), str(other), str(home.project))  # the server has directories of other tests as well
+    assert [each["path"] for each in found if each["path"] in mine] == list(mine)
     assert here in home.covey("sessions").stdout and "puffins" not in home.covey("sessions").stdout
 
 

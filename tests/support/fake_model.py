@@ -33,6 +33,7 @@ from typing import Any, Self
 
 import msgspec
 
+from covey.context.prompt import title_prompt
 from tests.support.fake_formats import FORMATS, Format
 from tests.support.fake_reply import Call, Reply, delta, event, events
 
@@ -40,7 +41,7 @@ __all__ = ["Call", "FakeModel", "Recorded", "Reply", "delta", "directed", "event
 
 BOUND_S = 30.0
 """How long a test waits for what must happen here: far longer than it takes."""
-TITLE = b"You find titles for conversations"
+TITLE = title_prompt()[:40].encode()
 """By this a request is known that no test is about: a title is looked for beside the work, at some moment."""
 BATCH_BYTES = 64 * 1024
 """Without a delay, this much is sent in one write: many chunks then arrive in one read."""

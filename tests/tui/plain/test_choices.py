@@ -58,8 +58,8 @@ def test_each_offer_has_a_number_and_the_number_answers() -> None:
 
 def test_each_yes_to_a_call_that_asks_for_the_network_gives_it_but_one() -> None:
     choices = _permission(rules=("bash:make test",), confined=True, network=True, asks_for="network")
-    assert "  1. yes, this once, with network" in _texts(choices)
-    assert "  4. yes, this once, without network" in _texts(choices)
+    assert "  1. yes, this once, with network (y)" in _texts(choices)
+    assert "  4. yes, this once, without network (o)" in _texts(choices)
     assert [choices.hear(str(number), 80) for number in range(1, 5)] == [
         Allowed("allow", network=True),
         Allowed("allow_session", network=True),
