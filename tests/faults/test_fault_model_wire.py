@@ -93,7 +93,7 @@ def raw_answer(model: FakeModel) -> bytes:
 
 def post(workspace: Workspace, name: str, model: str = "") -> str:
     """A prompt, perhaps for another model, and another one behind it, in a session of their own."""
-    session = workspace.session()
+    session = workspace.session("named")  # no title is looked for, on a connection that is counted here
     workspace.prompt(session, f"<{name}>", run_id=name, model=model)
     workspace.prompt(session, f"<good-after-{name}>", run_id=f"good-after-{name}")
     return session
