@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from covey.cli.allowing import Advice, by_options
+from covey.lines.permission import PermissionShown, choices
 from covey.protocol.events import PermissionRequest
 
 Wish = Literal["", "network", "everything"]
@@ -59,7 +60,7 @@ def test_the_option_is_one_that_would_allow_the_call(
 def test_the_lines_for_the_file_are_said_once_for_all_calls_and_as_far_as_each_wants_to_get() -> None:
     advice = Advice(partial(by_options, takes_rules=True, accepts_edits=False))
     assert advice.lines() == ""
-    assert advice.sentence(CURL) == "Allow it with --allow 'bash+network:curl x'."
+    assert advice.sentence(CURL) == "Allow it with --allow 'bash+network:curl x'"
     assert advice.sentence(CURL) == ""
     advice.sentence(request("bash", "bash:make"))
     advice.sentence(request("bash", "bash:docker ps", asks_for="everything"))
@@ -67,3 +68,14 @@ def test_the_lines_for_the_file_are_said_once_for_all_calls_and_as_far_as_each_w
         '[projects."/project".permissions]',
         'allow = [{ rule = "bash:curl x", network = true }, "bash:make", { rule = "bash:docker ps", sandbox = "off" }]',
     ]
+
+
+def test_a_command_of_several_lines_is_left_to_the_lines_for_the_file() -> None:
+    """Its rule could not be copied from a terminal."""
+    asked = request("bash", "bash:cat > a <<EOF\nx\nEOF")
+    assert by_options(asked, takes_rules=True, accepts_edits=False) == ""
+
+
+def test_a_rule_as_long_as_its_command_is_not_shown_beside_it() -> None:
+    shown = PermissionShown(["bash:"], request("bash", "bash:" + "x" * 500), is_cut=False)
+    assert dict(choices(shown))["r"] == "yes, always here: this very command, word for word"

@@ -7,13 +7,14 @@ import json
 import signal
 import termios
 from copy import copy
+from typing import Any
 
 import pytest
 
 from covey.cli import exits
 from covey.client.client import Client
 from covey.protocol.paths import Address
-from tests.cli.conftest import Home
+from tests.cli.conftest import Home, until
 from tests.cli.terminal import QUESTION, Terminal, Terminals, drawn
 
 
@@ -30,7 +31,7 @@ def test_the_person_at_the_terminal_is_asked(
     assert not (home.project / "made").exists()
     terminal.type(typed)
     if is_made is None:  # several keys at once are no answer
-        terminal.wait_for("Press one of the keys above")
+        terminal.wait_for("Press a key from above")
         assert not (home.project / "made").exists()
         terminal.type("y")
     assert terminal.finish() == 0
@@ -108,7 +109,7 @@ def test_what_was_typed_before_the_question_is_no_answer(terminals: Terminals, h
     terminal.wait_for(QUESTION, count=2)
     assert (home.project / "first").exists()
     terminal.type("e")
-    terminal.wait_for("Your answer: ")
+    terminal.wait_for("No, because: ")
     terminal.type("no, not that\n")
     assert terminal.finish() == 0
     assert not (home.project / "second").exists()
@@ -120,16 +121,16 @@ def test_words_that_are_no_key_are_the_reason_for_a_no(terminals: Terminals, hom
     terminal = terminals.run("use the tool")
     terminal.wait_for(QUESTION)
     terminal.type("e")
-    terminal.wait_for("Your answer: ")
+    terminal.wait_for("No, because: ")
     terminal.type("\n")
     terminal.wait_for(QUESTION, count=2)  # nothing was said: the menu again
     terminal.type("e")
-    terminal.wait_for("Your answer: ", count=2)
-    terminal.type("maybe later\n")
+    terminal.wait_for("No, because: ", count=2)
+    terminal.type("yes\n")  # behind a no nothing is a yes
     assert terminal.finish() == 0
     assert not (home.project / "made").exists()
     (session,) = home.sessions()
-    assert "maybe later" in str(home.messages(session["id"]))
+    assert "The user says: yes" in str(home.messages(session["id"]))
 
 
 def test_a_command_of_which_a_part_was_shown_is_shown_whole_and_asked_about_again(
@@ -235,3 +236,22 @@ def test_a_job_in_the_background_is_not_stopped_by_a_question(terminals: Termina
     terminal.finish()
     assert "denied, because nobody is here to be asked" in terminal.shown
     assert not (home.project / "made").exists()
+
+
+def test_who_steers_a_run_is_asked_what_it_asks_and_leaves_it_with_ctrl_c(terminals: Terminals, home: Home) -> None:
+    host = home.covey("run", "--detach", "use two tools").stdout.strip()
+    until(lambda: listed(home)[0]["asks"], "the first question")
+    terminal = terminals.run("--steer", "use two tools, please")
+    until(lambda: len(listed(home)) == 2, "the prompt is there")
+    assert home.covey("runs", "allow", host).returncode == 0
+    terminal.wait_for(QUESTION)
+    terminal.type("\x03")
+    assert terminal.finish() == exits.STOPPED
+    assert f"the prompt has joined the run {host}: `covey runs cancel {host}`" in " ".join(terminal.shown.split())
+    assert [run["state"] for run in listed(home) if run["run_id"] == host] == ["active"]
+    assert home.covey("runs", "cancel", host).returncode == 0
+
+
+def listed(home: Home) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(home.covey("runs", "--json").stdout)
+    return found

@@ -40,7 +40,7 @@ class Advice:
         if not how or how in self._said:
             return ""
         self._said.add(how)
-        return f"Allow it {how}."
+        return f"Allow it {how}"
 
     def lines(self) -> str:
         """The lines that would allow all of them in this directory; '' if no rule can."""
@@ -49,7 +49,10 @@ class Advice:
         from covey.config.edit import asked_lines  # late: seldom needed
 
         lines = asked_lines(self._path, list(self._rules)).split("\n")
-        head = "what was denied would be allowed in this directory by these lines in your config.toml:"
+        head = (
+            "what was denied would be allowed in this directory by these lines in your config.toml "
+            "(or by these rules in the `allow` of that table, if it is there):"
+        )
         return "\n".join((head, *map(visible, lines)))
 
 
@@ -61,6 +64,8 @@ def by_options(request: PermissionRequest, *, takes_rules: bool, accepts_edits: 
         return "with --yolo"
     if not accepts_edits and _is_accepted(request):
         return "with --accept-edits"
+    if any(rule != visible(rule) for rule in request.rules):
+        return ""  # of several lines, say: it could not be copied from a terminal
     rules = [_networked(rule) if request.asks_for == "network" else rule for rule in request.rules]
     return "with " + visible(" ".join(f"--allow {shlex.quote(rule)}" for rule in rules))
 

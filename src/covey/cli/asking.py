@@ -113,6 +113,8 @@ class Asking:
         """Once something was denied, because nobody could be asked."""
         self._workspace_id = workspace_id
         self._run_id = run_id
+        self._speaker = run_id
+        """The run in whose turn this one is: its own, or the one that it has joined."""
         self._screen = screen
         self._questioner = self._find_questioner()
         """None: nobody can be asked here."""
@@ -143,7 +145,9 @@ class Asking:
             self._comings = self.view.comings
             self._presence.set()
         record = self.view.find_run(self._run_id)
-        if record and record.run.state == "active":
+        if record and record.run.folded_into:
+            self._speaker = record.run.folded_into
+        if record and record.run.state in ("active", "folded"):
             self.active(record.run.session_id)
         for request_id in [each for each in self._begun if each not in self.view.asks.open]:
             self._resolved(request_id)
@@ -157,7 +161,7 @@ class Asking:
         return [
             self._begun.setdefault(request_id, _begin(ask.request))
             for request_id, ask in self.view.asks.open.items()
-            if ask.run_id in (None, self._run_id) and not ask.is_being_answered
+            if ask.run_id in (None, self._run_id, self._speaker) and not ask.is_being_answered
         ]
 
     def _is_open(self, ask: Ask) -> bool:

@@ -163,10 +163,8 @@ class PermissionAsk:
         return PermissionAnswer("deny", denied[1]) if denied else Heard.AGAIN
 
     def hear_words(self, line: str) -> Answer | Heard:
-        """Words instead of a key: what is no answer is the reason for a no, which the model reads."""
-        heard, words = self.hear(line), line.strip()
-        if heard is not Heard.AGAIN:
-            return heard
+        """Words behind a no: whatever they are, they allow nothing. The model reads them."""
+        words = line.strip()
         return PermissionAnswer("deny", words) if words else Heard.NOTHING
 
     def _can_be(self, action: PermissionAction) -> bool:

@@ -21,7 +21,7 @@ QUIET_S = 0.4
 """So long nothing must be typed before a key counts: what was meant for something else is no answer."""
 PROMPT = "Allow it? "
 ALL_OF_IT = "This is all of it now. Allow it? "
-WORDS = "Your answer: "
+WORDS = "No, because: "
 
 
 class Questioner:
@@ -163,7 +163,7 @@ class Questioner:
     def _take(self, ask: Ask, heard: Answer | Heard) -> None:
         match heard:
             case Heard.AGAIN:
-                self._screen.ask("Press one of the keys above (? explains them): " if self._takes_keys else ask.again)
+                self._screen.ask("Press a key from above (? explains): " if self._takes_keys else ask.again)
             case Heard.MORE | Heard.WHOLE | Heard.NOTHING:
                 self._show(ask)
             case Heard.UNSEEN:
@@ -192,7 +192,8 @@ class Questioner:
             and isinstance(answer, PermissionAnswer)
             and self._screen.take_back_question()
         ):
-            self._screen.show([answered_line(ask.request, answer.action, self._screen.columns)])
+            reach = ", with network" * answer.network + ", outside the sandbox" * answer.unsandboxed
+            self._screen.show([answered_line(ask.request, answer.action, reach, self._screen.columns)])
 
 
 def _menu(ask: PermissionAsk, columns: int, rows: int) -> list[StyledLine]:

@@ -315,6 +315,8 @@ class _Command:
     def _leave(self) -> int:
         """We stop without a terminal event: the prompt was not accepted yet, or the server does not answer any more."""
         error = self._may_go_on("the server does not answer") if self._posting else NOT_ACCEPTED
+        if self._host:
+            error = f"left; the prompt has joined the run {self._host}: `covey runs cancel {self._host}` cancels that."
         if self._stop_code == exits.TIMEOUT:
             error = f"the timeout of {self._args.timeout:g} s has passed: {error}"
         self._screen.warn(error)
@@ -331,6 +333,12 @@ class _Command:
         begin = "\n" if sys.stderr.isatty() else ""
         os.write(sys.stderr.fileno(), f"{begin}{warning(explanation)}\n".encode("utf-8", "replace"))
 
+    @property
+    def _host(self) -> str:
+        """The run that this one has joined; '' as long as it has not."""
+        record = self._view.find_run(self._request.run_id)
+        return (record and record.run.folded_into) or ""
+
     def _may_go_on(self, why: str) -> str:
         run_id = self._request.run_id
         return f"{why}; the run {run_id} may go on. `covey runs wait {run_id}` says how it ends."
@@ -345,6 +353,9 @@ class _Command:
             return
         if self._asking:
             self._asking.stop()
+        if self._host:
+            work.cancel()  # what has joined another run cannot be taken back out of it
+            return
         if exit_code == exits.STOPPED:
             self._screen.say("Cancelling the run; press Ctrl-C again to leave at once.")
         else:

@@ -119,7 +119,8 @@ def _asked(request: Request) -> str:
         text = runs_answer.described(request).replace("\n", "\n          ")  # below the first question
         return plain(f"    asks: {text}\n      covey runs answer {request.id}{' TEXT' * len(request.questions)}")
     text = runs_answer.described(request).replace("\n", "\n    ")
-    ways = [f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]"]
+    ways = [visible(request.reason or "")] if request.asks_for else []
+    ways.append(f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]")
     if request.prefix_rules:
         ways.append(f"covey runs allow --prefix {request.id}    always here: {visible(request.prefix_rules[-1])}")
     return plain("\n      ".join([f"    asks: {text}", *ways]))

@@ -38,6 +38,8 @@ class PermissionShown:
 
 
 Choice = tuple[str, str]
+RULE_CHARACTERS = 200
+"""Of rules in the menu: a longer command stands above it, and would be there twice."""
 RULES_SHOWN = 3
 """In the menu: a line with many commands needs as many rules."""
 
@@ -62,6 +64,7 @@ def choices(shown: PermissionShown) -> list[Choice]:
     if request.rules:
         many = f"{len(request.rules)} rules, which ? lists"
         what = many if len(request.rules) > RULES_SHOWN else _rules(request)
+        what = what if len(what) <= RULE_CHARACTERS else f"{_covers(request)}, word for word"
         found.append(("r", f"yes, always here{reach}: {what}"))
     if request.prefix_rules:
         found.append(("p", f"yes, always here{reach}: {visible(request.prefix_rules[-1])}"))
@@ -109,11 +112,11 @@ def _key_rows(keys: Sequence[Choice], columns: int) -> list[StyledLine]:
     return [row for spans in rows for row in wrap(spans, columns, rest=(Span("     "),))]
 
 
-def answered_line(request: PermissionRequest, action: PermissionAction, columns: int) -> StyledLine:
-    """What is left of a question that was answered here."""
+def answered_line(request: PermissionRequest, action: PermissionAction, reach: str, columns: int) -> StyledLine:
+    """What is left of a question that was answered here; `reach`: how far a command gets, where that is said."""
     command = request.params.get("command")
     what = f"$ {command.strip().partition(chr(10))[0]}" if isinstance(command, str) else request.description
-    return cut_line(line(Span(f"{ANSWERED[action]}: {visible(what or request.tool_name)}", "dim")), columns)
+    return cut_line(line(Span(f"{ANSWERED[action]}{reach}: {visible(what or request.tool_name)}", "dim")), columns)
 
 
 def _body_rows(text: str, columns: int, *, is_diff: bool) -> list[StyledLine]:
@@ -146,9 +149,7 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
         else:
             texts.append(("w", "It is done once, and the command may use the network."))
         texts.append(("u", "It is done once, and nothing keeps the command from the rest of your machine."))
-    pair = ("so", "o") if request.yes_has_network else ("sw", "w")
-    further = f" ({pair[0]} or ru would be s and r with {pair[1]} and u)" if request.confined else ""
-    texts.append(("e", f"You type a line, and Enter: it is not done, and the agent reads why{further}."))
+    texts.append(("e", "You type a line, and Enter: it is not done, and the agent reads why."))
     texts.append(("v", "All of the command or the change is shown."))
     return [
         row
