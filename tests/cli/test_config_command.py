@@ -107,9 +107,12 @@ def test_a_rule_about_a_tool_that_there_is_not_is_told(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own_file(tmp_path).write_text('[permissions]\ndeny = ["bsh:rm *", "mcp:git/*", "rename", "skill:deploy"]\n')
-    assert main(["config", "check"]) == exits.OK
+    assert main(["config", "check"]) == exits.FAILED, "whoever wrote it believes that it protects"
     said = capsys.readouterr().err
     assert said.count("there is no tool") == 1 and "there is no tool 'bsh'; did you mean bash?" in said
+    own_file(tmp_path).write_text('[permissions]\nask = ["bsh:rm *"]\n')
+    assert main(["config", "check"]) == exits.OK
+    assert "there is no tool 'bsh'" in capsys.readouterr().err
 
 
 def test_every_tool_of_ours_may_be_in_a_rule(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

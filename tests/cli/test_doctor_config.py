@@ -26,6 +26,18 @@ def test_the_store_and_the_configuration_have_a_verdict_each(own_home: Home, wro
     assert found["healthy"] is True and "nope" in found["config"]
 
 
+def test_what_config_check_warns_of_is_told_here_too(own_home: Home) -> None:
+    own_home.covey("run", "hello")
+    own_home.covey("stop")
+    own_home.config.write_text(own_home.config.read_text() + '\n[permissions]\ndeny = ["bsh:rm *"]\n')
+    done = own_home.covey("doctor")
+    assert done.returncode == exits.OK, "prompts are taken all the same"
+    assert "The configuration has no problems." not in done.stdout
+    assert "permissions.deny: 'bsh:rm *' never applies" in done.stderr
+    (warning,) = json.loads(own_home.covey("doctor", "--json").stdout)["config_warnings"]
+    assert "'bsh:rm *' never applies" in warning
+
+
 def test_a_model_that_is_configured_in_vain_is_named_where_models_are_listed(own_home: Home) -> None:
     own_home.config.write_text(own_home.config.read_text().replace("scripted/default", "nope/x"))
     done = own_home.covey("models")

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from covey import __version__
-from covey.cli import exits
+from covey.cli import exits, running
 from covey.cli.main import build_parser, main
 from covey.cli.option_types import RUN_ID
 from covey.cli.parser import all_commands, did_you_mean
@@ -117,6 +117,38 @@ def test_wrong_usage_is_told_in_one_line_and_where_the_help_is(
         main(args)
     assert left.value.code == exits.USAGE
     assert capsys.readouterr().err == f"{command}: {why}\nSee `{command} --help`.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "dest", "taken"),
+    [
+        (["jobs", "output", "--json", "job-1"], "job", ["job-1"]),
+        (["jobs", "kill", "job-1", "--json", "job-2"], "job", ["job-1", "job-2"]),
+        (["config", "set", "--json", "model", "a/b"], "words", ["model", "a/b"]),
+        (["config", "set", "model", "--json", "a/b"], "words", ["model", "a/b"]),
+        (["nodes", "drain", "--json", "one"], "node", "one"),
+        (["run", "fix", "--yolo", "the", "bug"], "prompt", ["fix", "the", "bug"]),
+    ],
+)
+def test_options_may_stand_anywhere_among_the_words_of_a_command(
+    words: list[str], dest: str, taken: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = argparse.Namespace()
+
+    def run(args: argparse.Namespace) -> int:
+        vars(given).update(vars(args))
+        return exits.OK
+
+    monkeypatch.setattr(running, "run", run)
+    assert main(words) == exits.OK
+    assert getattr(given, dest) == taken
+
+
+@pytest.mark.parametrize("words", [["mcp", "logs", "one", "--json", "two"], ["status", "--json", "x"]])
+def test_words_that_no_argument_takes_are_still_refused(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == exits.USAGE
 
 
 def test_a_guess_at_an_option_is_about_its_name_and_not_its_dashes() -> None:

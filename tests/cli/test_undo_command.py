@@ -91,6 +91,9 @@ def test_a_file_changed_by_hand_is_not_lost_and_it_is_said_what_to_do(home: Home
         "undo_conflict",
         [str(home.project / "a.txt")],
     )
+    assert "a.txt: it was changed since" in as_json["error"]
+    assert "--force-file FILE" in as_json["error"] and "--keep-files" in as_json["error"]
+    assert "force_files" not in as_json["error"], "a field of the API is no option"
     assert (home.project / "a.txt").read_text() == "by hand\n"
     forced = home.covey("undo", "--force-file", "a.txt")
     assert (forced.returncode, (home.project / "a.txt").exists()) == (exits.OK, False)

@@ -131,6 +131,10 @@ def test_directories_that_are_private(tmp_path: Path) -> None:
     made.chmod(0o710)
     with pytest.raises(UnsafeDirectory, match="chmod 700"):
         make_private(made)
+    made.chmod(0o1777)
+    with pytest.raises(UnsafeDirectory, match="Choose another place") as shared:
+        make_private(made)
+    assert "chmod" not in str(shared.value), "others need a directory that is shared, such as /tmp"
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(UnsafeDirectory):
         make_private(tmp_path / "link")

@@ -97,6 +97,23 @@ def test_what_a_job_wrote_and_how_it_ended_outlives_the_workspace_and_the_server
     assert told == [1, 1], "the model is told, and what it was told stays one note in the conversation"
 
 
+def test_a_job_that_a_killed_server_took_along_is_listed_and_told_once(
+    server: Server, workspace: Workspace, model: FakeModel
+) -> None:
+    session = left_running(workspace)
+    kept = server.data_dir / "jobs"
+    until(lambda: any(kept.glob("*/job-1.json")))
+    server.kill()
+    server.start()
+    assert "job-1    ended (with the server)" in covey(server, "jobs").stdout
+    assert json.loads(covey(server, "jobs", "output", "--json", "job-1").stdout)["state"] == "closed"
+    model.on(lambda request: Reply(text="I see."))
+    for prompt in ("and now?", "and now again?"):
+        assert covey(server, "run", "--session", session, prompt).returncode == 0
+    told = [str(request.body).count("ended when the server was killed") for request in model.requests[-2:]]
+    assert told == [1, 1], "the model is told, and what it was told stays one note in the conversation"
+
+
 def test_a_job_of_another_directory_is_said_to_be_there(server: Server, workspace: Workspace, tmp_path: Path) -> None:
     left_running(workspace)
     other = tmp_path / "other"

@@ -74,8 +74,9 @@ def _as_json(one: SettingOrigin) -> dict[str, Any]:
 def _check(args: argparse.Namespace) -> int:
     loaded = load(_project(args), _extra(args), os.environ)
     for warning in loaded.warnings:
-        common.complain(warning)
-    if doubts := list(unknown_providers(loaded.config)):
+        if warning not in loaded.unprotected:
+            common.complain(warning)
+    if doubts := [*loaded.unprotected, *unknown_providers(loaded.config)]:
         raise exits.CommandFailed("\n".join(doubts))
     if args.json:
         print(json_text({"files": [str(path) for path in loaded.files], "warnings": loaded.warnings}))

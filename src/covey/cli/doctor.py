@@ -130,11 +130,12 @@ def _check(data_dir: Path, as_json: bool) -> int:
     server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
-    wrong = _wrong_config()
+    wrong, warnings = _config_doubts()
     rules = None if wrong else _global_rules(found.records)
     if as_json:
         more = {
             "config": wrong,
+            "config_warnings": warnings,
             "global_rules": rules.as_json() if rules else [],
             "keys": doctor_keys.look(os.environ),
             "sandbox": doctor_sandbox.look(),
@@ -147,8 +148,10 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _print_findings(findings, found.records)
         if wrong:
             common.complain(f"The configuration: no prompt is accepted until this is fixed: {wrong}")
-        else:
+        elif not warnings:
             _say("The configuration has no problems.")
+        for warning in warnings:
+            common.complain(f"The configuration: {warning}")
         for provider, about in doctor_keys.look(os.environ).items():
             _say(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
@@ -185,15 +188,20 @@ def _repair(data_dir: Path, as_json: bool) -> int:
     return exits.FAILED if left else exits.OK
 
 
-def _wrong_config() -> str:
-    """Why no prompt can be taken with the files that count here; '' if one can. The store is no worse for it."""
+def _config_doubts() -> tuple[str, tuple[str, ...]]:
+    """Why no prompt can be taken with the files that count here, '' if one can; and what `config check` warns of.
+
+    The store is no worse for either.
+    """
+    warnings: tuple[str, ...] = ()
     try:
-        config = load(Path(common.working_directory(None)), None, os.environ).config
-        if config.providers:  # else it is only known where there is a server which models there are
-            resolve(config, "large")
+        loaded = load(Path(common.working_directory(None)), None, os.environ)
+        warnings = loaded.warnings
+        if loaded.config.providers:  # else it is only known where there is a server which models there are
+            resolve(loaded.config, "large")
     except ConfigError as error:
-        return error.message
-    return " ".join(unknown_providers(config))
+        return error.message, warnings
+    return " ".join(unknown_providers(loaded.config)), warnings
 
 
 def _global_rules(records: list[Record]) -> GlobalRules:

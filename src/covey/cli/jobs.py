@@ -18,6 +18,8 @@ from covey.protocol.errors import ApiError
 from covey.protocol.jobs import JobView
 from covey.protocol.requests import WorkspaceView
 
+NO_SERVER = "No server is running, so no jobs run. `covey jobs output ID` still shows those that have ended."
+
 
 def main(args: argparse.Namespace) -> int:
     if args.action == "list" and args.job:
@@ -39,7 +41,7 @@ async def _jobs(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text([]))
     else:
-        print("No server is running, so there are no jobs.", file=sys.stderr)
+        print(NO_SERVER, file=sys.stderr)
     return exits.OK
 
 

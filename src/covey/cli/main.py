@@ -25,7 +25,7 @@ from covey.cli import (
     undo_options,
     web_options,
 )
-from covey.cli.parser import HelpFormatter, Parser, unknown
+from covey.cli.parser import HelpFormatter, Parser, took, unknown
 from covey.cli.texts import (
     DESCRIPTION,
     DOCTOR_EXAMPLES,
@@ -59,14 +59,11 @@ def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     words, command_line = mcp_options.split(running.words(argv))
     args, more = parser.parse_known_args(words)
-    if more and (args.command != "run" or any(word.startswith("-") for word in more)):
-        of_command = args.parser if args.command else parser
+    of_command = args.parser if args.command else parser
+    if more and not took(of_command, args, more):
         of_command.error(unknown(of_command, more))
     if args.command and (given := tui_options.given(args)):
         args.parser.error(f"{given} comes after the command: covey {args.command} {given} …")
-    if more:
-        # argparse takes only the words before the first option: `covey run fix --yolo the bug`.
-        args.prompt += more
     if command_line:
         args.command_line = command_line
     if args.command is None:

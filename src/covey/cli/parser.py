@@ -76,6 +76,25 @@ def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 2) -> str:
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
+def took(parser: argparse.ArgumentParser, args: argparse.Namespace, more: list[str]) -> bool:
+    """Whether words that argparse has left belong to the last argument of a command; they are added to it.
+
+    argparse fills arguments that may be left out, or repeated, only with what stands before the next option:
+    `covey run fix --yolo the bug`, `covey jobs output --json job-1`.
+    """
+    arguments = [action for action in parser._actions if not action.option_strings]
+    if not arguments or any(word.startswith("-") for word in more):
+        return False
+    last = arguments[-1]
+    if last.nargs == "*":
+        setattr(args, last.dest, [*getattr(args, last.dest), *more])
+        return True
+    is_free = last.nargs == "?" and not (last.choices or last.type) and getattr(args, last.dest) == last.default
+    if is_free and len(more) == 1:
+        setattr(args, last.dest, more[0])
+    return is_free and len(more) == 1
+
+
 def unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
     """What to say about words that no option or argument takes."""
     names = [word.partition("=")[0] for word in words if word.startswith("-")]

@@ -22,6 +22,12 @@ PROMPT_CHARS = 100
 
 UNTRACKED = "a call was cut off, or not all that commands changed is known: whatever else they changed stays as it is"
 
+REFUSED = "nothing was undone, because these files would lose something:"
+ADVICE = (
+    "Save what you want to keep of them. Then restore them all the same with --force-file FILE for each, "
+    "or take back only the messages with --keep-files."
+)
+
 
 def main(args: argparse.Namespace) -> int:
     return common.run(_undo(args))
@@ -59,15 +65,13 @@ async def _refused(
     """Nothing was changed. The same request as a dry run reports every conflict."""
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
     if as_json:
-        failure = {"error": error.message, "exit_code": exits.FAILED}
+        said = "\n".join((REFUSED, *_listed(found.conflicts, workspace), ADVICE)) if found.conflicts else error.message
+        failure = {"error": said, "exit_code": exits.FAILED}
         print(json_text({**failure, "code": error.code, "conflicts": found.conflicts}))
     elif found.conflicts:
-        common.complain("nothing was undone, because these files would lose something:")
+        common.complain(REFUSED)
         _print_conflicts(found.conflicts, workspace)
-        common.complain(
-            "Save what you want to keep of them. Then restore them all the same with --force-file FILE for each, "
-            "or take back only the messages with --keep-files."
-        )
+        common.complain(ADVICE)
     else:  # what was found while the old contents were prepared; or it is settled by now
         common.complain(error.message)
     return exits.FAILED
@@ -100,8 +104,12 @@ def _print(done: UndoReceipt, workspace: WorkspaceView, *, is_done: bool) -> Non
 
 
 def _print_conflicts(conflicts: tuple[FileConflict, ...], workspace: WorkspaceView) -> None:
-    for conflict in conflicts:
-        print(plain(f"  {_named(conflict.path, workspace)}: {conflict.reason}"), file=sys.stderr)
+    for line in _listed(conflicts, workspace):
+        print(plain(line), file=sys.stderr)
+
+
+def _listed(conflicts: tuple[FileConflict, ...], workspace: WorkspaceView) -> list[str]:
+    return [f"  {_named(conflict.path, workspace)}: {conflict.reason}" for conflict in conflicts]
 
 
 def _named(path: str, workspace: WorkspaceView) -> str:

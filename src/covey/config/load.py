@@ -39,7 +39,6 @@ PROJECT_FILE = "covey.toml"
 NO_WISHES = FaceSettings()
 OF_FACES = ("tui", "keys")
 """Tables that are read by the faces of a user alone."""
-_RULES = ("allow", "ask", "deny")
 # A project's file may be hostile, and tomllib needs quadratic time for deep keys: 200 kB of `a.a.a…` take minutes. With
 # these two bounds the worst file known takes about a second, and hundreds of models still fit.
 MAX_FILE_BYTES = 128 * 1024
@@ -70,6 +69,8 @@ class Loaded:
     """What counts of each of them."""
     faces: FaceSettings = NO_WISHES
     """What concerns no server."""
+    unprotected: tuple[str, ...] = ()
+    """Those of the warnings that tell of a rule to deny that never applies: somebody relies on it in vain."""
 
     def __repr__(self) -> str:
         return f"Loaded({self.config!r})"  # the layers may hold keys
@@ -108,6 +109,7 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     """
     merged: dict[str, Any] = {}
     warnings: list[str] = []
+    unprotected: list[str] = []
     files: list[Path] = []
     variables: set[str] = set()
     layers: list[Layer] = []
@@ -128,7 +130,8 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
             variables |= key_variables(raw)
         if path is project_file:
             named = {name: raw[name] for name in EXTENSION_SECTIONS if data.pop(name, None)}
-        warnings += said + _rules_that_never_fit(path, data)
+        unprotected += (vain := _rules_that_never_fit(path, data, "deny"))
+        warnings += said + _rules_that_never_fit(path, data, "allow", "ask") + vain
         _anchor_files(data, path.absolute().parent)
         merged = _merge(merged, data)
         files.append(path)
@@ -139,13 +142,13 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
     config = msgspec.convert(merged, Config)
     config = msgspec.structs.replace(config, key_variables=tuple(sorted(variables)), of_project=of_project)
     shown = msgspec.convert(faces, FaceSettings)
-    return Loaded(config, tuple(warnings), tuple(files), tuple(layers), shown)
+    return Loaded(config, tuple(warnings), tuple(files), tuple(layers), shown, tuple(unprotected))
 
 
-def _rules_that_never_fit(path: Path, data: dict[str, Any]) -> list[str]:
+def _rules_that_never_fit(path: Path, data: dict[str, Any], *kinds: str) -> list[str]:
     """No mistake that stops anybody: another version of Covey may have that tool."""
     listed = (
-        (kind, entry) for kind, entries in data.get("permissions", {}).items() if kind in _RULES for entry in entries
+        (kind, entry) for kind, entries in data.get("permissions", {}).items() if kind in kinds for entry in entries
     )
     rules = ((kind, entry["rule"] if isinstance(entry, dict) else entry) for kind, entry in listed)
     return [f"{path}: permissions.{kind}: {rule!r} {why}" for kind, rule in rules if (why := why_never(rule))]

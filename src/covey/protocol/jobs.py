@@ -7,7 +7,7 @@ from typing import Literal
 from covey.protocol.messages import Wire
 
 JobState = Literal["running", "exited", "killed", "closed"]
-"""`exited`: by itself; `killed`: by the model or a person; `closed`: with the workspace, as the server stopped."""
+"""`exited`: by itself; `killed`: by the model or a person; `closed`: with the workspace or the server."""
 
 
 class JobView(Wire, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -133,10 +134,20 @@ def make_private(directory: Path) -> None:
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700, parents=True)
     if not is_private(directory):
+        advice = f"Try `chmod 700 {directory}`, or choose" if _may_be_closed(directory) else "Choose"
         raise UnsafeDirectory(
             f"{directory} is not private to you: it must be a directory that you own and nobody else can enter. "
-            f"Try `chmod 700 {directory}`, or choose another place with --host unix://PATH."
+            f"{advice} another place with --host unix://PATH."
         )
+
+
+def _may_be_closed(directory: Path) -> bool:
+    """Whether nobody else needs to enter it: never said of one like /tmp, whoever owns it."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & stat.S_ISVTX
 
 
 def is_private(directory: Path) -> bool:

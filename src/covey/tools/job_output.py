@@ -17,6 +17,7 @@ KILLED = {
     "model": "ended by job_kill",
     "person": "ended by the user",
     "close": "ended when the server stopped, or nobody had needed the directory for long",
+    "crash": "ended when the server was killed; what it wrote last is not kept",
 }
 
 

@@ -1,4 +1,7 @@
-"""What is kept of background jobs that have ended, so that people and models can still look: one file for each.
+"""What is kept of background jobs, so that people and models can look at those that have ended: one file for each.
+
+It is written when a job starts, and again when it has ended. A record without an end, found by a server that has not
+started the job, is of one that was lost with a former server.
 
 The files are in the data directory of the server that ran them: as many as `Jobs` keeps, of some 60 kB at most.
 """
@@ -18,18 +21,19 @@ from covey.machine.replace import replace_file
 
 log = logging.getLogger(__name__)
 
-EndedBy = Literal["itself", "model", "person", "close"]
-"""`close`: the workspace was closed, with the server or without it."""
+EndedBy = Literal["itself", "model", "person", "close", "crash"]
+"""`close`: the workspace was closed, with the server or without it. `crash`: the server was killed."""
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """A job that has ended."""
+    """A job that has ended, or had not when this was written."""
 
     id: str
     session_id: str
     command: str
     started_at: float
     ended_at: float
+    """0: it ran."""
     exit_code: int | None = None
     ended_by: EndedBy = "itself"
     tail: str = ""
@@ -38,6 +42,10 @@ class JobRecord(msgspec.Struct, frozen=True):
     """What the model has not looked at of it."""
     is_known: bool = False
     """The model has been told that it has ended."""
+
+    def lost(self, now: float) -> JobRecord:
+        """The same job, now that its server is found to be gone. When it really ended nobody knows."""
+        return msgspec.structs.replace(self, ended_at=now, exit_code=None, ended_by="crash", is_known=False)
 
 
 class JobRecords:
@@ -62,7 +70,7 @@ class JobRecords:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path(record.id), msgspec.json.encode(record), mode=0o600, keep_mode=False)
         except OSError as error:
-            log.warning("the end of %s is not kept: %s", record.id, error)
+            log.warning("how it is with %s is not kept: %s", record.id, error)
 
     def forget(self, job_ids: Iterable[str]) -> None:
         for job_id in job_ids:

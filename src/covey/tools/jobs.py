@@ -1,8 +1,8 @@
 """Background jobs: commands that a session leaves running, until they end, are ended, or the workspace closes.
 
 A job is not a process of the run that started it: it carries the workspace's tag instead, so the end of a run leaves
-it alone, and the next start after a crash of the server finds it (`kill_left_jobs`). Nothing is stored about it while
-it runs; how it ended, and the end of its output, are kept beyond the workspace being open (`job_records.py`).
+it alone, and the next start after a crash of the server finds it (`kill_left_jobs`). That it was started is stored,
+then how it ended, with the end of its output (`job_records.py`): so one that was lost with the server is known as well.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Job:
         return job
 
     def record(self) -> JobRecord:
-        """What is kept of it, as it has ended."""
+        """What is kept of it, as it is now."""
         return JobRecord(
             id=self.id,
             session_id=self.session_id,
@@ -161,11 +161,14 @@ class Jobs:
         self._one_save = asyncio.Lock()
 
     async def restore(self, records: JobRecords) -> None:
-        """Know what ended before the workspace was opened, and keep there what ends from now on."""
+        """Know what ended before the workspace was opened, and keep there what starts and ends from now on."""
         self._records = records
         for record in await asyncio.to_thread(records.read):
-            self._jobs[record.id] = Job.restored(record)
+            known = record if record.ended_at else record.lost(time.time())
+            self._jobs[record.id] = job = Job.restored(known)
             self.number_after(record.id)
+            if known is not record:
+                self._save(job)
 
     def number_after(self, job_id: str) -> None:
         """This name was given out once: it is not given out again."""
@@ -234,6 +237,7 @@ class Jobs:
         if task.done() and not task.cancelled() and (error := task.exception()):
             del self._jobs[job.id]
             raise error
+        self._save(job)
         self._forget_old()
         return job
 
@@ -251,6 +255,7 @@ class Jobs:
         job = self._new(session_id, command, live, running_s)
         output.hand_over(job.unread)
         self._take_in(job, task)
+        self._save(job)
         self._forget_old()
         return job
 

@@ -52,7 +52,7 @@ def _state(job: Job) -> JobState:
         return "running"
     if job.exit_code is not None or not job.was_killed:
         return "exited"
-    return "closed" if job.ended_by == "close" else "killed"
+    return "closed" if job.ended_by in ("close", "crash") else "killed"
 
 
 def _view(job: Job, *, with_output: bool = False) -> JobView:
