@@ -61,6 +61,30 @@ def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_b
     assert [prompt.split(" (")[0] for prompt in prompts] == ["> use a tool", "> 8"]
 
 
+def test_what_can_only_be_meant_as_a_command_never_reaches_the_model(home: Home) -> None:
+    done = _piped(home, "/undo\n/nosuch word\n!ls\n!!ls\n /undo as text\n/a/path is a prompt\n")
+    assert done.returncode == 1, "a line out of a pipe was not taken"
+    for name in ("undo", "nosuch"):
+        assert f"there is no command /{name}; put a blank before the / to send it as text" in done.stdout
+    assert done.stdout.count("! commands are for the terminal UI; put a blank before the ! to send it as text") == 2
+    said = [row for row in done.stdout.splitlines() if row.startswith("You said: ")]
+    assert [row.removeprefix("You said: ").strip() for row in said] == ["/undo as text", "/a/path is a prompt"]
+
+
+def test_a_command_of_the_workspace_is_no_unknown_one(own_home: Home) -> None:
+    commands = own_home.config.parent / "commands"
+    commands.mkdir()
+    (commands / "greet.md").write_text("Say hello to $ARGUMENTS")
+    done = _piped(own_home, "/greet birds\n")
+    assert done.returncode == 0 and "You said: /greet birds" in done.stdout, "the server makes the prompt of it"
+    assert "there is no command" not in done.stdout
+
+
+def test_help_lists_skip_and_without_a_question_it_says_that_there_is_none(home: Home) -> None:
+    done = _piped(home, "/help\n/skip\n")
+    assert re.search(r"^/skip +answer none", done.stdout, re.MULTILINE) and "No question is asked." in done.stdout
+
+
 def test_a_run_that_fails_is_said_and_is_the_exit_code(home: Home) -> None:
     done = _piped(home, "fail\n")
     assert done.returncode == 1

@@ -329,9 +329,8 @@ class Talk:
             self.offer()
             return
         try:
-            if words.startswith("/") and await commands.run(self, words):
-                return
-            await self.post(text)
+            if not await commands.run(self, text):
+                await self.post(text)
         except (ServerUnreachable, ApiError) as error:
             self.say(str(error), "warning")
 
