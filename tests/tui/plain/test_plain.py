@@ -51,6 +51,13 @@ def test_a_number_that_refuses_refuses(home: Home) -> None:
     assert not (home.project / "made").exists()
 
 
+@pytest.mark.parametrize(("letter", "is_rule"), [("r", True), ("y", False)])
+def test_an_answer_that_adds_a_rule_says_so(own_home: Home, letter: str, is_rule: bool) -> None:
+    done = _piped(own_home, f"use a tool\n{letter}\n")
+    said = "A rule for this is in your config.toml now. It holds in this directory only."
+    assert (said in done.stdout) == is_rule and (own_home.project / "made").exists()
+
+
 def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_be(home: Home) -> None:
     done = _piped(home, "use a tool\nok\n8\n/say 8\n1\n")
     for word in ("ok", "8"):
