@@ -286,6 +286,37 @@ def test_row_29_every_answer_is_kept_also_one_in_words_that_stays_empty(desk: De
     assert (colour.selected_ids, shall.yes, name.fill_in_text) == (("b",), True, "kestrel")
 
 
+def test_where_words_are_the_only_answer_typing_writes_it(desk: Desk) -> None:
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.write("x, or any fey name")  # letters that are keys at other questions
+    assert desk.draft == "" and "> x, or any fey name" in desk.text
+    desk.keys("enter", "enter")
+    [sent] = desk.did(AnswerBatch)
+    assert sent.responses[0].fill_in_text == "x, or any fey name"
+
+
+def test_whoever_writes_goes_on_writing_when_words_are_asked_for(desk: Desk) -> None:
+    desk.write("add a ", every=0.04)
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.write("nest")
+    assert desk.draft == "add a nest"
+
+
+def test_after_escape_a_question_for_words_can_be_left_without_an_answer(desk: Desk) -> None:
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.keys("enter")
+    assert "write an answer, or esc" in desk.text and desk.did(AnswerBatch) == []
+    desk.keys("escape")
+    answer(desk, "x")
+    assert desk.did(AnswerBatch) == [AnswerBatch("q1", ())]
+
+
 def test_an_approval_of_an_extension_is_an_ask_like_the_others(desk: Desk) -> None:
     desk.event(ApprovalRequest(id="x1", kind="mcp", name="db", source="covey.toml", command="db-server", args=("-v",)))
     desk.look()

@@ -169,7 +169,8 @@ def _questions(
     lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
-        return [*lines, row, _hint("⏎ keep it   esc back")], (len(lines), column)
+        back = "other keys" if item.type == "free_text" else "back"
+        return [*lines, row, _hint(f"⏎ keep it   esc {back}")], (len(lines), column)
     if said := given.fill_in_text or (given.notes if isinstance(given.notes, str) else ""):
         lines += wrap([Span(f"“{visible(said)}”")], columns)
     if ask.is_being_answered:
