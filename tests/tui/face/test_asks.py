@@ -136,10 +136,24 @@ def test_the_network_and_the_sandbox_are_chosen_before_the_answer(desk: Desk) ->
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
 
 
+def test_what_is_said_of_the_sandbox_is_what_is_chosen(desk: Desk) -> None:
+    asked(desk, confined=True, sandbox="It runs in the sandbox: no network.")
+    desk.wait(1)
+    assert "It runs in the sandbox" in desk.text and "w network: off" in desk.text and "u sandbox: on" in desk.text
+    answer(desk, "u")
+    assert "It runs in the sandbox" not in desk.text and "u sandbox: off" in desk.text
+    assert "It runs outside the sandbox." in desk.text
+    desk.keys("f")  # all of it
+    assert "It runs in the sandbox" not in desk.text and "It runs outside the sandbox." in desk.text
+    desk.keys("escape")
+    answer(desk, "u")
+    assert "It runs in the sandbox" in desk.text and "outside the sandbox" not in desk.text
+
+
 def test_a_yes_to_a_call_that_asks_for_the_network_gives_it_unless_it_is_turned_off(desk: Desk) -> None:
     asked(desk, confined=True, network=True, asks_for="network")
     desk.wait(1)
-    assert "once, with network" in desk.text and "network on" in desk.text
+    assert "once, with network" in desk.text and "network: on" in desk.text
     answer(desk, "s")
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
 
@@ -335,7 +349,7 @@ def test_no_key_of_a_permission_looks_cut_on_a_narrow_screen(columns: int) -> No
     desk.event(a_permission(rules=("bash:make",), prefix_rules=("bash:make *",), confined=True))
     desk.look()
     assert "……" not in desk.text
-    for words in ("once", "session", "always …", "always, any words …", "deny with words", "network off", "whole"):
+    for words in ("once", "session", "always …", "always, any words …", "deny with words", "network: off", "whole"):
         assert words in desk.text
 
 
