@@ -154,6 +154,19 @@ def test_ctrl_c_cancels_the_run_and_the_second_leaves(home: Home, talk: PtyProgr
     assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
 
 
+def test_a_cancel_is_said_once_for_a_turn_with_how_many_prompts_waited_for_it(home: Home, talk: PtyProgram) -> None:
+    talk.type("hang\r")
+    until(lambda: [1 for each in home.sessions() if len(home.messages(each["id"])) == 2], "the model is answering")
+    talk.type("mind the nests\r")
+    talk.wait_for("It joins the turn.")
+    talk.type("/queue and then this\r")
+    until(lambda: len(json.loads(home.covey("runs", "--json").stdout)) == 3, "both wait")
+    talk.type("\x03")
+    talk.wait_for("Cancelled, and 2 prompts that waited.")
+    until(lambda: json.loads(home.covey("runs", "--json").stdout) == [], "all is cancelled")
+    assert talk.screen.text.count("Cancelled") == 1
+
+
 def test_while_it_works_a_line_steers_as_in_the_other_faces_and_commands_queue_or_interrupt(
     home: Home, talk: PtyProgram
 ) -> None:
