@@ -7,7 +7,7 @@ from msgspec import structs
 
 from covey.protocol.events import QuestionChoice, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
-from covey.tui.face.effects import AnswerBatch, AnswerPermission, Cancel, DecideApproval
+from covey.tui.face.effects import AnswerPermission, Cancel, DecideApproval
 from covey.tui.face.facts import CancelDone, Said
 from tests.tui.face.desk import Desk, a_batch, a_permission, a_run, an_answer
 
@@ -136,10 +136,24 @@ def test_the_network_and_the_sandbox_are_chosen_before_the_answer(desk: Desk) ->
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
 
 
+def test_what_is_said_of_the_sandbox_is_what_is_chosen(desk: Desk) -> None:
+    asked(desk, confined=True, sandbox="It runs in the sandbox: no network.")
+    desk.wait(1)
+    assert "It runs in the sandbox" in desk.text and "w network: off" in desk.text and "u sandbox: on" in desk.text
+    answer(desk, "u")
+    assert "It runs in the sandbox" not in desk.text and "u sandbox: off" in desk.text
+    assert "It runs outside the sandbox." in desk.text
+    desk.keys("f")  # all of it
+    assert "It runs in the sandbox" not in desk.text and "It runs outside the sandbox." in desk.text
+    desk.keys("escape")
+    answer(desk, "u")
+    assert "It runs in the sandbox" in desk.text and "outside the sandbox" not in desk.text
+
+
 def test_a_yes_to_a_call_that_asks_for_the_network_gives_it_unless_it_is_turned_off(desk: Desk) -> None:
     asked(desk, confined=True, network=True, asks_for="network")
     desk.wait(1)
-    assert "once, with network" in desk.text and "network on" in desk.text
+    assert "once, with network" in desk.text and "network: on" in desk.text
     answer(desk, "s")
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow_session", network=True)]
 
@@ -253,39 +267,6 @@ def test_the_next_ask_waits_its_turn_and_for_a_quiet_moment(desk: Desk) -> None:
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow")]
 
 
-COLOURS = QuestionItem(
-    id="i1",
-    type="single_choice",
-    question="Which colour?",
-    choices=(QuestionChoice(id="r", label="red"), QuestionChoice(id="b", label="blue")),
-)
-SHALL = QuestionItem(id="i2", type="yes_no", question="Shall I?")
-NAME = QuestionItem(id="i3", type="free_text", question="Its name?")
-
-
-def test_row_29_scrolling_and_looking_do_not_answer_a_question(desk: Desk) -> None:
-    desk.event(a_batch(COLOURS, SHALL))
-    desk.look()
-    desk.wait(1)
-    desk.keys("down", "up", "pageup", "pagedown", "f", "down", "escape", "enter", "enter")
-    assert desk.did(AnswerBatch) == []
-    assert "Which colour?" in desk.text
-
-
-def test_row_29_every_answer_is_kept_also_one_in_words_that_stays_empty(desk: Desk) -> None:
-    desk.event(a_batch(COLOURS, SHALL, NAME))
-    desk.look()
-    desk.wait(1)
-    desk.keys("2", "e", "enter", "enter")  # blue, and no further words
-    assert "Shall I?" in desk.text
-    desk.keys("y", "enter", "enter")
-    desk.write("kestrel")
-    desk.keys("enter", "enter")
-    [sent] = desk.did(AnswerBatch)
-    colour, shall, name = sent.responses
-    assert (colour.selected_ids, shall.yes, name.fill_in_text) == (("b",), True, "kestrel")
-
-
 def test_an_approval_of_an_extension_is_an_ask_like_the_others(desk: Desk) -> None:
     desk.event(ApprovalRequest(id="x1", kind="mcp", name="db", source="covey.toml", command="db-server", args=("-v",)))
     desk.look()
@@ -304,7 +285,7 @@ def test_no_key_of_a_permission_looks_cut_on_a_narrow_screen(columns: int) -> No
     desk.event(a_permission(rules=("bash:make",), prefix_rules=("bash:make *",), confined=True))
     desk.look()
     assert "……" not in desk.text
-    for words in ("once", "session", "always …", "always, any words …", "deny with words", "network off", "whole"):
+    for words in ("once", "session", "always …", "always, any words …", "deny with words", "network: off", "whole"):
         assert words in desk.text
 
 

@@ -318,6 +318,18 @@ def test_every_screen_fits_every_size(columns: int, rows: int, opened: str) -> N
         assert 0 <= frame.cursor[1] <= max(columns, 10)
 
 
+def test_where_there_is_no_session_no_command_of_ones_own_is_offered() -> None:
+    desk = Desk(session="")
+    assert "/ commands" in desk.text and "your own shell" not in desk.text
+    desk.write("!ls")
+    assert "run it" not in desk.text
+    desk.keys("enter")
+    assert "belongs to a session" in desk.text
+    desk = Desk()
+    desk.write("!ls")
+    assert "run it" in desk.text
+
+
 def test_a_new_session_shows_what_was_done_lately() -> None:
     desk = Desk(session="")
     desk.event(a_session("s2", "other work", 900))

@@ -51,6 +51,13 @@ def test_a_number_that_refuses_refuses(home: Home) -> None:
     assert not (home.project / "made").exists()
 
 
+@pytest.mark.parametrize(("letter", "is_rule"), [("r", True), ("y", False)])
+def test_an_answer_that_adds_a_rule_says_so(own_home: Home, letter: str, is_rule: bool) -> None:
+    done = _piped(own_home, f"use a tool\n{letter}\n")
+    said = "A rule for this is in your config.toml now. It holds in this directory only."
+    assert (said in done.stdout) == is_rule and (own_home.project / "made").exists()
+
+
 def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_be(home: Home) -> None:
     done = _piped(home, "use a tool\nok\n8\n/say 8\n1\n")
     for word in ("ok", "8"):
@@ -59,6 +66,30 @@ def test_what_can_only_be_meant_as_an_answer_is_no_prompt_unless_it_is_said_to_b
     assert "You said: yes" not in done.stdout and (home.project / "made").exists()
     prompts = [line for line in done.stdout.splitlines() if line.startswith("> ")]
     assert [prompt.split(" (")[0] for prompt in prompts] == ["> use a tool", "> 8"]
+
+
+def test_what_can_only_be_meant_as_a_command_never_reaches_the_model(home: Home) -> None:
+    done = _piped(home, "/undo\n/nosuch word\n!ls\n!!ls\n /undo as text\n/a/path is a prompt\n")
+    assert done.returncode == 1, "a line out of a pipe was not taken"
+    for name in ("undo", "nosuch"):
+        assert f"there is no command /{name}; put a blank before the / to send it as text" in done.stdout
+    assert done.stdout.count("! commands are for the terminal UI; put a blank before the ! to send it as text") == 2
+    said = [row for row in done.stdout.splitlines() if row.startswith("You said: ")]
+    assert [row.removeprefix("You said: ").strip() for row in said] == ["/undo as text", "/a/path is a prompt"]
+
+
+def test_a_command_of_the_workspace_is_no_unknown_one(own_home: Home) -> None:
+    commands = own_home.config.parent / "commands"
+    commands.mkdir()
+    (commands / "greet.md").write_text("Say hello to $ARGUMENTS")
+    done = _piped(own_home, "/greet birds\n")
+    assert done.returncode == 0 and "You said: /greet birds" in done.stdout, "the server makes the prompt of it"
+    assert "there is no command" not in done.stdout
+
+
+def test_help_lists_skip_and_without_a_question_it_says_that_there_is_none(home: Home) -> None:
+    done = _piped(home, "/help\n/skip\n")
+    assert re.search(r"^/skip +answer none", done.stdout, re.MULTILINE) and "No question is asked." in done.stdout
 
 
 def test_a_run_that_fails_is_said_and_is_the_exit_code(home: Home) -> None:
@@ -121,6 +152,19 @@ def test_ctrl_c_cancels_the_run_and_the_second_leaves(home: Home, talk: PtyProgr
     talk.send_signal(signal.SIGINT)
     assert talk.finish() == 130
     assert talk.attributes() == talk.attributes_before and "?2004" not in talk.screen.modes
+
+
+def test_a_cancel_is_said_once_for_a_turn_with_how_many_prompts_waited_for_it(home: Home, talk: PtyProgram) -> None:
+    talk.type("hang\r")
+    until(lambda: [1 for each in home.sessions() if len(home.messages(each["id"])) == 2], "the model is answering")
+    talk.type("mind the nests\r")
+    talk.wait_for("It joins the turn.")
+    talk.type("/queue and then this\r")
+    until(lambda: len(json.loads(home.covey("runs", "--json").stdout)) == 3, "both wait")
+    talk.type("\x03")
+    talk.wait_for("Cancelled, and 2 prompts that waited.")
+    until(lambda: json.loads(home.covey("runs", "--json").stdout) == [], "all is cancelled")
+    assert talk.screen.text.count("Cancelled") == 1
 
 
 def test_while_it_works_a_line_steers_as_in_the_other_faces_and_commands_queue_or_interrupt(

@@ -46,8 +46,15 @@ def takes_keys(state: FaceState, view: View, now: float) -> bool:
 
 def hold_keys(step: FaceStep) -> FaceStep:
     """What has the keys keeps them until the focus goes elsewhere."""
+    panel = step.state.ask
     has_keys = takes_keys(step.state, step.view, step.state.now)
-    return step if has_keys == step.state.ask.has_keys else step.set(ask=replace(step.state.ask, has_keys=has_keys))
+    if has_keys == panel.has_keys:
+        return step
+    panel = replace(panel, has_keys=has_keys)
+    ask = shown(step.state, step.view)
+    if has_keys and ask and not ask.is_being_answered and isinstance(ask.request, QuestionBatchRequest):
+        panel = _written_to(panel, ask.request)
+    return step.set(ask=panel)
 
 
 def settle(step: FaceStep) -> FaceStep:
@@ -239,9 +246,11 @@ def _words_done(step: FaceStep, ask: OpenAsk, text: str) -> FaceStep:
     if isinstance(ask.request, ApprovalRequest):
         return step.set(ask=replace(panel, words=None))
     item = ask.request.questions[panel.question]
-    step = step.set(ask=replace(panel, words=None))
     if item.type == "free_text":
-        return _answer(step, ask.request, replace_answer(panel, item, fill_in_text=text), moves=bool(text))
+        if not text:
+            return step.say("write an answer, or esc: x answers none")
+        return _answer(step, ask.request, replace_answer(panel, item, fill_in_text=text), moves=True)
+    step = step.set(ask=replace(panel, words=None))
     return _answer(step, ask.request, replace_answer(panel, item, notes=text), moves=False)
 
 
@@ -287,7 +296,7 @@ def _question(step: FaceStep, batch: QuestionBatchRequest, intent: str, pressed:
             text = given.fill_in_text or (given.notes if isinstance(given.notes, str) else "")
             return step.set(ask=replace(panel, words=Editor(text, len(text))))
         case "question_back":
-            return step.set(ask=replace(panel, question=max(panel.question - 1, 0), choice=0))
+            return step.set(ask=_at(panel, batch, max(panel.question - 1, 0)))
         case "question_next":
             return _next(step, batch, item)
         case "question_refuse":
@@ -325,7 +334,21 @@ def _choose(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem, num
 def _answer(step: FaceStep, batch: QuestionBatchRequest, panel: AskPanel, *, moves: bool) -> FaceStep:
     is_last = panel.question + 1 >= len(batch.questions)
     at = panel.question + 1 if moves and not is_last else panel.question
-    return step.set(ask=replace(panel, words=None, question=at, choice=0 if at != panel.question else panel.choice))
+    panel = replace(panel, words=None)
+    return step.set(ask=_at(panel, batch, at) if at != panel.question else panel)
+
+
+def _at(panel: AskPanel, batch: QuestionBatchRequest, number: int) -> AskPanel:
+    """The panel with another of the questions."""
+    return _written_to(replace(panel, question=number, choice=0), batch)
+
+
+def _written_to(panel: AskPanel, batch: QuestionBatchRequest) -> AskPanel:
+    """Where words are the only answer, whoever types writes it: no letter is a key there, or begins a prompt."""
+    item = batch.questions[min(panel.question, len(batch.questions) - 1)]
+    if item.type != "free_text" or panel.words is not None or is_answered(item, answer_of(panel, item)):
+        return panel
+    return replace(panel, words=Editor())
 
 
 def _next(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem) -> FaceStep:
@@ -336,8 +359,8 @@ def _next(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem) -> Fa
     if not is_answered(item, answer_of(panel, item)):
         return step.say("choose first: space or a number; e answers in words, x answers none")
     if panel.question + 1 < len(batch.questions):
-        return step.set(ask=replace(panel, question=panel.question + 1, choice=0))
+        return step.set(ask=_at(panel, batch, panel.question + 1))
     missing = [n for n, i in enumerate(batch.questions) if not is_answered(i, answer_of(panel, i))]
     if missing:
-        return step.set(ask=replace(panel, question=missing[0], choice=0)).say("this one has no answer yet")
+        return step.set(ask=_at(panel, batch, missing[0])).say("this one has no answer yet")
     return _sent(step, AnswerBatch(batch.id, tuple(answer_of(panel, i) for i in batch.questions)))

@@ -17,7 +17,7 @@ from covey.tui.face.approval_rows import approval_rows
 from covey.tui.face.boxes import boxed, rule, window
 from covey.tui.face.keys import KeyTable, shown
 from covey.tui.face.line_editor import line_with_caret
-from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, panel_columns, panel_width, permission_rows
+from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, as_chosen, panel_columns, panel_width, permission_rows
 from covey.tui.face.sizes import body_columns, is_low
 from covey.tui.face.state import AskPanel, FaceState
 
@@ -102,7 +102,7 @@ def _permission(
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
     lines, is_cut = permission_rows(state, request)
-    for text in reasons(request) if not is_low(state) else ():
+    for text in reasons(as_chosen(state, request)) if not is_low(state) else ():
         lines += wrap([Span(visible(text), "dim")], columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
@@ -117,8 +117,8 @@ def _permission(
         spans += _keys(keys, ("allow_prefix", "always, any words …"))
     spans += _keys(keys, ("deny", "deny"), ("deny_with_words", "deny with words"))
     if request.confined and not is_low(state):
-        spans += _keys(keys, ("with_network", f"network {'on' if panel.network else 'off'}"))
-        spans += _keys(keys, ("without_sandbox", f"sandbox {'off' if panel.unsandboxed else 'on'}"))
+        spans += _keys(keys, ("with_network", f"network: {'on' if panel.network else 'off'}"))
+        spans += _keys(keys, ("without_sandbox", f"sandbox: {'off' if panel.unsandboxed else 'on'}"))
     spans += _keys(keys, ("whole", "see all of it" if is_cut else "whole"))
     if request.params.get("diff") and body_columns(state) - FRAME >= SPLIT_FROM:
         spans += _keys(keys, ("diff_shape", "beside each other" if state.is_unified else "unified"))
@@ -169,7 +169,8 @@ def _questions(
     lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
-        return [*lines, row, _hint("⏎ keep it   esc back")], (len(lines), column)
+        back = "other keys" if item.type == "free_text" else "back"
+        return [*lines, row, _hint(f"⏎ keep it   esc {back}")], (len(lines), column)
     if said := given.fill_in_text or (given.notes if isinstance(given.notes, str) else ""):
         lines += wrap([Span(f"“{visible(said)}”")], columns)
     if ask.is_being_answered:

@@ -44,7 +44,8 @@ def landing_rows(state: FaceState, view: View, columns: int, height: int) -> lis
     if recent:
         rows += [StyledLine(), line(Span("  Recent", "dim"))]
         rows += [_recent(n, entry, view, state.now, columns) for n, entry in enumerate(recent, 1)]
-    rows += [StyledLine(), line(Span("  / commands   @ files   ! your own shell   ? keys", "dim")), StyledLine()]
+    # No ! is offered: a command of one's own belongs to a session, and there is none yet.
+    rows += [StyledLine(), line(Span("  / commands   @ files   ? keys", "dim")), StyledLine()]
     return rows[-height:]
 
 

@@ -12,7 +12,7 @@ from covey.lines.widths import expanded
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
-from covey.tui.face.permission_rows import whole_diff
+from covey.tui.face.permission_rows import as_chosen, whole_diff
 from covey.tui.face.state import FaceState, PageText, TextPage
 
 BACK = "esc goes back; nothing is answered here"
@@ -23,7 +23,7 @@ def whole_page(request: AskRequest, state: FaceState) -> TextPage:
         return TextPage("questions", partial(_questions, request), hint=BACK)
     if isinstance(request, ApprovalRequest):
         return TextPage(f"{request.kind} {visible(request.name)}", partial(_approval, request), hint=BACK)
-    write = partial(_permission, request, state.is_unified)
+    write = partial(_permission, as_chosen(state, request), state.is_unified)
     return TextPage(f"{request.tool_name}: all of it", write, hint=BACK)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from covey.client.view.records import AskRequest
 from covey.lines.diffs import beginning, diff_lines, read_diff, split_rows
 from covey.lines.line import Span, Style, StyledLine, line
@@ -18,6 +20,7 @@ SPLIT_FROM = 100
 """Columns of text from which there is room for both."""
 FRAME = 4
 """Columns of a panel beside its text."""
+OUTSIDE = "It runs outside the sandbox."
 FEWEST = 3
 """Rows of it that are shown on the smallest screen."""
 
@@ -33,6 +36,11 @@ def panel_width(state: FaceState, request: AskRequest | None = None) -> int:
 def panel_columns(state: FaceState, request: AskRequest | None = None) -> int:
     """Columns of text in it."""
     return max(panel_width(state, request) - FRAME, 10)
+
+
+def as_chosen(state: FaceState, request: PermissionRequest) -> PermissionRequest:
+    """With what is said of the sandbox as it is turned on or off in the panel."""
+    return structs.replace(request, sandbox=OUTSIDE) if state.ask.unsandboxed else request
 
 
 def permission_rows(state: FaceState, request: PermissionRequest) -> tuple[list[StyledLine], bool]:

@@ -198,7 +198,8 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
     elif state.composer.completion and state.composer.completion.items:
         found = [("suggest_take", "take it"), ("suggest_next", "next"), ("escape", "close")]
     elif state.composer.is_shell:
-        found = [("send", "run it"), ("newline", "new line")]
+        found = [("send", "run it")] if view.current else []
+        found += [("newline", "new line")]
     elif looks.is_busy(view):
         steers = state.preferences.busy == "steer"
         other = "answer" if state.ask.ask_id else "queue" if steers else "steer"

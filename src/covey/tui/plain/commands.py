@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.plain_text import one_line
+from covey.lines.plain_text import one_line, visible
 from covey.lines.wrap import wrap
 from covey.protocol.runs import Mode
 
@@ -22,6 +22,7 @@ HELP = {
     "/interrupt TEXT": "cancel what runs, and send the text",
     "/drop N": "take back the waiting prompt of that number",
     "/say TEXT": "send the text as a prompt, whatever it looks like and whatever is asked",
+    "/skip": "answer none of the questions that are asked",
     "/cancel": "cancel what runs; so does Ctrl-C",
     "/quit": "leave; so does Ctrl-D. What runs goes on",
 }
@@ -44,8 +45,34 @@ def _help(columns: int) -> list[StyledLine]:
     ]
 
 
-async def run(talk: Talk, words: str) -> bool:
-    """Whether it was one. What begins with a slash and is none, such as a path, is a prompt."""
+async def run(talk: Talk, text: str) -> bool:
+    """Whether the line is no prompt: a command or, as in the terminal UI, what can only be meant as one.
+
+    A path and a command of the workspace, which the server knows, are prompts; so is all that follows a blank.
+    """
+    if text.startswith("!"):
+        _refuse(talk, "! commands are for the terminal UI; put a blank before the ! to send it as text")
+        return True
+    if not text.startswith("/"):
+        return False
+    if await _run(talk, text.strip()):
+        return True
+    name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
+    if "/" in name or any(known.name == name for known in await talk.client.commands(talk.follower.workspace_id)):
+        return False
+    _refuse(talk, f"there is no command /{visible(name)}; put a blank before the / to send it as text")
+    return True
+
+
+def _refuse(talk: Talk, why: str) -> None:
+    """The line goes nowhere; out of a pipe, that is a failure."""
+    talk.has_refusal = True
+    talk.say(why, "warning")
+    talk.offer()
+
+
+async def _run(talk: Talk, words: str) -> bool:
+    """Whether it was one of those that are listed."""
     name, _, rest = words.partition(" ")
     number = int(rest) if rest.strip().isdigit() else 0
     if name in ("/sessions", "/open"):
@@ -58,6 +85,8 @@ async def run(talk: Talk, words: str) -> bool:
     elif f"{name} TEXT" in HELP and rest.strip():
         await talk.post(rest, MODES.get(name))
         return True
+    elif name == "/skip":
+        talk.say("No question is asked.", "dim")
     elif name == "/cancel":
         talk.follower.cancel()
         talk.say("Cancelling.", "dim")

@@ -44,6 +44,7 @@ from covey.tui.plain.story import LineStory
 
 PROMPT = "> "
 DECIDED = {"allowed": "It may be used.", "denied": "It is not used."}
+RULED = {"allowed": "A rule for this is in your config.toml now. It holds in this directory only."}
 QUIET_S = 0.4
 """A line that comes so soon after a question was shown was typed before anybody could have read it."""
 
@@ -87,8 +88,8 @@ class Talk:
         self._story: LineStory | None = None
         self._asked: tuple[str, Choices] | None = None
         self._asked_at = 0.0
-        self._decided: str = ""
-        """An extension that was decided about here, until the server says that it counts."""
+        self._decided: tuple[str, dict[str, str]] | None = None
+        """An ask that was answered here, and what is said of its outcome when the server says that it counts."""
         self._mentioned: set[str] = set()
         """Asks that are not answered here."""
         self._beginners: set[str] = set()
@@ -255,9 +256,9 @@ class Talk:
                 by = f" by {one_line(closed.by)}" if closed.by else ""
                 self.say(f"It is {closed.outcome.replace('_', ' ')}{by}.", "dim")
             self._asked = None
-        if self._decided and (decided := view.asks.closed.get(self._decided)):
-            self._decided = ""
-            self.say(DECIDED.get(decided.outcome, "No answer is needed any more."), "dim")
+        if self._decided and (decided := view.asks.closed.get(self._decided[0])):
+            self.say(self._decided[1].get(decided.outcome, "No answer is needed any more."), "dim")
+            self._decided = None
             self.offer()
         # What a run waits for goes before an extension, which nothing waits for.
         for ask_id, ask in sorted(view.asks.open.items(), key=lambda each: each[1].kind == "approval"):
@@ -329,9 +330,8 @@ class Talk:
             self.offer()
             return
         try:
-            if words.startswith("/") and await commands.run(self, words):
-                return
-            await self.post(text)
+            if not await commands.run(self, text):
+                await self.post(text)
         except (ServerUnreachable, ApiError) as error:
             self.say(str(error), "warning")
 
@@ -349,6 +349,8 @@ class Talk:
                 return False
             case Allowed(action, reason, network, unsandboxed):
                 self._asked = None
+                if action in ("allow_always", "allow_prefix"):
+                    self._decided = (ask_id, RULED)
                 self.follower.answer_permission(ask_id, action, reason, network=network, unsandboxed=unsandboxed)
             case Decided(approve):
                 self._asked = None
@@ -368,7 +370,7 @@ class Talk:
             self._put_aside(ask_id, "Left for later: `covey trust` shows it, and so does the next start.")
             self.offer()
         else:
-            self._decided = ask_id
+            self._decided = (ask_id, DECIDED)
             self.follower.answer_approval(ask_id, approve=approve)
 
     async def post(self, text: str, mode: Mode | None = None) -> None:

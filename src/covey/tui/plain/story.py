@@ -47,6 +47,8 @@ class LineStory:
         self._rows: MarkdownRows | None = None
         self._speaker = ""
         """The message whose rows these are."""
+        self._waited = 0
+        """Prompts that were cancelled together with the turn that they waited for, which has not ended yet."""
         self._link = view.link.state
         self._is_begun = is_new
         """What was said before has been told."""
@@ -160,9 +162,27 @@ class LineStory:
         lines += self._settle()
         if terminal.folded_into or news is None:
             return lines
+        if terminal.cancelled and self._is_of_turn(terminal.run_id):
+            self._waited += 1
+            return lines
+        waited, self._waited = self._waited and counted(self._waited, "prompt"), 0
+        if terminal.cancelled and waited:
+            return [*lines, line(Span(f"Cancelled, and {waited} that waited.", "warning"))]
+        lines.append(self._outcome(terminal, news.steps))
+        return [*lines, line(Span(f"Cancelled: {waited} that waited.", "warning"))] if waited else lines
+
+    def _is_of_turn(self, run_id: str) -> bool:
+        """Whether it waited for a turn that the same cancel ends: that is said once, at the end of the turn."""
+        record, session = self._view.find_run(run_id), self._view.sessions.get(self._view.current)
+        if record is None or record.run.started_at or record.run.cancelled_by != "session_cancel":
+            return False
+        return any(run.started_at and run.run_id in self._news for run in (session.open_runs if session else ()))
+
+    @staticmethod
+    def _outcome(terminal: RunComplete, steps: int) -> StyledLine:
         cost = f", {dollars(terminal.usage.cost)}" if terminal.usage and terminal.usage.cost else ""
         if terminal.outcome == "completed":
-            return [*lines, line(Span(f"Done: {counted(news.steps, 'step')}{cost}.", "dim"))]
+            return line(Span(f"Done: {counted(steps, 'step')}{cost}.", "dim"))
         if terminal.outcome == "failed":
-            return [*lines, line(Span(f"Failed: {one_line(terminal.error or '')}", "error"))]
-        return [*lines, line(Span(f"{terminal.outcome.capitalize()}.", "warning"))]
+            return line(Span(f"Failed: {one_line(terminal.error or '')}", "error"))
+        return line(Span(f"{terminal.outcome.capitalize()}.", "warning"))

@@ -1,0 +1,82 @@
+"""Questions: looking answers none, each answer is kept, and words are written where words are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from covey.protocol.events import QuestionChoice, QuestionItem
+from covey.tui.face.effects import AnswerBatch
+from tests.tui.face.desk import Desk, a_batch, a_run
+
+
+@pytest.fixture
+def desk() -> Desk:
+    desk = Desk()
+    desk.event(a_run(waiting_on="question"))
+    desk.look()
+    return desk
+
+
+COLOURS = QuestionItem(
+    id="i1",
+    type="single_choice",
+    question="Which colour?",
+    choices=(QuestionChoice(id="r", label="red"), QuestionChoice(id="b", label="blue")),
+)
+SHALL = QuestionItem(id="i2", type="yes_no", question="Shall I?")
+NAME = QuestionItem(id="i3", type="free_text", question="Its name?")
+
+
+def test_row_29_scrolling_and_looking_do_not_answer_a_question(desk: Desk) -> None:
+    desk.event(a_batch(COLOURS, SHALL))
+    desk.look()
+    desk.wait(1)
+    desk.keys("down", "up", "pageup", "pagedown", "f", "down", "escape", "enter", "enter")
+    assert desk.did(AnswerBatch) == []
+    assert "Which colour?" in desk.text
+
+
+def test_row_29_every_answer_is_kept_also_one_in_words_that_stays_empty(desk: Desk) -> None:
+    desk.event(a_batch(COLOURS, SHALL, NAME))
+    desk.look()
+    desk.wait(1)
+    desk.keys("2", "e", "enter", "enter")  # blue, and no further words
+    assert "Shall I?" in desk.text
+    desk.keys("y", "enter", "enter")
+    desk.write("kestrel")
+    desk.keys("enter", "enter")
+    [sent] = desk.did(AnswerBatch)
+    colour, shall, name = sent.responses
+    assert (colour.selected_ids, shall.yes, name.fill_in_text) == (("b",), True, "kestrel")
+
+
+def test_where_words_are_the_only_answer_typing_writes_it(desk: Desk) -> None:
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.write("x, or any fey name")  # letters that are keys at other questions
+    assert desk.draft == "" and "> x, or any fey name" in desk.text
+    desk.keys("enter", "enter")
+    [sent] = desk.did(AnswerBatch)
+    assert sent.responses[0].fill_in_text == "x, or any fey name"
+
+
+def test_whoever_writes_goes_on_writing_when_words_are_asked_for(desk: Desk) -> None:
+    desk.write("add a ", every=0.04)
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.write("nest")
+    assert desk.draft == "add a nest"
+
+
+def test_after_escape_a_question_for_words_can_be_left_without_an_answer(desk: Desk) -> None:
+    desk.event(a_batch(NAME))
+    desk.look()
+    desk.wait(1)
+    desk.keys("enter")
+    assert "write an answer, or esc" in desk.text and desk.did(AnswerBatch) == []
+    desk.keys("escape")
+    desk.keys("x")
+    desk.wait(0.3)
+    assert desk.did(AnswerBatch) == [AnswerBatch("q1", ())]
