@@ -96,7 +96,7 @@ def test_r12_a_run_under_way_ends_properly_once_there_is_room(
     with full(small_disk):
         fill_the_slack(cramped, other, "r")
         model.release("go")
-        until(lambda: cramped.server.open_runs("active") and cramped.run("active").get("waiting_on") is None)
+        until(lambda: cramped.server.open_runs("active") and cramped.run("active").get("waiting_on") == "store")
         assert not [e for e in stream.of_type("run_complete") if e.payload["run_id"] == "active"]
     assert stream.terminal("active")["text"] == LARGE
     assert cramped.ended("queued")["state"] == "completed"

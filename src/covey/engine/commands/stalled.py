@@ -32,7 +32,8 @@ class Stalled:
         self._journal = parts.shared.journal
         self._runs: list[Run] = []
         self._looking: asyncio.Task[None] | None = None
-        self._journal.on_refusal.add(self._changed)
+        if not parts.shared.ownership.is_shared:  # one that others share is away, and back, without anybody noticing
+            self._journal.on_refusal.add(self._changed)
 
     def close(self) -> None:
         self._journal.on_refusal.discard(self._changed)
