@@ -7,15 +7,18 @@ import { counted, decoded, oneLine, shortPath, size } from './text.js';
 /** @param {any} params @param {string} name */
 const text = (params, name) => oneLine(String(params[name] ?? ''));
 
-/** The file of a call, also by the names that other agents have for it (protocol/argument_names.py). @param {any} params */
-const fileOf = (params) => params.file_path ?? params.path ?? params.file ?? params.filePath ?? params.filename ?? '';
+/** The file of a call, also by a name that other agents have for it. @param {any} params */
+const fileOf = (params) => params.file_path ?? params.path;
+
+/** @param {string} verb @returns {(params: any, root: string) => Headline} */
+const changes = (verb) => (params, root) => ({ verb, what: shortPath(fileOf(params), root), note: '' });
 
 /** @type {Record<string, (params: any, root: string) => Headline>} */
 const FORMATS = {
   bash: (params, root) => {
-    const [first = '', ...more] = String(params.command ?? params.cmd ?? '').trim().split('\n');
+    const [first = '', ...more] = String(params.command ?? '').trim().split('\n');
     const where = params.working_dir ? `in ${shortPath(params.working_dir, root)}` : '';
-    const note = [more.length ? counted(more.length, 'more line') : '', where, params.background ?? params.run_in_background ? 'in the background' : ''];
+    const note = [more.length ? counted(more.length, 'more line') : '', where, params.background ? 'in the background' : ''];
     return { verb: '$', what: oneLine(first), note: note.filter(Boolean).join(' · ') };
   },
   view: (params, root) => {
@@ -23,14 +26,10 @@ const FORMATS = {
     const place = params.limit ? `lines ${from}–${from + Number(params.limit) - 1}` : from > 1 ? `from line ${from}` : '';
     return { verb: 'Read', what: shortPath(fileOf(params), root), note: place };
   },
-  edit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
-  multiedit: (params, root) => ({ verb: 'Edit', what: shortPath(fileOf(params), root), note: '' }),
-  write: (params, root) => ({ verb: 'Write', what: shortPath(fileOf(params), root), note: '' }),
-  apply_patch: (params, root) => {
-    const names = [...String(params.patch ?? '').matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map((found) => shortPath((found[1] ?? '').trim(), root));
-    const more = names.length > 3 ? `and ${names.length - 3} more` : '';
-    return { verb: 'Patch', what: names.slice(0, 3).join(', ') || 'files', note: more };
-  },
+  edit: changes('Edit'),
+  multiedit: changes('Edit'),
+  write: changes('Write'),
+  apply_patch: () => ({ verb: 'Patch', what: 'files', note: '' }),
   ls: (params, root) => ({ verb: 'List', what: shortPath(params.path ?? '.', root), note: '' }),
   grep: (params, root) => ({ verb: 'Search', what: `“${text(params, 'pattern')}”`, note: [params.path && `in ${shortPath(params.path, root)}`, text(params, 'include')].filter(Boolean).join(' ') }),
   glob: (params, root) => ({ verb: 'Find', what: text(params, 'pattern'), note: params.path ? `in ${shortPath(params.path, root)}` : '' }),

@@ -212,7 +212,7 @@ export class Review {
     const act = () => this.#write(path, { line, side, quote: row.text }, node);
     if (this.drafts.has(`${path}\n${side}${line}`)) queueMicrotask(act);
     node.prepend(h('button.comment-button', { aria: { label: `Comment on line ${line}` }, onclick: act }, '+'));
-    for (const comment of this.comments) if (comment.path === path && comment.line === line && comment.side === side) queueMicrotask(() => rowOf(node).after(this.#shownComment(comment, node)));
+    for (const comment of this.comments) if (comment.path === path && comment.line === line && comment.side === side) queueMicrotask(() => rowOf(node).after(this.#shownComment(comment)));
   }
 
   /** @param {string} path @param {{line: number, side: string, quote: string}} at @param {HTMLElement} node */
@@ -230,7 +230,7 @@ export class Review {
       this.drafts.delete(place);
       const comment = { path, ...at, text: field.value.trim() };
       this.comments.push(comment);
-      form.replaceWith(this.#shownComment(comment, node));
+      form.replaceWith(this.#shownComment(comment));
       this.#commentsChanged();
     };
     const form = h('form.comment-form', { data: { place }, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } }, field,
@@ -240,22 +240,13 @@ export class Review {
     if (document.activeElement === document.body || !field.value) field.focus();
   }
 
-  /** @param {Comment} comment @param {HTMLElement} line what it is about */
-  #shownComment(comment, line) {
-    const { path, text, ...at } = comment;
-    const remove = () => {
+  /** @param {Comment} comment */
+  #shownComment(comment) {
+    const node = h('div.comment', null, h('p', { dir: 'auto' }, comment.text), h('button', { aria: { label: 'Remove this comment' }, onclick: () => {
       this.comments = this.comments.filter((each) => each !== comment);
       node.remove();
       this.#commentsChanged();
-    };
-    const edit = () => {
-      remove();
-      this.drafts.set(`${path}\n${at.side}${at.line}`, text);
-      this.#write(path, at, line);
-    };
-    const node = h('div.comment', null, h('p', { dir: 'auto' }, text), h('span', null,
-      h('button', { aria: { label: 'Edit this comment' }, onclick: edit }, 'Edit'),
-      h('button', { aria: { label: 'Remove this comment' }, onclick: remove }, glyph('close'))));
+    } }, glyph('close')));
     return node;
   }
 
