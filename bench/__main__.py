@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import signal
 import sys
@@ -43,6 +44,8 @@ def main() -> int:
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    # What is installed has its bytecode. A clone must not be compiled again at each start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A benchmark that is stopped stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = Options(quick=args.quick, server=shlex.split(args.server) or (*COVEY, "serve"))
