@@ -56,9 +56,13 @@ def body_of(request: ModelRequest, max_tokens_field: str, kept: Kept) -> _Json:
     return body
 
 
+NO_THOUGHTS = " "
+"""Stands for thoughts that there were none of: to Moonshot (Kimi) an empty field is a missing one."""
+
+
 def all_thoughts(request: ModelRequest, provider_id: str) -> Kept:
     """For a model that wants the field in every answer, also where there is nothing of its own to put in."""
-    return lambda answer: {"reasoning_content": _thoughts(answer, request, provider_id)}
+    return lambda answer: {"reasoning_content": _thoughts(answer, request, provider_id) or NO_THOUGHTS}
 
 
 def thoughts_of_turn(request: ModelRequest, provider_id: str) -> Kept:
