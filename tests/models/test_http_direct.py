@@ -280,9 +280,11 @@ async def test_a_connection_that_is_not_accepted_in_time(model: FakeModel, monke
         assert failed.value.retry
 
 
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "until it is closed"])
 @pytest.mark.parametrize("gates", [{-1: "never"}, {0: "never"}, {1: "never"}], ids=["head", "first", "second"])
-async def test_silence_has_a_limit(model: FakeModel, gates: dict[int, str]) -> None:
-    model.on(lambda _: Reply(raw=("one", "two"), ending="end", gates=gates))
+async def test_silence_has_a_limit(model: FakeModel, gates: dict[int, str], chunked: bool) -> None:
+    """Also where a body ends with its connection: that we give up, and close it, is not its end."""
+    model.on(lambda _: Reply(raw=("one", "two"), ending="end", gates=gates, chunked=chunked))
     async with client(model.url, idle_s=0.05) as http:
         with pytest.raises(ProviderHttpFailed, match=r"silent for 0\.05 s \(idle_timeout_s\)") as failed:
             await read_all(http)

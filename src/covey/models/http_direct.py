@@ -245,6 +245,8 @@ class _Answer:
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._failure:
+            return  # it was we who closed it
         if self.status and exc is None and not self.headers.keys() & {"content-length", "transfer-encoding"}:
             self._complete = True  # such a body ends with its connection
             self._wake()
