@@ -14,7 +14,7 @@ from covey.models.base import KnowsWindows, ModelFailed, ToolSpec
 from covey.models.connect import open_client
 from covey.models.ollama import Ollama
 from covey.models.openai_compatible import OpenAICompatible
-from covey.protocol.messages import ToolCall, ToolCallPart, ToolResult, ToolResultPart
+from covey.protocol.messages import Reasoning, ReasoningPart, ToolCall, ToolCallPart, ToolResult, ToolResultPart
 from tests.models.asking import answer, client, message, request
 from tests.support.fake_model import FakeModel
 
@@ -107,7 +107,8 @@ async def test_9_a_window_that_is_set_is_asked_for_with_every_request(model: Fak
     call = ToolCallPart(data=ToolCall(id="c1", name="view", input='{"file_path": "a"}', finished=True))
     came = ToolResultPart(data=ToolResult(tool_call_id="c1", name="view", content="text", metadata="", is_error=False))
     tool = ToolSpec("view", "Look.", {"type": "object", "properties": {}})
-    asked = request("hello", message("assistant", "I look.", call), message("tool", came), system="Be brief.")
+    thought = ReasoningPart(data=Reasoning(thinking="hm", signature=""))
+    asked = request("hello", message("assistant", thought, "I look.", call), message("tool", came), system="Be brief.")
     asked = replace(asked, tools=[tool], max_tokens=100)
     async with client(model.url, Ollama, models=WISHED) as opened:
         assert isinstance(opened, KnowsWindows) and opened.window_of("big") == 32_768
@@ -125,7 +126,7 @@ async def test_9_a_window_that_is_set_is_asked_for_with_every_request(model: Fak
     assert body["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "assistant", "content": "I look.", "thinking": "hm", "tool_calls": calls},
         {"role": "tool", "content": "text", "tool_name": "view"},
     ]
 

@@ -14,7 +14,7 @@ import msgspec
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ReasoningDelta, TextDelta, ToolCallBegun, ToolInputDelta, UsageReported
 from covey.models.base import ModelRequest
-from covey.models.chat_request import body_of
+from covey.models.chat_request import Kept, body_of, thoughts_of_turn
 from covey.models.openai_compatible import used_call_ids
 from covey.models.sse import SseAnswer
 from covey.models.wire import WireClient
@@ -36,14 +36,15 @@ class OllamaChat(WireClient):
         return "/api/chat"
 
     def _encode(self, request: ModelRequest) -> bytes:
-        return msgspec.json.encode(native_body(request, self._num_ctx(request.model)))
+        kept = thoughts_of_turn(request, self._provider_id)
+        return msgspec.json.encode(native_body(request, self._num_ctx(request.model), kept))
 
     def _decoder(self, request: ModelRequest) -> OllamaAnswer:
         return OllamaAnswer(used_call_ids(request))
 
 
-def native_body(request: ModelRequest, num_ctx: int) -> _Json:
-    compatible = body_of(request, "max_tokens", lambda answer: {})
+def native_body(request: ModelRequest, num_ctx: int, kept: Kept = lambda answer: {}) -> _Json:
+    compatible = body_of(request, "max_tokens", kept)
     names = {call.id: call.name for message in request.messages for call in message.tool_calls}
     options: _Json = {"num_ctx": num_ctx}
     if request.max_tokens:
@@ -58,13 +59,15 @@ def native_body(request: ModelRequest, num_ctx: int) -> _Json:
 
 
 def _message(message: _Json, names: dict[str, str]) -> _Json:
-    """Arguments are an object, results name their tool, and pictures stand beside the text."""
+    """Arguments are an object, results name their tool, and pictures and thoughts stand beside the text."""
     content = message["content"]
     pieces: list[_Json] = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     native: _Json = {"role": message["role"], "content": "\n\n".join(p["text"] for p in pieces if p["type"] == "text")}
     pictures = [piece["image_url"]["url"] for piece in pieces if piece["type"] == "image_url"]
     if shown := [url.partition(";base64,")[2] for url in pictures if ";base64," in url]:
         native["images"] = shown
+    if thoughts := message.get("reasoning_content"):
+        native["thinking"] = thoughts
     if calls := message.get("tool_calls"):
         native["tool_calls"] = [
             {"function": {"name": call["function"]["name"], "arguments": _object(call["function"]["arguments"])}}
