@@ -21,5 +21,5 @@ have nginx nginx-light COVEY_NGINX
 have openssl openssl COVEY_OPENSSL
 if [ ! -e "$tools/node_modules/axe-core/axe.min.js" ] || [ ! -x "$tools/node_modules/.bin/tsc" ] || [ ! -d "$tools/node_modules/esbuild" ]; then
   mkdir -p "$tools"
-  npm install --prefix "$tools" --no-save --no-package-lock --no-fund --no-audit --silent typescript@7.0.2 axe-core@4.14.0 markdown-it@15.0.3 mdurl@2.1.0 uc.micro@3.0.0 esbuild@0.28.2
+  npm install --prefix "$tools" --no-save --no-package-lock --no-fund --no-audit --silent typescript@7.0.2 axe-core@4.14.0 markdown-it@15.0.3 esbuild@0.28.2
 fi

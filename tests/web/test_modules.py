@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import tomllib
+import unicodedata
 from html.entities import name2codepoint
 from pathlib import Path
 
@@ -125,8 +126,8 @@ def test_what_is_vendored_is_made_from_what_was_published(tmp_path: Path) -> Non
     assert hashlib.sha256((tmp_path / about["file"]).read_bytes()).hexdigest() == about["sha256"]
 
 
-def test_what_is_vendored_renders_as_what_was_published() -> None:
-    """All documents of this project, every name of HTML 4, and what only looks like one."""
+def test_what_is_vendored_parses_as_what_was_published() -> None:
+    """All documents of this project, HTML, every name of HTML 4 and what only looks like one, and signs beside emphasis."""
     published = TOOLS / "node_modules/markdown-it/dist/browser/markdown-it.esm.min.mjs"
     texts = [path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")]
     names = [*name2codepoint, "apos"]
@@ -135,6 +136,11 @@ def test_what_is_vendored_renders_as_what_was_published() -> None:
         "[a](/&auml;?b=1&copy=2 '&quot;') &no; &amp &; &#8594; &#x41; &#0;",
     ]
     texts.append("``` &lt;x&gt;\na\n```")
+    texts.append(
+        "<div>\n*a*\n</div>\n\n<!-- b\n\nc --> <b>d</b> https://e.example/_f_ <https://g.example/%C3%A4> ![h][i]\n\n[i]: <j k>"
+    )
+    signs = [chr(code) for code in range(0x20, 0x20000) if unicodedata.category(chr(code))[0] in "PS"]
+    texts.append("\n\n".join(f"*a{sign}*b *{sign}*c" for sign in signs))
     command = ["node", str(ROOT / "tests/web/vendor/compare.mjs"), str(published), str(DIRECTORY / "vendor")]
     done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr

@@ -96,6 +96,20 @@ def test_a_link_that_deceives_is_asked_about_first(site: Site, tab: Tab) -> None
     assert "good.example" in (tab.page.locator("article.assistant a").nth(2).get_attribute("title") or "")
 
 
+def test_an_address_is_shown_as_it_was_written_and_leads_where_the_browser_reads_it_to(site: Site, tab: Tab) -> None:
+    tab.tell(
+        {"text": r"[a](<https://good.example/b ä>) <https://good.example/%C3%A4> [c](https://good.example\evil.test/)"}
+    )
+    tab.sees("a https://good.example/%C3%A4 c", within="article.assistant")
+    links = tab.page.locator("article.assistant a")
+    assert [link.get_attribute("href") for link in links.all()] == [
+        "https://good.example/b%20%C3%A4",
+        "https://good.example/%C3%A4",
+        "https://good.example/evil.test/",
+    ]
+    assert {link.get_attribute("data-host") for link in links.all()} == {"good.example"}
+
+
 def test_a_policy_violation_does_not_go_unnoticed(site: Site) -> None:
     """The check at the end of every test sees it: here it is made to happen."""
     tab = site.let_in()

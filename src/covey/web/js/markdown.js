@@ -5,8 +5,7 @@ import { h } from './dom.js';
 import { highlightLater } from './highlight.js';
 import { chip, linkTo } from './links.js';
 
-const md = new MarkdownIt({ html: false, linkify: false, typographer: false, maxNesting: 20 });
-md.validateLink = () => true; // every link is ours to judge, when it becomes a node
+const md = new MarkdownIt({ maxNesting: 20 }); // only its parsers; every link is ours to judge, when it becomes a node
 
 const TAIL_MAX = 16 * 1024;
 /** An open block that is longer is shown as plain text until it closes. */
