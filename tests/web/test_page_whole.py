@@ -32,6 +32,19 @@ def corrects(model: FakeModel) -> None:
     model.on(reply)
 
 
+def comments_on_the_change(tab: Tab, text: str) -> None:
+    """Such a change is made and looked at, and a comment on it is written, but not added yet."""
+    tab.prompt("Write the area of a circle.")
+    tab.waits_for(".ask")
+    tab.page.click(".ask .primary")
+    tab.sees("Written.")
+    tab.idle()
+    tab.page.click("#panel-button")
+    tab.page.locator("#review .row.added", has_text="return 3 * r * r").hover()
+    tab.page.get_by_role("button", name="Comment on line 2").click()
+    tab.page.fill(".comment-form textarea", text)
+
+
 def test_a_change_is_made_commented_on_a_line_corrected_and_accepted(site: Site, sized: Tab, model: FakeModel) -> None:
     corrects(model)
     page = sized.page
@@ -65,15 +78,7 @@ def test_a_change_is_made_commented_on_a_line_corrected_and_accepted(site: Site,
 def test_a_comment_that_is_being_written_survives_a_change_of_the_files(site: Site, tab: Tab, model: FakeModel) -> None:
     corrects(model)
     page = tab.page
-    tab.prompt("Write the area of a circle.")
-    tab.waits_for(".ask")
-    page.click(".ask .primary")
-    tab.sees("Written.")
-    tab.idle()
-    page.click("#panel-button")
-    page.locator("#review .row.added", has_text="return 3 * r * r").hover()
-    page.get_by_role("button", name="Comment on line 2").click()
-    page.fill(".comment-form textarea", "more digits")
+    comments_on_the_change(tab, "more digits")
     site.workspace.request(
         "POST", f"/agent/sessions/{tab.session}/shell", {"command": "echo x > other.txt", "share": False}
     ).ok()
@@ -84,6 +89,55 @@ def test_a_comment_that_is_being_written_survives_a_change_of_the_files(site: Si
     page.reload()
     tab.sees("more digits", within="#review .comment")
     tab.sees("1 comment", within="#comment-note")
+
+
+def test_a_comment_is_edited_in_place_and_stays_as_it_was_until_that_is_saved(
+    site: Site, sized: Tab, model: FakeModel
+) -> None:
+    corrects(model)
+    page = sized.page
+    comments_on_the_change(sized, "more digits")
+    page.get_by_role("button", name="Add to the next prompt").click()
+    edit, field = page.get_by_role("button", name="Edit this comment"), page.locator(".comment-form textarea")
+
+    edit.click()
+    expect(field).to_have_value("more digits")
+    expect(field).to_be_focused()
+    page.fill(".comment-form textarea", "fewer digits")
+    sized.sees("1 comment", within=".comment-box")
+    page.get_by_role("button", name="Cancel").click()
+    sized.sees("more digits", within="#review .comment")
+
+    edit.click()
+    page.fill(".comment-form textarea", "even more digits")
+    site.workspace.request(
+        "POST", f"/agent/sessions/{sized.session}/shell", {"command": "echo y >> area.py", "share": False}
+    ).ok()
+    sized.sees("y", within="#review .row.added:last-child")
+    expect(field).to_have_value("even more digits")
+    page.get_by_role("button", name="Save").click()
+    sized.sees("even more digits", within="#review .comment")
+    page.reload()
+    if not page.locator("body.panel-open").count():  # which a phone does not keep open
+        page.click("#panel-button")
+    sized.sees("even more digits", within="#review .comment")
+    expect(page.locator("#review .comment")).to_have_count(1)
+
+
+def test_a_comment_that_is_being_edited_is_sent_as_it_stands(site: Site, tab: Tab, model: FakeModel) -> None:
+    corrects(model)
+    page = tab.page
+    comments_on_the_change(tab, "more digits")
+    page.get_by_role("button", name="Add to the next prompt").click()
+    page.get_by_role("button", name="Edit this comment").click()
+    page.fill(".comment-form textarea", "five digits")
+    page.get_by_role("button", name="Send now").click()
+    tab.waits_for(".ask")
+    tab.waits_for(".comment-form", 0)
+    assert "five digits" in model.requests[-1].prompt and "more digits" not in model.requests[-1].prompt
+    page.click(".ask .primary")
+    tab.sees("Corrected.")
+    tab.idle()
 
 
 def test_undo_shows_what_it_would_do_and_puts_files_back(site: Site, tab: Tab, model: FakeModel) -> None:

@@ -8,7 +8,8 @@ import { keep, kept, keptJson } from './store.js';
 import { counted, oneLine, shortPath, since, visible } from './text.js';
 
 /** @typedef {import('./app.js').App} App */
-/** @typedef {{path: string, line: number, side: string, quote: string, text: string}} Comment */
+/** @typedef {{path: string, line: number, side: string, quote: string}} Place */
+/** @typedef {Place & {text: string}} Comment */
 
 const STATUS = /** @type {Record<string, [string, string]>} */ ({ added: ['A', 'added'], modified: ['M', 'modified'], deleted: ['D', 'deleted'], renamed: ['R', 'renamed'] });
 const PAGE = 500;
@@ -25,7 +26,7 @@ export class Review {
     this.missed = [];
     /** @type {Comment[]} */
     this.comments = [];
-    /** What is being written about lines, by their place: the diff is drawn anew whenever a turn changes a file. @type {Map<string, string>} */
+    /** What is being written, by the place of its line, or by the comment that is edited: the diff is drawn anew whenever a turn changes a file. @type {Map<string|Comment, string>} */
     this.drafts = new Map();
     /** What is drawn of files stays until there is something else to show, so that nothing jumps. @type {Map<string, HTMLElement>} */
     this.bodies = new Map();
@@ -209,44 +210,70 @@ export class Review {
     const line = row.new ?? row.old;
     const side = row.new === null ? 'old' : 'new';
     node.dataset.line = String(line);
-    const act = () => this.#write(path, { line, side, quote: row.text }, node);
-    if (this.drafts.has(`${path}\n${side}${line}`)) queueMicrotask(act);
+    const place = { path, line, side, quote: row.text };
+    const act = () => this.#begin(place, node);
+    if (this.drafts.has(keyOf(place))) queueMicrotask(act);
     node.prepend(h('button.comment-button', { aria: { label: `Comment on line ${line}` }, onclick: act }, '+'));
-    for (const comment of this.comments) if (comment.path === path && comment.line === line && comment.side === side) queueMicrotask(() => rowOf(node).after(this.#shownComment(comment)));
+    for (const comment of this.comments) if (keyOf(comment) === keyOf(place)) queueMicrotask(() => this.#put(comment, (made) => rowOf(node).after(made)));
   }
 
-  /** @param {string} path @param {{line: number, side: string, quote: string}} at @param {HTMLElement} node */
-  #write(path, at, node) {
-    const place = `${path}\n${at.side}${at.line}`;
+  /** A new comment on a line. @param {Place} place @param {HTMLElement} node */
+  #begin(place, node) {
+    const key = keyOf(place);
     const row = rowOf(node);
-    if (row.nextElementSibling instanceof HTMLElement && row.nextElementSibling.dataset.place === place) return;
-    const field = h('textarea', { rows: 3, placeholder: 'What should change here?', aria: { label: `Comment on line ${at.line} of ${path}` } });
-    field.value = this.drafts.get(place) ?? '';
-    const note = () => this.drafts.set(place, field.value);
-    field.addEventListener('input', note);
-    note();
-    const save = () => {
-      if (!field.value.trim()) return;
-      this.drafts.delete(place);
-      const comment = { path, ...at, text: field.value.trim() };
+    if (row.nextElementSibling instanceof HTMLElement && row.nextElementSibling.dataset.place === key) return;
+    const save = (/** @type {string} */ text) => {
+      const comment = { ...place, text };
       this.comments.push(comment);
-      form.replaceWith(this.#shownComment(comment));
+      this.#put(comment, (made) => form.replaceWith(made));
       this.#commentsChanged();
     };
-    const form = h('form.comment-form', { data: { place }, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } }, field,
-      h('div.buttons', null, h('button.primary', { type: 'submit' }, 'Add to the next prompt'), h('button', { onclick: () => { this.drafts.delete(place); form.remove(); } }, 'Cancel')));
-    field.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); save(); } });
+    const form = this.#form(place, key, 'Add to the next prompt', save, () => form.remove());
+    form.dataset.place = key;
     row.after(form);
-    if (document.activeElement === document.body || !field.value) field.focus();
+    focusOn(form);
   }
 
-  /** @param {Comment} comment */
-  #shownComment(comment) {
-    const node = h('div.comment', null, h('p', { dir: 'auto' }, comment.text), h('button', { aria: { label: 'Remove this comment' }, onclick: () => {
+  /** Puts a comment where it belongs, or the form in which it is edited: until that is saved it stays as it is.
+   * @param {Comment} comment @param {(node: HTMLElement) => void} put */
+  #put(comment, put) {
+    const again = () => this.#put(comment, (made) => node.replaceWith(made));
+    const save = (/** @type {string} */ text) => { comment.text = text; again(); this.#commentsChanged(); };
+    const isEdited = this.drafts.has(comment);
+    const node = isEdited ? this.#form(comment, comment, 'Save', save, again) : this.#shownComment(comment, again);
+    put(node);
+    if (isEdited) focusOn(node);
+  }
+
+  /** @param {Place} place @param {string|Comment} key of the draft @param {string} says what its button does @param {(text: string) => void} save @param {() => void} leave */
+  #form(place, key, says, save, leave) {
+    const field = h('textarea', { rows: 3, placeholder: 'What should change here?', aria: { label: `Comment on line ${place.line} of ${place.path}` } });
+    field.value = this.drafts.get(key) ?? '';
+    const note = () => this.drafts.set(key, field.value);
+    field.addEventListener('input', note);
+    note();
+    const end = () => {
+      const text = field.value.trim();
+      if (!text) return;
+      this.drafts.delete(key);
+      save(text);
+    };
+    field.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); end(); } });
+    return h('form.comment-form', { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); end(); } }, field,
+      h('div.buttons', null, h('button.primary', { type: 'submit' }, says), h('button', { onclick: () => { this.drafts.delete(key); leave(); } }, 'Cancel')));
+  }
+
+  /** @param {Comment} comment @param {() => void} again draws it as it is now */
+  #shownComment(comment, again) {
+    const edit = () => { this.drafts.set(comment, comment.text); again(); };
+    const remove = () => {
       this.comments = this.comments.filter((each) => each !== comment);
       node.remove();
       this.#commentsChanged();
-    } }, glyph('close')));
+    };
+    const node = h('div.comment', null, h('p', { dir: 'auto' }, comment.text), h('span', null,
+      h('button', { aria: { label: 'Edit this comment' }, onclick: edit }, 'Edit'),
+      h('button', { aria: { label: 'Remove this comment' }, onclick: remove }, glyph('close'))));
     return node;
   }
 
@@ -271,16 +298,26 @@ export class Review {
     note.textContent = `${counted(this.comments.length, 'comment')} on changes will be sent along`;
   }
 
-  /** The comments as a part of a prompt. They are sent once. */
+  /** The comments as a part of a prompt, one that is being edited as it stands. They are sent once. */
   takeComments() {
     if (!this.comments.length) return '';
-    const texts = this.comments.map((each) => `- \`${each.path}\` line ${each.line}${each.side === 'old' ? ' (removed)' : ''}, ${quoted(each.quote)}:\n  ${each.text.replaceAll('\n', '\n  ')}`);
+    const texts = this.comments.map((each) => `- \`${each.path}\` line ${each.line}${each.side === 'old' ? ' (removed)' : ''}, ${quoted(each.quote)}:\n  ${(this.drafts.get(each)?.trim() || each.text).replaceAll('\n', '\n  ')}`);
+    for (const each of this.comments) this.drafts.delete(each);
     this.comments = [];
     for (const body of this.bodies.values()) body.dataset.drawn = ''; // with comments, which are gone
     this.#commentsChanged();
     if (this.isShown && this.tab === 'changes') this.#draw();
     return `Comments on the changes:\n${texts.join('\n')}`;
   }
+}
+
+/** @param {Place} place */
+const keyOf = ({ path, side, line }) => `${path}\n${side}${line}`;
+
+/** Where somebody writes, also when the form is drawn anew; but what is written elsewhere goes on. @param {HTMLElement} form */
+function focusOn(form) {
+  const field = form.querySelector('textarea');
+  if (document.activeElement === document.body || !field?.value) field?.focus();
 }
 
 /** The row that a line stands in: two of them share one in two columns. @param {HTMLElement} node */
