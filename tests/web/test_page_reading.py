@@ -278,6 +278,12 @@ def test_the_text_drawn_piece_by_piece_is_that_drawn_at_once(site: Site, tab: Ta
     assert same == []
 
 
+def test_where_a_link_is_defined_nothing_is_shown(site: Site, tab: Tab) -> None:
+    tab.tell({"text": "See [the page][p].\n\n[p]: https://good.example/ 'title'\n\nEnd."})
+    expect(tab.page.locator("article.assistant p")).to_have_text(["See the page.", "End."])
+    expect(tab.page.locator("article.assistant a")).to_have_attribute("href", "https://good.example/")
+
+
 def test_w16_output_of_many_lines_shows_head_and_tail_and_opens_in_pieces(site: Site, tab: Tab) -> None:
     text = "\n".join(f"row {n}" for n in range(50_000))
     shown = tab.page.evaluate(

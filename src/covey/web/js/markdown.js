@@ -165,6 +165,7 @@ function openFenceText(token, source) {
 /** @param {Block} block @param {string} source @param {any} env @param {boolean} isClosed @returns {Node[]} */
 function nodesOf(block, source, env, isClosed) {
   const first = block.tokens[0];
+  if (first.type === 'reference_definition') return []; // it is seen where it is used
   if (first.type === 'fence' || first.type === 'code_block') {
     const made = codeBlock(first.info ?? '', first.content);
     if (isClosed) highlightLater(made.text, first.info ?? '');
