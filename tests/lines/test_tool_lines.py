@@ -54,6 +54,7 @@ MOVED = "patch src/a.py, b.py, src/new.py and 2 more"
         (call("write", file_path="a.py", content="x"), "write a.py"),
         (call("apply_patch", patch=PATCH), "patch src/a.py, src/new.py"),
         (call("apply_patch", patch=PATCH.replace("@@", "*** Move to: /project/b.py\n@@") + PATCH), MOVED),
+        (call("apply_patch", input=PATCH), "patch src/a.py, src/new.py"),
         (call("apply_patch", patch="nothing of the kind"), "patch"),
         (
             ToolCall(id="c", name="apply_patch", input=json.dumps({"patch": PATCH})[:60], finished=False),

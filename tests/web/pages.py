@@ -13,7 +13,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.support.fake_model import FakeModel
+from tests.support.fake_model import Call, FakeModel, Reply
 from tests.support.server import Server, Workspace, provider_config, running, until
 
 PATIENCE_MS = 30_000
@@ -215,6 +215,21 @@ def forget_events(site: Site) -> None:
         store.execute("UPDATE workspaces SET epoch = epoch + 1")
 
 
+def corrects(model: FakeModel) -> None:
+    """A model that makes a change, and corrects it once somebody comments on it."""
+
+    def reply(request: Any) -> Reply:
+        is_comment = "Comments on the changes" in request.prompt
+        text = "def area(r):\n    return 3.14159 * r * r\n" if is_comment else "def area(r):\n    return 3 * r * r\n"
+        if request.call_number == 0:
+            return Reply(
+                text="I write it.", tools=(Call(name="write", input={"file_path": "area.py", "content": text}),)
+            )
+        return Reply(text="Corrected." if is_comment else "Written.")
+
+    model.on(reply)
+
+
 @contextmanager
 def serving_pages(directory: Path, model: FakeModel, browser: Browser, config: str = "") -> Iterator[Site]:
     with running(directory, provider_config(model.url) + config) as server:
@@ -223,4 +238,4 @@ def serving_pages(directory: Path, model: FakeModel, browser: Browser, config: s
         site.close()
 
 
-__all__ = ["Site", "Tab", "expect", "forget_events", "serving_pages", "until"]
+__all__ = ["Site", "Tab", "corrects", "expect", "forget_events", "serving_pages", "until"]

@@ -11,7 +11,13 @@ import tomllib
 import unicodedata
 from html.entities import name2codepoint
 from pathlib import Path
+from typing import Any
 
+from covey.engine.commands.stalled import STORE
+from covey.lines.calls import parameters
+from covey.permissions.rule_names import RULED
+from covey.protocol.argument_names import ALIASES
+from covey.protocol.messages import ToolCall
 from covey.server.page_files import DIRECTORY, STYLES, page_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,17 +30,59 @@ def test_the_fold_agrees_with_all_shared_vectors() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
+def called(module: str, function: str, arguments: list[Any]) -> list[Any]:
+    """What a function of a module of the page gives for each of these, by node."""
+    script = (
+        f"const {{ {function} }} = await import({json.dumps(str(DIRECTORY / 'js' / module))});"
+        "let given = ''; for await (const piece of process.stdin) given += piece;"
+        f"console.log(JSON.stringify(JSON.parse(given).map((each) => {function}(...each))));"
+    )
+    command = ["node", "--input-type=module", "-e", script]
+    done = subprocess.run(command, input=json.dumps(arguments), capture_output=True, text=True, timeout=60, check=True)
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
 def test_the_header_of_the_second_file_of_a_diff_is_no_changed_line() -> None:
     diff = "--- a\n+++ a\n@@ -1,1 +1,1 @@\n--- old\n+++ new\n--- b\n+++ b\n@@ -0,0 +1 @@\n+z\n"
-    script = (
-        f"const {{ diffRows }} = await import({json.dumps(str(DIRECTORY / 'js/diff.js'))});"
-        f"console.log(JSON.stringify(diffRows({json.dumps(diff)}).map((row) => [row.kind, row.text])));"
-    )
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
-    )
-    rows = [tuple(row) for row in json.loads(done.stdout) if row[0] != "hunk"]
+    [found] = called("diff.js", "diffRows", [[diff]])
+    rows = [(row["kind"], row["text"]) for row in found if row["kind"] != "hunk"]
     assert rows == [("file", "a"), ("removed", "-- old"), ("added", "++ new"), ("file", "b"), ("added", "z")]
+
+
+def test_that_the_rest_of_a_diff_was_left_out_is_no_line_of_a_file() -> None:
+    diff = "--- a\n+++ a\n@@ -1,9 +1,9 @@\n x\n\n-y\n... the rest of the diff is left out\n"
+    [[_, *rows]] = called("diff.js", "diffRows", [[diff]])
+    assert [row["kind"] for row in rows] == ["same", "same", "removed", "note"]
+    assert rows[-1] == {"kind": "note", "old": None, "new": None, "text": "... the rest of the diff is left out"}
+
+
+def test_arguments_by_names_of_other_agents_are_read_as_the_terminal_reads_them() -> None:
+    names = sorted({*ALIASES, *(other for others in ALIASES.values() for other in others)})
+    inputs = [{name: "x"} for name in names] + [{a: "x", b: "y"} for a in names for b in names if a < b]
+    calls = [ToolCall(id="c", name=tool, input=json.dumps(given), finished=True) for tool in RULED for given in inputs]
+    found = called("arguments.js", "parametersOf", [[{"name": call.name, "input": call.input}] for call in calls])
+    assert found == [parameters(call) for call in calls]
+
+
+def test_a_patch_is_named_by_its_files_and_no_name_of_a_call_deceives() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: /project/src/a.py\n*** Move to: b.py\n@@\n-x\n+y\n*** Add File: c.py\n+z\n"
+    )
+    more = patch + "*** Delete File: d.py\n*** Delete File: e.py\n*** End Patch"
+    inputs = [("apply_patch", {"patch": patch}), ("apply_patch", {"input": more}), ("apply_patch", {"patch": "?"})]
+    inputs.append(("constructor", {"verb": "$", "what": "ls", "note": ""}))
+    found = called("calls.js", "headline", [[{"name": n, "input": json.dumps(i)}, "/project"] for n, i in inputs])
+    assert found == [
+        {"verb": "Patch", "what": "src/a.py, b.py, c.py", "note": ""},
+        {"verb": "Patch", "what": "src/a.py, b.py, c.py", "note": "and 2 more"},
+        {"verb": "Patch", "what": "files", "note": ""},
+        {"verb": "constructor", "what": "verb=$ what=ls note=", "note": ""},
+    ]
+
+
+def test_a_run_that_waits_for_the_store_is_said_to() -> None:
+    assert f"{STORE}: 'Waits for the disk" in (DIRECTORY / "js/status.js").read_text("utf-8")
 
 
 def test_the_types_are_right() -> None:

@@ -195,6 +195,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "view": ("file_path", "offset", "limit"),
     "edit": ("file_path",),
     "multiedit": ("file_path",),
+    "apply_patch": ("patch",),
     "write": ("file_path",),
     "ls": ("path",),
     "grep": ("pattern", "path", "include"),

@@ -1,17 +1,18 @@
 // What a tool call does and what came of it, in a few words. Without DOM.
 
-import { counted, decoded, oneLine, shortPath, size } from './text.js';
+import { parametersOf } from './arguments.js';
+import { counted, decoded, oneLine, own, shortPath, size } from './text.js';
 
 /** @typedef {{verb: string, what: string, note: string}} Headline */
 
 /** @param {any} params @param {string} name */
 const text = (params, name) => oneLine(String(params[name] ?? ''));
 
-/** The file of a call, also by a name that other agents have for it. @param {any} params */
-const fileOf = (params) => params.file_path ?? params.path;
+const PATCHED = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm;
+const PATCHED_NAMED = 3;
 
 /** @param {string} verb @returns {(params: any, root: string) => Headline} */
-const changes = (verb) => (params, root) => ({ verb, what: shortPath(fileOf(params), root), note: '' });
+const changes = (verb) => (params, root) => ({ verb, what: shortPath(params.file_path, root), note: '' });
 
 /** @type {Record<string, (params: any, root: string) => Headline>} */
 const FORMATS = {
@@ -24,17 +25,21 @@ const FORMATS = {
   view: (params, root) => {
     const from = Number(params.offset) || 1;
     const place = params.limit ? `lines ${from}–${from + Number(params.limit) - 1}` : from > 1 ? `from line ${from}` : '';
-    return { verb: 'Read', what: shortPath(fileOf(params), root), note: place };
+    return { verb: 'Read', what: shortPath(params.file_path, root), note: place };
   },
   edit: changes('Edit'),
   multiedit: changes('Edit'),
   write: changes('Write'),
-  apply_patch: () => ({ verb: 'Patch', what: 'files', note: '' }),
+  apply_patch: (params, root) => { // also where it is not valid
+    const names = [...String(params.patch ?? '').matchAll(PATCHED)].map(([, name = '']) => shortPath(name.trim(), root));
+    const more = names.length - PATCHED_NAMED;
+    return { verb: 'Patch', what: names.slice(0, PATCHED_NAMED).join(', ') || 'files', note: more > 0 ? `and ${more} more` : '' };
+  },
   ls: (params, root) => ({ verb: 'List', what: shortPath(params.path ?? '.', root), note: '' }),
   grep: (params, root) => ({ verb: 'Search', what: `“${text(params, 'pattern')}”`, note: [params.path && `in ${shortPath(params.path, root)}`, text(params, 'include')].filter(Boolean).join(' ') }),
   glob: (params, root) => ({ verb: 'Find', what: text(params, 'pattern'), note: params.path ? `in ${shortPath(params.path, root)}` : '' }),
   fetch: (params) => ({ verb: 'Fetch', what: text(params, 'url'), note: '' }),
-  download: (params, root) => ({ verb: 'Download', what: text(params, 'url'), note: `to ${shortPath(fileOf(params), root)}` }),
+  download: (params, root) => ({ verb: 'Download', what: text(params, 'url'), note: `to ${shortPath(params.file_path, root)}` }),
   agent: (params) => ({ verb: 'Agent', what: text(params, 'prompt'), note: '' }),
   todos: (params) => ({ verb: 'Plan', what: counted(Array.isArray(params.todos) ? params.todos.length : 0, 'item'), note: '' }),
   question: (params) => ({ verb: 'Ask', what: oneLine(String(params.questions?.[0]?.question ?? '')), note: '' }),
@@ -44,8 +49,8 @@ const FORMATS = {
 
 /** @param {{name: string, input: string}} call @param {string} root @returns {Headline} */
 export function headline(call, root) {
-  const params = decoded(call.input);
-  const format = FORMATS[call.name];
+  const params = parametersOf(call);
+  const format = own(FORMATS, call.name);
   if (format) return format(params, root);
   const pieces = Object.entries(params).map(([key, value]) => `${oneLine(key)}=${oneLine(typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 60)}`);
   return { verb: oneLine(call.name), what: pieces.join(' '), note: '' };

@@ -1,5 +1,6 @@
 // Parts of a message as nodes: text, reasoning, tool calls, attachments, and how it ended.
 
+import { parametersOf } from './arguments.js';
 import { headline, standing, summary } from './calls.js';
 import { diffRows, unifiedDiff } from './diff.js';
 import { fill, glyph, h, marked } from './dom.js';
@@ -159,7 +160,7 @@ export class ToolCard {
     if (this.drawn === key) return;
     this.drawn = key;
     if (!this.call.finished && !result) { fill(this.body, h('pre', null, visible(this.call.input))); return; }
-    const params = decoded(this.call.input);
+    const params = parametersOf(this.call);
     const facts = result ? decoded(result.metadata) : {};
     const children = [];
     if (this.call.name === 'bash') children.push(h('pre.command', { tabIndex: 0 }, visible(String(params.command ?? ''))));

@@ -30,6 +30,7 @@ export function diffRows(diff) {
       if (named && line.startsWith('+++ ')) rows.push({ kind: 'file', old: null, new: null, text: line.slice(4) });
     } else if (line[0] === '+') { comes--; rows.push({ kind: 'added', old: null, new: after++, text: line.slice(1) }); }
     else if (line[0] === '-') { goes--; rows.push({ kind: 'removed', old: before++, new: null, text: line.slice(1) }); }
+    else if (line && line[0] !== ' ') { goes = comes = 0; rows.push({ kind: 'note', old: null, new: null, text: line }); } // the rest was left out
     else { goes--; comes--; rows.push({ kind: 'same', old: before++, new: after++, text: line.slice(1) }); }
   }
   return rows;

@@ -8,7 +8,7 @@ import { counted, lasted, oneLine } from './text.js';
 
 const QUIET_S = 2;
 /** A break that is shorter shows nothing. */
-const SAYS = /** @type {Record<string, string>} */ ({ model: 'Waiting for the model', retry: 'Waits before it tries again' });
+const SAYS = /** @type {Record<string, string>} */ ({ model: 'Waiting for the model', retry: 'Waits before it tries again', store: 'Waits for the disk of the server' });
 
 export class StatusLine {
   /** @param {App} app @param {HTMLElement} root @param {HTMLElement} banner */

@@ -65,6 +65,9 @@ export const baseName = (path) => oneLine(path.split('/').filter(Boolean).at(-1)
 /** The fragment that leads to a workspace, a session, a message. @param {string} workspace @param {string} [session] @param {string} [message] */
 export const addressOf = (workspace, session, message) => `#/w/${encodeURIComponent(workspace)}${session ? `/s/${encodeURIComponent(session)}` : ''}${message ? `/${encodeURIComponent(message)}` : ''}`;
 
+/** What a table has by a name that a model chose, which may be one that every object has. @template T @param {Record<string, T>} table @param {string} name */
+export const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
+
 /** JSON that a model wrote, as far as it can be read. @param {string} text @returns {Record<string, any>} */
 export function decoded(text) {
   try {
