@@ -199,7 +199,7 @@ def test_beside_a_running_server_it_looks_but_does_not_repair(own_home: Home) ->
     found = own_home.covey("doctor")
     assert found.returncode == exits.OK, found.stdout + found.stderr
     assert f"a server is running at unix://{own_home.socket}" in found.stdout
-    assert "1 open runs, as it should be" in found.stdout
+    assert "1 open run, as it should be" in found.stdout
     refused = own_home.covey("doctor", "--repair")
     assert refused.returncode == exits.USAGE
     assert "stop it with `covey stop`" in refused.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.cli.conftest import Home
 from tests.support.damages import DAMAGES
 from tests.support.good_stores import make_stores
 from tests.support.meddling import meddling
+from tests.support.small_disk import full, mounted
 
 Said = pytest.CaptureFixture[str]
 
@@ -76,6 +78,27 @@ def test_a_healthy_store_is_set_aside_only_by_somebody_who_says_that_it_is_meant
     assert (data_dir / "covey.db").exists()
     assert run_doctor(data_dir, "--set-aside", "--yes") == exits.OK
     assert not (data_dir / "covey.db").exists()
+
+
+def test_31_a_full_disk_is_named_and_nobody_is_advised_to_set_a_healthy_store_aside(
+    own_home: Home, tmp_path: Path
+) -> None:
+    with mounted(tmp_path / "disk") as disk:
+        where = ("--data-dir", str(disk / "data"))
+        assert own_home.covey("run", *where, "hello").returncode == 0
+        with full(disk):
+            assert "There is no room in" in own_home.covey("doctor", *where).stderr, "beside a server"
+        assert own_home.covey("stop", *where).returncode == 0
+        with full(disk):
+            for action in ((), ("--set-aside",), ("--repair",)):
+                looked = own_home.covey("doctor", *where, *action, "--json")
+                assert looked.returncode == exits.UNREACHABLE
+                said = json.loads(looked.stdout)["error"]
+                assert "there is no room in" in said and "--set-aside" not in said
+            said = own_home.covey("run", *where, "hello").stderr
+            assert "make room there" in said or f"`covey doctor --data-dir {where[1]}` says what can be done" in said
+        assert "hello" in own_home.covey("sessions", *where).stdout
+        assert own_home.covey("stop", *where).returncode == 0
 
 
 def test_a_damaged_store_is_set_aside_without_a_question(data_dir: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +10,8 @@ import pytest
 
 from tests.support.fake_model import FakeModel, Reply
 from tests.support.server import Server, Workspace, outline, provider_config, running, until
+from tests.support.small_disk import full, mounted
 
-DISK = "4m"
 LARGE = "x" * 300_000
 """A prompt that does not fit into what is left in the store's files."""
 
@@ -21,15 +19,8 @@ LARGE = "x" * 300_000
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """The data directory of the server, on a disk of its own."""
-    data = tmp_path / "data"
-    data.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "none", str(data)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("may not mount a small disk")
-    yield data
-    subprocess.run(["umount", "--lazy", str(data)], check=True)
+    with mounted(tmp_path / "data") as disk:
+        yield disk
 
 
 @pytest.fixture
@@ -38,19 +29,6 @@ def cramped(tmp_path: Path, small_disk: Path, model: FakeModel) -> Iterator[Work
         workspace = server.workspace()
         yield workspace
         workspace.close()
-
-
-@contextlib.contextmanager
-def full(disk: Path) -> Iterator[None]:
-    """Meanwhile there is no byte left."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    try:
-        yield
-    finally:
-        filler.unlink()
 
 
 def fill_the_slack(workspace: Workspace, session: str, prefix: str) -> list[str]:

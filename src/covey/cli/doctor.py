@@ -21,7 +21,7 @@ from covey.config.defaults import resolve, unknown_providers
 from covey.config.load import load
 from covey.config.schema import ConfigError
 from covey.doctor.oracle import Examination, examine, open_runs
-from covey.doctor.oracle_file import NAME, NoStore, check_file
+from covey.doctor.oracle_file import NAME, NoStore, check_file, no_room
 from covey.doctor.oracle_findings import Finding
 from covey.doctor.oracle_record import Record
 from covey.doctor.repair import Repaired, repair
@@ -53,15 +53,19 @@ async def _doctor(data_dir: Path, args: argparse.Namespace) -> int:
             return _restore(data_dir, args)
         return _repair(data_dir, args.json) if args.repair else _check(data_dir, args.json)
     except NoStore as error:
-        common.complain(str(error))
-        if error.may_be_saved:
-            how = doctor_aside.command(data_dir, "doctor", "--repair")
-            common.complain(f"{how} makes a backup, then saves what can still be read.")
-        elif (data_dir / NAME).exists():
-            common.complain(doctor_aside.offer(data_dir))
-        if (data_dir / NAME).exists() and (backup := doctor_aside.backup_offer(data_dir)):
-            common.complain(backup)
-        return exits.UNREACHABLE
+        advice = _advice(data_dir, error) if error.is_damaged else ()
+        raise exits.CommandFailed("\n".join((str(error), *advice)), exits.UNREACHABLE) from None
+
+
+def _advice(data_dir: Path, error: NoStore) -> Iterator[str]:
+    """What can be done about a store that is damaged."""
+    if error.may_be_saved:
+        how = doctor_aside.command(data_dir, "doctor", "--repair")
+        yield f"{how} makes a backup, then saves what can still be read."
+    else:
+        yield doctor_aside.offer(data_dir)
+    if backup := doctor_aside.backup_offer(data_dir):
+        yield backup
 
 
 def _check_shared(args: argparse.Namespace) -> int:
@@ -130,10 +134,12 @@ def _check(data_dir: Path, as_json: bool) -> int:
     server = owner_address(data_dir)
     found = examine(data_dir)
     findings = found.findings + _left_behind(found.records)
+    full = no_room(data_dir)
     wrong, warnings = _config_doubts()
     rules = None if wrong else _global_rules(found.records)
     if as_json:
         more = {
+            "no_room": full,
             "config": wrong,
             "config_warnings": warnings,
             "global_rules": rules.as_json() if rules else [],
@@ -146,6 +152,8 @@ def _check(data_dir: Path, as_json: bool) -> int:
         _print_state(data_dir, server, found)
         _say(doctor_sandbox.look())
         _print_findings(findings, found.records)
+        if full:
+            common.complain(f"There is no room in {data_dir} ({full}): no prompt is accepted until there is some.")
         if wrong:
             common.complain(f"The configuration: no prompt is accepted until this is fixed: {wrong}")
         elif not warnings:
@@ -166,7 +174,7 @@ def _check(data_dir: Path, as_json: bool) -> int:
             _say(f"{stop} {doctor_aside.command(data_dir, 'doctor', '--repair')}: it makes a backup first.")
         if found.is_damaged and (backup := doctor_aside.backup_offer(data_dir)):
             _say(backup)
-    return exits.FAILED if findings or wrong else exits.OK
+    return exits.FAILED if findings or full or wrong else exits.OK
 
 
 def _repair(data_dir: Path, as_json: bool) -> int:
@@ -275,7 +283,8 @@ def _print_state(data_dir: Path | str, server: Address | None, found: Examinatio
         _say(f"  a server is running at {server}")
     waiting = [run for record in found.records for run in open_runs(record)]
     if waiting:
-        _say(f"  {len(waiting)} open runs, {'as it should be' if server else 'to be taken up at the next start'}")
+        runs = "1 open run" if len(waiting) == 1 else f"{len(waiting)} open runs"
+        _say(f"  {runs}, {'as it should be' if server else 'to be taken up at the next start'}")
 
 
 def _print_findings(findings: list[Finding], records: list[Record]) -> None:

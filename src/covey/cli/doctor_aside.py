@@ -43,13 +43,18 @@ def made_at(backup: Path) -> str:
 
 
 def is_healthy(data_dir: Path) -> bool:
-    """Nothing is wrong with it: whoever sets it aside may have meant another one. Raises NoStore if there is none."""
+    """Nothing is wrong with it: whoever sets it aside may have meant another one.
+
+    Raises NoStore if there is none, or if it cannot be looked at for another reason than its own.
+    """
     if not (data_dir / NAME).exists():
         raise NoStore(f"there is no store in {data_dir}: {NAME} is missing")
     try:
         return not examine(data_dir).findings
-    except NoStore:
-        return False
+    except NoStore as error:
+        if error.is_damaged:
+            return False
+        raise
 
 
 def is_meant(question: str) -> bool | None:

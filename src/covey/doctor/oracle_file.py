@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,13 +26,20 @@ COMPLAINTS = 5
 """How many of SQLite's complaints are shown: one damaged page can cause thousands."""
 BUSY_MS = 5000
 """As long as a server waits for a lock."""
+ROOM_BYTES = 64 * 1024
+"""What SQLite wants to write beside a store before it reads the first row, twice over."""
 
 
 class NoStore(Exception):
-    """There is no store, or it cannot be opened; the text says why. `may_be_saved`: some of its rows can be read."""
+    """There is no store, or it cannot be opened; the text says why.
 
-    def __init__(self, message: str, *, may_be_saved: bool = False) -> None:
+    `is_damaged`: it is the file that is at fault, so that another one could take its place. `may_be_saved`: some of its
+    rows can still be read.
+    """
+
+    def __init__(self, message: str, *, is_damaged: bool = False, may_be_saved: bool = False) -> None:
         super().__init__(message)
+        self.is_damaged = is_damaged
         self.may_be_saved = may_be_saved
 
 
@@ -66,9 +74,20 @@ def check_file(path: Path) -> None:
     except OSError as error:
         raise NoStore(f"{path} cannot be read: {error.strerror}") from None
     if not beginning:
-        raise NoStore(f"{path} is empty: no server has used it, or all of it was lost")
+        raise NoStore(f"{path} is empty: no server has used it, or all of it was lost", is_damaged=True)
     if beginning != HEADER:
-        raise NoStore(f"{path} is not a database, or its beginning was overwritten")
+        raise NoStore(f"{path} is not a database, or its beginning was overwritten", is_damaged=True)
+
+
+def no_room(directory: Path) -> str:
+    """Why nothing more can be written there, in the words of the system; '' if something can."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(ROOM_BYTES))
+            file.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def open_to_read(path: Path) -> apsw.Connection:
@@ -86,7 +105,10 @@ def _cannot_open(path: Path, error: Exception) -> NoStore:
             return NoStore(f"{path} is locked by another program; try again when it has ended")
         case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
             return NoStore(f"{path} cannot be opened ({error}): you need to be allowed to write to {path.parent}")
-    return NoStore(f"{path} cannot be opened: {_size(path) or error}", may_be_saved=_has_rows(path))
+    if why := no_room(path.parent):
+        return NoStore(f"{path} cannot be opened ({error}), since there is no room in {path.parent} ({why}): make some")
+    wrong = _size(path) or error
+    return NoStore(f"{path} cannot be opened: {wrong}", is_damaged=True, may_be_saved=_has_rows(path))
 
 
 def _size(path: Path) -> str:

@@ -46,7 +46,10 @@ def owned(data_dir: Path) -> Iterator[Announce]:
             owner = {"pid": os.getpid(), "boot_id": _boot_id(), "version": __version__}
             where = {} if address is None else {"address": str(address)}
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(owner | where).encode(), 0)
+            try:
+                os.pwrite(descriptor, json.dumps(owner | where).encode(), 0)
+            except OSError as error:
+                raise CannotServe(f"{data_dir} cannot be written to ({error.strerror}): make room there") from None
 
         is_ours = False
         with contextlib.suppress(OSError):  # a file system without locks
