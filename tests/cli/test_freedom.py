@@ -50,6 +50,23 @@ def test_a_run_that_was_denied_something_fails_if_that_is_asked_for(home: Home) 
     assert told["exit_code"] == exits.FAILED and "was denied something" in told["error"] and len(told["denied"]) == 1
 
 
+def test_a_plan_is_made_with_agents_that_look_and_change_nothing(own_home: Home) -> None:
+    script = own_home.config.parent.parent.parent / "script.json"
+    look = {"tool": "agent", "input": {"prompt": "Where are the nests?"}}
+    writer = {"tool": "agent", "input": {"prompt": "Build a nest.", "writes": True}}
+    touch = {"tool": "bash", "input": {"command": "touch made"}}
+    agent = {"when": "Where are the nests?", "steps": [[touch], [{"text": "In the oak."}]]}
+    script.write_text(json.dumps({"replies": [agent, {"steps": [[look, writer], [{"text": "A plan."}]]}]}))
+    done = result(own_home, "--plan", "--yolo", "Plan a nest")
+    assert done.get("text") == "A plan.", done
+    said = own_home.messages(done["session_id"])
+    results = [
+        part["data"]["content"] for message in said for part in message["parts"] if part["type"] == "tool_result"
+    ]
+    assert results[0] == "In the oak." and "No agent may write" in results[1]
+    assert list(own_home.project.iterdir()) == []
+
+
 def test_accepted_edits_are_not_asked_about_and_commands_are(own_home: Home) -> None:
     write = {"tool": "write", "input": {"file_path": "made.txt", "content": "hello\n"}}
     touch = {"tool": "bash", "input": {"command": "touch made"}}

@@ -18,7 +18,7 @@ from covey.protocol.events import File, PermissionRequest
 from covey.protocol.messages import Session
 from covey.protocol.requests import PostPrompt, UndoTurns, UpdateSession
 from covey.protocol.runs import RunComplete
-from covey.tools.agent import agent_tool
+from covey.tools.agent import NO_WRITERS, agent_tool
 from tests.support.disk import Disk
 from tests.support.engine import Engine, Gate, call, config, running, within
 
@@ -143,12 +143,51 @@ async def test_m_an_agent_that_only_looks_has_commands_that_only_look(tmp_path: 
         assert results[1].is_error and (tmp_path / "project" / "a.py").read_text() == "one\n"
 
 
-async def test_m_a_plan_sends_nobody_and_a_session_that_turns_to_planning_stops_its_writer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_session", [False, True])
+async def test_a_plan_sends_agents_that_only_look_and_none_that_writes(tmp_path: Path, by_session: bool) -> None:
     async with at_work(tmp_path) as engine:
-        engine.model.answer(*sends())
+        mode: Any = "plan" if by_session else "ask"
+        await engine.workspace.sessions.update(engine.session_id, UpdateSession(mode=mode))
+        engine.model.answer(*sends(), *call("agent", "look", 1, prompt="what is in a.py?"))
+        shell = call("bash", "b1", 1, command="echo two > a.py"), call("bash", "b2", 2, command="cat a.py")
+        engine.model.answer(*writes("new.py", "made"), *shell[0], *shell[1])
+        engine.model.answer("it says one")
+        await post(engine, plan=not by_session, yolo=True)
+        await engine.ended(RUN)
+        refused, report = (result for message in engine.messages() for result in message.tool_results)
+        assert refused.content == NO_WRITERS and report.content == "it says one"
+        said = engine.store.messages("w", child_of(engine).id, "", 0)
+        results = [result for message in said for result in message.tool_results]
+        assert [result.is_error for result in results] == [True, True, False] and "one" in results[2].content
+        project = tmp_path / "project"
+        assert {path.name: path.read_text() for path in project.iterdir()} == {"a.py": "one\n"}
+
+
+async def test_a_plan_is_not_told_of_agents_that_write(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
         await post(engine, plan=True)
         await engine.ended(RUN)
-        assert "not for now" in result_of(engine)
+        await post(engine, "writing-agents-2")
+        await engine.ended("writing-agents-2")
+        plan, work = ({tool.name: tool for tool in request.tools} for request in engine.model.requests)
+        assert {"agent", "fetch", "bash", "view"} <= set(plan) and not {"edit", "write", "question"} & set(plan)
+        assert "writes" not in plan["agent"].description and "writes" not in plan["agent"].parameters["properties"]
+        assert "writes" in work["agent"].description and "writes" in work["agent"].parameters["properties"]
+
+
+async def test_what_a_plan_fetches_is_asked_about(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
+        engine.model.answer(*call("fetch", url="https://example.com/"))
+        await post(engine, plan=True)
+        await engine.until(lambda: engine.workspace.asks.permissions())
+        (asked,) = engine.workspace.asks.permissions()
+        assert asked.tool_name == "fetch"
+        await engine.grant(asked.id, "deny")
+        await engine.ended(RUN)
+
+
+async def test_m_a_session_that_turns_to_planning_stops_its_writer(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as engine:
         gate = Gate()
         engine.model.answer(*sends(call_id="second"))
         engine.model.answer(gate, *writes("new.py", "made"))

@@ -120,7 +120,7 @@ async def test_s12_who_makes_a_plan_sends_none_that_could_do_more(places: Places
     places.agent("writer", "---\ndescription: d\ntools: Read, Write\npermissionMode: bypassPermissions\n---\nx")
     async with working(places) as engine:
         engine.model.answer(*call("agent", prompt="write", agent="writer", writes=True))
-        assert "only looks and makes a plan" in await send(engine, plan=True)
+        assert "No agent may write" in await send(engine, plan=True)
         assert [session.parent_session_id for session in engine.sessions()] == [""]
 
 

@@ -27,7 +27,7 @@ from covey.models.connect import open_client
 from covey.models.families import EditTool
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
-from covey.tools.agent import with_custom_agents
+from covey.tools.agent import that_only_looks, with_custom_agents
 from covey.tools.base import Tool
 from covey.tools.environment import tool_environment
 from covey.tools.files import FileReads
@@ -276,15 +276,17 @@ class Agent:
         return custom_agent(file) if file else None
 
     def tools_for(self, *, plan: bool, delegate: bool, custom: CustomAgent | None = None) -> dict[str, Tool[Any]]:
-        """The tools of a run; for one that may change nothing, as most delegates, those that only look.
+        """The tools of a run; for a plan, and for most delegates, those that only look.
 
-        They may also use commands, of which those that are not harmless are denied. A delegate may look on the
-        network too, as far as whoever has sent it is asked about that.
+        They have commands too, of which those that are not harmless are denied, and what looks on the network, which is
+        asked about as ever. A plan may send agents that only look.
         """
         tools = every = self.all_tools()
         if plan:
-            more = ("bash", "fetch", "web_search") if delegate else ("bash",)
+            more = ("bash", "fetch", "web_search")
             tools = read_only(every) | {name: every[name] for name in more if name in every}
+            if "agent" in every and not delegate:
+                tools["agent"] = that_only_looks(every["agent"])
         elif delegate:
             tools = for_writing_agents(every)
         disabled = set(self.config.tools.disabled)

@@ -15,6 +15,12 @@ PROMPT_LIMIT = 50_000
 """Characters: a long task with what it needs to know, not a copy of the conversation."""
 
 
+NO_WRITERS = (
+    "No agent may write while this run makes a plan. Send one that only looks, without `writes`, or say in the plan "
+    "what it would do."
+)
+
+
 class AgentParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: Annotated[
         str, msgspec.Meta(max_length=PROMPT_LIMIT, description="What to find out or do, and what to report back.")
@@ -48,6 +54,24 @@ def with_custom_agents(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of the tool where there are custom agents."""
     about = schema_of(AgentParams)["properties"]["agent"]
     return {**schema, "properties": {**schema["properties"], "agent": about}}
+
+
+def that_only_looks(tool: Tool[AgentParams]) -> Tool[AgentParams]:
+    """The tool where nothing may be changed: the model is not told of `writes`, and is refused it."""
+
+    def decode(text: str) -> AgentParams:
+        params = tool.decode(text)
+        if params.writes:
+            raise ToolFailed(NO_WRITERS)
+        return params
+
+    properties = {name: about for name, about in tool.schema["properties"].items() if name != "writes"}
+    return replace(
+        tool,
+        decode=decode,
+        schema={**tool.schema, "properties": properties},
+        description=lambda: "\n".join(line for line in tool.description().split("\n") if "`writes`" not in line),
+    )
 
 
 def _intent(params: AgentParams, context: ToolContext) -> Intent:

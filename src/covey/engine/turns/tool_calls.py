@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 JOB_NAMED = re.compile(r'"job_id":\s*"(job-\d{1,9})"', re.ASCII)
 
 FORBIDDEN = "Do not try it again in another way; go on without it."
-NOT_FOR_PLANS = "now: this run only looks and makes a plan. Say what you would do."
-NOT_FOR_LOOKERS = "you: you only look, and report. Say what should be done."
+NOT_FOR_PLANS = "this run only looks and makes a plan. Say what you would do."
+NOT_FOR_LOOKERS = "you only look and report. Say what should be done."
 ONLY_LOOKS = "You only look: you change nothing, and run no command that could."
 CHANGED_SINCE = (
     "Nothing was done: the path leads elsewhere than when it was judged, because a link on it was changed. "
@@ -217,7 +217,7 @@ class ToolCalls:
         tools = self._agent.tools_for(plan=plan, delegate=delegate, custom=custom)
         tool = tools.get(call.name)
         if tool is None and plan and self._agent.find_tool(call.name):
-            raise ToolFailed(f"{call.name} is not for {NOT_FOR_LOOKERS if delegate else NOT_FOR_PLANS}")
+            raise ToolFailed(f"{call.name} is not available: {NOT_FOR_LOOKERS if delegate else NOT_FOR_PLANS}")
         if tool is None:
             raise ToolFailed(f"There is no tool {call.name!r}. There are: {', '.join(offered)}.")
         params = tool.decode(call.input)
