@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from typing import Any
+
+import pytest
 
 from covey.cli import exits
 from tests.cli.conftest import Home
@@ -48,6 +52,30 @@ def test_a_run_that_was_denied_something_fails_if_that_is_asked_for(home: Home) 
     assert home.covey("run", "--fail-on-denied", "--yolo", "use the tool").returncode == exits.OK
     told = result(home, "--fail-on-denied", "use the tool")
     assert told["exit_code"] == exits.FAILED and "was denied something" in told["error"] and len(told["denied"]) == 1
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+@pytest.mark.parametrize("line", ["cat {outside}/egg.txt", "cat ~/nest/egg.txt", "cat link", "cat ../nest/egg.txt"])
+def test_what_a_denial_advises_makes_a_look_outside_work(own_home: Home, line: str, by_file: bool) -> None:
+    directory = own_home.project.parent
+    (directory / "nest").mkdir()
+    (directory / "nest" / "egg.txt").write_text("speckled")
+    (own_home.project / "link").symlink_to(directory / "nest" / "egg.txt")
+    command = line.format(outside=directory / "nest")
+    steps = [[{"tool": "bash", "input": {"command": command}}], [{"text": "Done."}]]
+    (directory / "script.json").write_text(json.dumps({"replies": [{"steps": steps}]}))
+    told = own_home.covey("run", "look").stderr
+    options: list[str] = []
+    if by_file:
+        table = told[told.index("  [projects.") :]
+        own_home.config.write_text(own_home.config.read_text() + table)
+    else:
+        (advice,) = re.findall("Allow it with (.*)", told)
+        options = shlex.split(advice)
+    done = result(own_home, *options, "look")
+    said = [part["data"] for message in own_home.messages(done["session_id"]) for part in message["parts"]]
+    (seen,) = (part["content"] for part in said if part.get("tool_call_id"))
+    assert done["denied"] == [] and "speckled" in seen
 
 
 def test_a_plan_is_made_with_agents_that_look_and_change_nothing(own_home: Home) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -41,10 +42,12 @@ class Permit:
     reach: Reach = Reach.WORKSPACE
     required: bool = False
     """A rule wants it to run only where the sandbox holds."""
+    to_the_letter: bool = False
+    """Just this call was allowed, so what it names is meant: a line that only looks sees that, wherever it is."""
 
     @classmethod
     def of(cls, judgement: Judgement) -> Permit:
-        return cls(judgement.is_approved, judgement.reach, judgement.required)
+        return cls(judgement.is_approved, judgement.reach, judgement.required, judgement.to_the_letter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +112,32 @@ class Confining:
         text = NO_NETWORK if confines and not gaps else probe.sentences(abilities, gaps)
         return Prospect(plan.is_sound, confines, text, plan.refusal)
 
-    async def confinement(self, permit: Permit, option: SandboxMode | None, results: Path) -> Confinement:
-        """What the processes of a call are confined by. `results`: where those of its session are kept."""
+    async def confinement(
+        self, permit: Permit, option: SandboxMode | None, results: Path, looks_at: Sequence[str] = ()
+    ) -> Confinement:
+        """What the processes of a call are confined by. `results`: where those of its session are kept.
+
+        `looks_at`: all that it was allowed to do is to look there (`permissions.outside`).
+        """
         mode = Mode.REQUIRED if permit.required else self.mode(option)
         if mode is Mode.OFF or permit.reach is Reach.EVERYTHING:
             return Confinement()
         known = await self._looked_up()
 
         def look() -> Confinement:
+            if permit.reach is Reach.WORKSPACE and (seen := self._seen(looks_at, known)):
+                return Confinement(known, mode, also_readable=(*_kept(results), *seen))
             facts = looked_at_again(known) if permit.approved else known
-            kept = (str(results.resolve()),) if results.exists() else ()
-            return Confinement(facts, mode, permit.approved, permit.reach >= Reach.NETWORK, kept)
+            return Confinement(facts, mode, permit.approved, permit.reach >= Reach.NETWORK, _kept(results))
 
         return await in_thread(look)
+
+    def _seen(self, paths: Sequence[str], facts: Facts) -> list[str]:
+        """Where these paths lead; empty if one of them is Covey's own, which no command is shown."""
+        home = self._env().get("HOME", "")
+        real = [os.path.realpath(f"{home}{path[1:]}" if path.startswith("~") else path) for path in paths]
+        is_own = any(policy.is_within(path, own) for path in real for own in facts.covey)
+        return [] if is_own else [path for path in real if os.path.exists(path)]
 
     async def _looked_up(self) -> Facts:
         if self._facts is None or (self._facts.done() and self._facts.exception()):
@@ -142,6 +158,10 @@ class Confining:
         """Remove the temporary files. All processes have ended."""
         if self._facts is not None:
             await in_thread(lambda: shutil.rmtree(self._temp, ignore_errors=True))
+
+
+def _kept(results: Path) -> tuple[str, ...]:
+    return (str(results.resolve()),) if results.exists() else ()
 
 
 def announce() -> None:

@@ -17,7 +17,7 @@ from covey.permissions.lines import Doubt, doubt, hit, spell
 from covey.permissions.links import Links, unseen
 from covey.permissions.network import may_need_network
 from covey.permissions.reach import Reach
-from covey.permissions.rules import Rules, escape, path_allowed, path_hit, seen_from
+from covey.permissions.rules import Rules, escape, exact, path_allowed, path_hit, seen_from
 from covey.permissions.safe_paths import Repository, is_secret
 from covey.permissions.shell import Line, Unparsed, parse
 from covey.protocol.effects import Effect
@@ -92,6 +92,8 @@ class Judgement:
     """How far a command that is allowed may get."""
     required: bool = False
     """A rule says that it runs only where the sandbox holds."""
+    to_the_letter: bool = False
+    """Just this was allowed, by an answer or by rules without a pattern: what it names is meant."""
 
     @property
     def is_approved(self) -> bool:
@@ -138,7 +140,7 @@ def judge(
         return _skipped(intent, confines=confines)
     given = next((reach for reach in reversed(Reach) if intent.granted_as(reach) in granted), None)
     if given is not None and given >= intent.reach:
-        return Judgement(Verdict.ALLOW, "granted", reach=given)
+        return Judgement(Verdict.ALLOW, "granted", reach=given, to_the_letter=True)
     if rule := found(rules.ask):
         return Judgement(Verdict.ASK, "ask-rule", rule)
     if worry is None and not intent.reach:
@@ -194,7 +196,9 @@ def _by_rules(intent: Intent, line: Line | Unparsed | None, rules: Rules, worry:
     if reach < intent.reach:
         return Judgement(Verdict.ASK, intent.reach.wish, intent.subject)
     others = tuple(rule for rule in rules.allow if rule not in rules.required)
-    return Judgement(Verdict.ALLOW, "allow-rule", reach=reach, required=bool(rules.required) and not cover(others))
+    required = bool(rules.required) and not cover(others)
+    to_the_letter = cover(tuple(rule for rule in rules.allow if ":" in rule and exact(rule.partition(":")[2])))
+    return Judgement(Verdict.ALLOW, "allow-rule", reach=reach, required=required, to_the_letter=to_the_letter)
 
 
 def _secret(intent: Intent, root: str) -> Doubt | None:

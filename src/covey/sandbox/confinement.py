@@ -18,20 +18,21 @@ class Confinement:
     approved: bool = False
     """Somebody has allowed the call; else its commands can only look."""
     network: bool = False
-    results: tuple[str, ...] = ()
-    """Where long results of the session are kept: commands may read them, though they are among Covey's own files."""
+    also_readable: tuple[str, ...] = ()
+    """What commands may read besides: where long results of the session are kept, though that is among Covey's own
+    files, and what somebody has allowed to be looked at."""
 
     def command(self) -> Policy | None:
         """What a command of the call may do; None: it is not confined."""
         if self.facts is None or self.mode is Mode.OFF:
             return None
         if not self.approved:
-            return policy.unasked(self.facts, also_readable=self.results)
-        return policy.approved(self.facts, network=self.network, also_readable=self.results)
+            return policy.unasked(self.facts, also_readable=self.also_readable)
+        return policy.approved(self.facts, network=self.network, also_readable=self.also_readable)
 
     def helper(self, *, reads: Iterable[str] = (), writes: Iterable[str] = ()) -> Policy | None:
         """What a process of our own may do which works on what others wrote; None: it is not confined."""
         if self.facts is None or self.mode is Mode.OFF:
             return None
-        looks = policy.unasked(self.facts, also_readable=(*self.results, *reads))
+        looks = policy.unasked(self.facts, also_readable=(*self.also_readable, *reads))
         return replace(looks, writable=(*looks.writable, *writes))

@@ -55,7 +55,7 @@ _FILE = (
     re.compile(r"(?P<why>" + _REFUSED + r")(?: \(os error \d+\))?: ['\"]?" + _PATH),
     re.compile(r"(?P<why>EACCES|EROFS|EPERM|EBUSY)\b[^'\n]{0,60}'(?P<path>[^'\n]+)'"),
 )
-_GONE = re.compile(r"(?P<path>/[^\s'\"`‘’:(),]+)['\"’]?: No such file or directory")
+_GONE = re.compile(r"(?<![^\s'\"`‘’:(),])(?P<path>/[^\s'\"`‘’:(),]+)['\"’]?: No such file or directory")
 _KEYS = re.compile(
     r"Permission denied \((?:publickey|keyboard)|Host key verification failed|authentication agent"
     r"|could not read (?:Username|Password) for|Could not read from remote repository|No such identity"

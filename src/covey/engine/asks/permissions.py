@@ -129,9 +129,9 @@ class PermissionDesk:
                 return Refusal(answer.refusal, by="nobody" if answer.unattended else "person")
             case "allow_session" | "allow_always" | "allow_prefix":
                 self._grant(request.session_id, intent, answer.reach)
-                return Permit(approved=True, reach=answer.reach)
+                return Permit(approved=True, reach=answer.reach, to_the_letter=True)
             case "allow":
-                return Permit(approved=True, reach=answer.reach)
+                return Permit(approved=True, reach=answer.reach, to_the_letter=True)
             case _:
                 assert_never(answer.action)
 

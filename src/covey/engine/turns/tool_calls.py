@@ -29,6 +29,7 @@ from covey.lifecycle.hooks import HookAnswer, HookDecision
 from covey.machine.names import run_tag
 from covey.permissions.judge import Intent, Judgement, Verdict, sentence, session_rule
 from covey.permissions.network import may_need_network
+from covey.permissions.outside import read_outside
 from covey.permissions.prefixes import prefix_rules
 from covey.permissions.reach import Reach
 from covey.permissions.shell import parse
@@ -245,7 +246,8 @@ class ToolCalls:
             # In plan mode only what is harmless gets here, whoever may have allowed it.
             permit = Permit(approved=False) if plan else permit
             results = self.long_results.directory(run.session_id)
-            confinement = await self._confining.confinement(permit, options.sandbox, results)
+            seen = read_outside(intent, self._desk.rules.root) if permit.to_the_letter else ()
+            confinement = await self._confining.confinement(permit, options.sandbox, results, seen)
             context = replace(context, confinement=confinement)
         begins()
         output, changes = await self.watching.run(tool, params, context, intent, owning_turn(run, self._sessions))
