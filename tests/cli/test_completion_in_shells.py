@@ -32,6 +32,8 @@ def env(home: Home, tmp_path: Path) -> dict[str, str]:
 def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home, env: dict[str, str]) -> None:
     home.covey("run", "--run-id", "fish-run", "hello")
     lines = ["ru", "runs wa", "run --acc", "run --sandbox ", "runs wait fish", "run -m scr", "config s", "completion z"]
+    lines += ["help ru", "help runs wa", "config set permissions.san", "config set permissions.sandbox r"]
+    lines += ["config set --json tui.mou", "config set model scr"]
     asked = "".join(f"complete -C 'covey {line}'; echo ++; " for line in lines)
     script = f"covey completion fish | source; {asked}"
     done = subprocess.run(
@@ -49,6 +51,12 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ["scripted/default"],
         ["set", "show"],
         ["zsh"],
+        ["run", "runs"],
+        ["wait"],
+        ["permissions.sandbox"],
+        ["required"],
+        ["tui.mouse"],
+        ["scripted/default"],
     ], done.stderr
 
 
@@ -62,6 +70,8 @@ def test_34_fish_completes_commands_options_and_what_the_server_knows(home: Home
         ("covey config ed", "covey config edit"),
         ("covey run --model=scr", "covey run --model=scripted/default"),
         ("covey jobs out", "covey jobs output"),
+        ("covey help runs wai", "covey help runs wait"),
+        ("covey config set permissions.sandbox req", "covey config set permissions.sandbox required"),
     ],
 )
 def test_34_zsh_completes_them_at_a_terminal(home: Home, env: dict[str, str], typed: str, becomes: str) -> None:
@@ -89,6 +99,13 @@ def test_34_zsh_completes_them_at_a_terminal(home: Home, env: dict[str, str], ty
         (["run", "--model", "=", "scr"], ["scripted/default"]),
         (["run", "--model", "="], ["scripted/default"]),
         (["run", "--model=scr"], ["--model=scripted/default"]),
+        (["help", "ru"], ["run", "runs"]),
+        (["help", "runs", "wa"], ["wait"]),
+        (["help", "run", ""], []),
+        (["config", "set", "permissions.san"], ["permissions.sandbox"]),
+        (["config", "set", "permissions.sandbox", ""], ["auto", "required", "off"]),
+        (["config", "set", "permissions.sandbox", "off", ""], []),
+        (["config", "set", "model", "scr"], ["scripted/default"]),
         (["runs", "wait", ""], ["bash-run"]),
         (["runs", "wait", "bash-run", ""], []),
         (["runs", "wait", "--json", ""], ["bash-run"]),

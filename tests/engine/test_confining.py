@@ -179,24 +179,6 @@ async def test_what_was_allowed_changes_the_workspace_and_not_what_git_runs(tmp_
     assert not (tmp_path / "outside").exists()
 
 
-async def test_who_allows_a_look_outside_lets_it_see_just_that_and_nothing_of_coveys(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, project: Path
-) -> None:
-    nest = tmp_path_factory.mktemp("nest")
-    (nest / "egg").write_text("SPECKLED")
-    (tmp_path / "token").write_text("TOKEN")
-    async with running(tmp_path, project=project) as engine:
-        _, result = await allowed(engine, "a", f"cat {nest}/egg", "allow_session")
-        assert "SPECKLED" in result.content and '"policy":"unasked"' in result.metadata
-        assert "SPECKLED" in await ran(engine, "b", f"cat {nest}/egg"), "it was allowed for the session"
-        _, result = await allowed(engine, "c", f"cat {nest}/egg && touch {nest}/more")
-        assert "SPECKLED" not in result.content and os.listdir(nest) == ["egg"], "that does more than look"
-        _, result = await allowed(engine, "d", f"cat {tmp_path}/token")
-        assert "TOKEN" not in result.content, "the directory of its data"
-        await within(engine.workspace.asks.set_skip(True))
-        assert "SPECKLED" not in await ran(engine, "e", f"cat {nest}/egg; true"), "yolo names no place"
-
-
 async def test_a_repository_that_a_command_has_made_is_protected_from_the_next_one(
     tmp_path: Path, project: Path
 ) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import os
 
 from covey.cli import exits
-from covey.cli.completion_fish import fish, values_of
+from covey.cli.completion_fish import fish, following, values_of
 from covey.cli.main import build_parser
 from covey.cli.parser import Described, all_commands
 
@@ -64,12 +64,13 @@ def _flags(command: Described) -> list[str]:
 
 def bash(commands: list[Described]) -> str:
     cases = "".join(_bash_case(command) for command in commands)
+    further = "".join(f'        " {typed}") kind="{kind}" ;;\n' for typed, kind in following(commands).items())
     tops = " ".join(command.words[0] for command in commands if len(command.words) == 1)
     return f"""\
 # covey completion bash: put `source <(covey completion bash)` into ~/.bashrc.
 _covey() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
-    local cmd=${{COMP_WORDS[1]-}} names="" flags="" kind="" known="" given="" lead="" at=2
+    local cmd=${{COMP_WORDS[1]-}} names="" flags="" kind="" known="" given="" lead="" typed="" at=2 i
     case "$word" in  # bash has `--model=x` as three words, zsh as one
         =) word="" ;;
         --*=*) lead=${{word%%=*}}= before=${{word%%=*}} word=${{word#*=}} ;;
@@ -82,11 +83,15 @@ _covey() {{
     case "$cmd ${{COMP_WORDS[2]-}}" in
         {_bash_pairs(commands)}) (( COMP_CWORD > 2 )) && cmd="$cmd ${{COMP_WORDS[2]}}" at=3 ;;
     esac
-    for (( ; at < COMP_CWORD; at++ )); do  # the first argument; a word after an option may be its value
-        [[ ${{COMP_WORDS[at]}} != [-=]* && ${{COMP_WORDS[at-1]}} != [-=]* ]] && given=1
+    for (( i = 1; i < COMP_CWORD; i++ )); do  # a word after an option may be its value
+        [[ ${{COMP_WORDS[i]}} == [-=]* || ${{COMP_WORDS[i-1]}} == [-=]* ]] && continue
+        typed="$typed ${{COMP_WORDS[i]}}"
+        (( i >= at )) && given=1  # the first argument
     done
     case "$cmd" in
 {cases}    esac
+    [[ $before == -* ]] || case "$typed" in
+{further}    esac
     case "$kind" in
         files) COMPREPLY=( $(compgen -P "$lead" -f -- "$word") ); return ;;
         =*) known=${{kind#=}} ;;

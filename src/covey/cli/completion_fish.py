@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 from covey.cli.parser import Described
+from covey.config.origins import ALIASES, plain_values
 
 WORDS = {"session": "sessions", "run_id": "runs", "model": "models"}
 """Arguments and options whose values the server knows, by their names in the parser."""
@@ -15,7 +17,7 @@ def values_of(command: Described) -> dict[str, str]:
     first = command.arguments[0] if command.arguments else None
     found = {"": WORDS[first.dest]} if first and first.dest in WORDS else {}
     if first and first.choices:
-        found[""] = "=" + " ".join(map(str, first.choices))
+        found[""] = _fixed(map(str, first.choices))
     for option in command.options:
         # `--run-id` is for an id that there is not yet.
         known = WORDS.get(option.dest, "") if option.dest != "run_id" else ""
@@ -23,14 +25,45 @@ def values_of(command: Described) -> dict[str, str]:
         if kind and option.nargs != 0:
             found |= dict.fromkeys(option.option_strings, kind)
         elif option.choices:
-            found |= dict.fromkeys(option.option_strings, "=" + " ".join(map(str, option.choices)))
+            found |= dict.fromkeys(option.option_strings, _fixed(map(str, option.choices)))
     return found
 
 
+def following(commands: list[Described]) -> dict[str, str]:
+    """By the words typed so far, without options: what completes the next, where more than the command counts."""
+    tops = {command.words[0]: command.names for command in commands if len(command.words) == 1}
+    found = {"help": _fixed(tops), **{f"help {top}": _fixed(names) for top, names in tops.items() if names}}
+    values = plain_values()
+    found["config set"] = _fixed(values)
+    for key, fixed in values.items():
+        named = ALIASES.get(key, key)
+        if kind := _fixed(fixed) if fixed else WORDS["model"] if named.startswith("models.") else "":
+            found[f"config set {key}"] = kind
+    return found
+
+
+def _fixed(words: Iterable[str]) -> str:
+    return "=" + " ".join(words)
+
+
 def fish(commands: list[Described]) -> str:
-    head = "# covey completion fish: covey completion fish > ~/.config/fish/completions/covey.fish"
-    lines = [head, "complete -c covey -f", *(line for command in commands for line in _lines(command))]
-    return "\n".join(lines) + "\n"
+    lines = [line for command in commands for line in _lines(command)]
+    further = [
+        f"complete -c covey -n '__covey_typed {typed}'{_values(kind)}" for typed, kind in following(commands).items()
+    ]
+    return "\n".join((_HEAD, *lines, *further, ""))
+
+
+_HEAD = """\
+# covey completion fish: covey completion fish > ~/.config/fish/completions/covey.fish
+function __covey_typed --description 'Whether just these words have been typed, whatever options are among them'
+    set -l typed
+    for word in (commandline -opc)[2..-1]
+        string match -q -- '-*' $word; or set -a typed $word
+    end
+    test "$typed" = "$argv"
+end
+complete -c covey -f"""
 
 
 def _lines(command: Described) -> list[str]:

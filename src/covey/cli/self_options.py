@@ -16,8 +16,9 @@ examples:
   covey config edit                      with $VISUAL or $EDITOR; checked when you are done
   covey config check                     whether all files that count here are right
 
-`set` takes keys with one plain value of [models], [limits], [retention], [permissions] and [server]; `model` is
-models.large, `small` is models.small. A server that runs takes it up at once. Everything else: `covey config edit`.
+`set` takes keys with one plain value of [models], [limits], [retention], [permissions], [server], [notify] and [tui];
+`model` is models.large, `small` is models.small. A server that runs takes it up at once. Everything else: `covey config
+edit`.
 
 exit codes:
   0 right, or changed     1 something is wrong with a file     2 wrong usage

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-import msgspec
+from msgspec import structs
 
 from covey.config.check import dotted
 from covey.config.load import load
@@ -88,20 +88,30 @@ def plain_key(name: str, text: str) -> tuple[str, str, str | float | bool]:
     return section, key, int(number) if number.is_integer() else number
 
 
+def plain_values() -> dict[str, tuple[str, ...]]:
+    """What `plain_key` takes, also by another name: each with all values that it may have, if those are a few."""
+    annotations = _annotations()
+    found = {key: _values(annotations[key], kind) for key, kind in _plain_keys().items()}
+    return found | {name: found[key] for name, key in ALIASES.items()}
+
+
+def _values(annotation: Any, kind: type) -> tuple[str, ...]:
+    return ("true", "false") if kind is bool else get_args(annotation)
+
+
 def _plain_keys() -> dict[str, type]:
     """By key, whether a value is a text, a number or a bool."""
-    sections = {field.name: field.type for field in msgspec.structs.fields(Files)}
-    return {
-        f"{section}.{field.name}": kind
-        for section in SETTABLE
-        for field in msgspec.structs.fields(sections[section])
-        if (kind := _kind(field.type))
-    }
+    return {key: kind for key, annotation in _annotations().items() if (kind := _kind(annotation))}
+
+
+def _annotations() -> dict[str, Any]:
+    """By key, the type of each setting of the sections that have plain ones, without what only describes it."""
+    sections = {field.name: field.type for field in structs.fields(Files)}
+    fields = [(f"{name}.{field.name}", field.type) for name in SETTABLE for field in structs.fields(sections[name])]
+    return {key: given.__origin__ if hasattr(given, "__metadata__") else given for key, given in fields}
 
 
 def _kind(annotation: Any) -> type | None:
-    if hasattr(annotation, "__metadata__"):
-        annotation = annotation.__origin__
     if annotation in (str, int, float, bool):
         return annotation if annotation in (str, bool) else float
     values = get_args(annotation)
