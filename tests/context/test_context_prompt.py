@@ -15,7 +15,7 @@ from covey.config.edit import trust
 from covey.config.schema import ContextSettings
 from covey.context import prompt as prompt_module
 from covey.context.files import ContextFile
-from covey.context.freedom import Freedom, describe
+from covey.context.freedom import WORK, Freedom, describe
 from covey.context.git import GitState
 from covey.context.prompt import (
     OWN_WORDS,
@@ -24,6 +24,7 @@ from covey.context.prompt import (
     Surroundings,
     agent_prompt,
     last_word_prompt,
+    lines_for,
     read_surroundings,
     summary_prompt,
     system_prompt,
@@ -91,7 +92,8 @@ def test_only_tools_that_are_there_are_talked_about() -> None:
 
 
 def test_every_line_for_a_tool_can_appear() -> None:
-    named = set(re.findall(r"^\[(\w+)\] ", prompt_module._template("system"), re.MULTILINE))
+    marks = re.findall(r"^((?:\[!?\w+\])+) ", prompt_module._template("system"), re.MULTILINE)
+    named = {mark for each in marks for mark in re.findall(r"\w+", each)} - {WORK}
     all_families = set(get_args(Family))
     assert named == (set(TOOLS) - {"view"}) | {"git", "gh", "apply_patch"} | all_families
     for name in named - {"git", "gh"} - all_families:
@@ -101,7 +103,7 @@ def test_every_line_for_a_tool_can_appear() -> None:
 @pytest.mark.parametrize("family", get_args(Family))
 def test_a_family_of_models_is_told_what_its_models_need_and_no_other_family_is(family: Family) -> None:
     template = prompt_module._template("system").split("\n")
-    own = [line.removeprefix(f"[{family}] ") for line in template if line.startswith(f"[{family}] ")]
+    own = [line.partition("] ")[2] for line in template if line.startswith(f"[{family}]")]
     told = system(replace(HERE, families=(family,))).split("\n")
     assert own and [line for line in told if line not in system(HERE).split("\n")] == own
 
@@ -173,8 +175,35 @@ def test_the_first_request_stays_short(model: str) -> None:
 
 def test_plan_is_said_at_the_very_end() -> None:
     planning = system_prompt(HERE, plan=True, tiny=False)
-    assert planning.startswith(system(HERE).rstrip())
     assert "change nothing" in planning.rpartition("# This run is for planning")[2]
+
+
+@pytest.mark.parametrize("family", get_args(Family))
+def test_a_plan_is_told_nothing_about_work_that_it_must_not_do(family: Family) -> None:
+    planning = system_prompt(replace(HERE, families=(family,)), plan=True, tiny=False)
+    for words in (
+        "Never end your turn with a plan",
+        "Verify your work",
+        "asked to commit",
+        "make the tool call in the",
+    ):
+        assert words not in planning
+    left = set(planning.rpartition("# This run")[0].split("\n")) - set(
+        system(replace(HERE, families=(family,))).split("\n")
+    )
+    assert not left, "otherwise it is told the same"
+
+
+def test_a_small_model_is_not_told_both_to_make_one_call_and_to_make_many() -> None:
+    small, other = system(replace(HERE, families=("small",))), system(HERE)
+    assert "make one tool call" in small and "Call tools in parallel" not in small
+    assert "make one tool call" not in other and "Call tools in parallel" in other
+
+
+def test_a_line_of_a_text_is_for_those_who_have_all_that_it_names() -> None:
+    text = "a\n[bash] b\n[bash][work] c\n[!work] d\n[x] [y] e"
+    assert lines_for(text, ("bash", "work")) == "a\nb\nc"
+    assert lines_for(text, ("bash", "x")) == "a\nb\nd\n[y] e"
 
 
 def test_a_tiny_model_gets_two_sentences() -> None:

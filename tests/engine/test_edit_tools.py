@@ -78,7 +78,7 @@ def names(tmp_path: Path, disabled: tuple[str, ...] = (), **model: str) -> set[s
         providers={"p": ProviderSettings(type="scripted", models=(settings,))}, tools=ToolSettings(disabled=disabled)
     )
     agent = Agent("w", tmp_path, config, {})
-    given = {spec.name for spec in agent.tool_specs("s", agent.model(), plan=False, delegate=False)}
+    given = {spec.name for spec in agent.tool_specs("s", agent.model(), Freedom(), delegate=False)}
     return given & {"edit", "multiedit", "write", "apply_patch"}
 
 

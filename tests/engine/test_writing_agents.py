@@ -172,6 +172,9 @@ async def test_a_plan_is_not_told_of_agents_that_write(tmp_path: Path) -> None:
         plan, work = ({tool.name: tool for tool in request.tools} for request in engine.model.requests)
         assert {"agent", "fetch", "bash", "view"} <= set(plan) and not {"edit", "write", "question"} & set(plan)
         assert "writes" not in plan["agent"].description and "writes" not in plan["agent"].parameters["properties"]
+        assert not {"background", "network"} & set(plan["bash"].parameters["properties"])
+        told = "\n".join(tool.description for tool in plan.values())
+        assert not any(name in told for name in ("job_output", "job_kill", "download", "unsandboxed"))
         assert "writes" in work["agent"].description and "writes" in work["agent"].parameters["properties"]
 
 

@@ -236,8 +236,8 @@ async def test_ignored_files_are_left_out_unless_named(desk: Desk, root: Path, e
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"pattern": "f("}, "no valid regular expression: missing ), unterminated subpattern at position 1"),
-        ({"pattern": "["}, "no valid regular expression: unterminated character set"),
+        ({"pattern": "f("}, "not a valid regular expression: missing ), unterminated subpattern at position 1"),
+        ({"pattern": "["}, "not a valid regular expression: unterminated character set"),
         ({"pattern": "(" * 900}, "For plain text, set `literal`."),
         ({"pattern": ""}, "pattern is empty"),
         ({"pattern": "a\nb"}, "cannot have a line break"),

@@ -17,6 +17,11 @@ RULES_SHOWN = 12
 RULE_CHARACTERS = 80
 """Of the user's rules: the first ones, each cut short. The model need not know all of them, only the usual ones."""
 
+WORK = "work"
+"""It may change something, so it makes no plan."""
+SANDBOX = "sandbox"
+"""Its commands are confined."""
+
 HEADING = "# Permissions"
 UNATTENDED = (
     "If nobody is there to ask, the call is denied and its result says so: then do what needs no permission, and say "
@@ -26,6 +31,7 @@ NOBODY_THERE = (
     "Nobody is watching this run, so nobody can be asked: a call that needs permission is denied, unless somebody "
     "happens to join. Do what needs none, ask no questions, and say at the end what is left and what must be allowed."
 )
+NETWORKED = "Commands have network access, and cannot leave the sandbox."
 NO_QUESTIONS = "Nobody is watching this run: ask no questions."
 NO_SANDBOX = "There is no sandbox: commands can do anything the user can."
 
@@ -44,6 +50,11 @@ class Freedom:
     is_unattended: bool = False
     """Whoever posted the prompt can ask nobody."""
 
+    @property
+    def means(self) -> tuple[str, ...]:
+        """By which lines about tools are chosen."""
+        return (*([WORK] if self.mode != "plan" else []), *([SANDBOX] if self.is_sandboxed else []))
+
 
 def describe(freedom: Freedom) -> str:
     """The part of a system prompt about it. Of a plan nothing: that has words of its own."""
@@ -51,6 +62,7 @@ def describe(freedom: Freedom) -> str:
         return ""
     if freedom.asks_nobody:
         text = "Nobody is asked: every call runs at once, unless a rule denies it. Nobody will catch a mistake either."
+        text += f" {NETWORKED}" if freedom.is_sandboxed else ""
         text += f" {NO_QUESTIONS}" if freedom.is_unattended else ""
     else:
         text = f"{_by_mode(freedom.mode)} {NOBODY_THERE if freedom.is_unattended else UNATTENDED}"

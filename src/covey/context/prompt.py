@@ -22,13 +22,13 @@ from covey.config.schema import ConfigError, ContextSettings
 from covey.context.catalogue import agent_lines, skill_lines
 from covey.context.custom_agents import CustomAgent
 from covey.context.files import ContextFile, read_context_files
-from covey.context.freedom import Freedom, describe
+from covey.context.freedom import WORK, Freedom, describe
 from covey.context.git import GitState, read_state
 from covey.context.texts import NO_TEXTS, Texts, read_texts
 
-_FOR_SOME = re.compile(r"^\[([a-z_]+)\] ")
-"""A line of a template that begins so is only for those who have that tool, or a program that bash can run; or for
-models of that family (`models/families.py`)."""
+_FOR_SOME = re.compile(r"^((?:\[!?[a-z_]+\])+) ")
+"""A line that begins so is only for those who have all of these: a tool, a program that bash can run, a family of
+models (`models/families.py`), `freedom.WORK` or `freedom.SANDBOX`. With `!`: for those who do not have it."""
 PROGRAMS = ("rg", "fd", "jq", "gh", "make", "docker", "python3", "uv", "node", "npm", "pnpm", "cargo", "go")
 """Programs that are worth knowing about before they are tried. git is mentioned where there is a repository."""
 _CLOSING = re.compile(r"</(?=context_file)")
@@ -117,7 +117,8 @@ def system_prompt(surroundings: Surroundings, *, plan: bool, tiny: bool, freedom
     """For the agent itself. `tiny`: for a model whose window or wits are too small for more than two sentences."""
     if tiny:
         return _template("tiny")
-    return _fill("system", surroundings, _template("plan") if plan else describe(freedom) if freedom else "")
+    last = _template("plan") if plan else describe(freedom) if freedom else ""
+    return _fill("system", surroundings, last, () if plan else (WORK,))
 
 
 def agent_prompt(surroundings: Surroundings, freedom: Freedom | None = None, custom: CustomAgent | None = None) -> str:
@@ -153,13 +154,21 @@ def _template(name: str) -> str:
 @cache
 def _template_for(name: str, means: tuple[str, ...]) -> Template:
     """A template with what concerns these tools and families; the sets that there are can be counted on two hands."""
-    lines = _template(name).split("\n")
-    kept = [line for line in lines if not (match := _FOR_SOME.match(line)) or match[1] in means]
-    return Template("\n".join(_FOR_SOME.sub("", line) for line in kept))
+    return Template(lines_for(_template(name), means))
 
 
-def _fill(name: str, surroundings: Surroundings, last: str) -> str:
-    text = _template_for(name, surroundings.means).substitute(
+def lines_for(text: str, means: Sequence[str]) -> str:
+    """A text with the lines that concern who has these means."""
+
+    def concerns(line: str) -> bool:
+        marks = found[1].strip("[]").split("][") if (found := _FOR_SOME.match(line)) else []
+        return all((mark.lstrip("!") in means) is not mark.startswith("!") for mark in marks)
+
+    return "\n".join(_FOR_SOME.sub("", line) for line in text.split("\n") if concerns(line))
+
+
+def _fill(name: str, surroundings: Surroundings, last: str, more: tuple[str, ...] = ()) -> str:
+    text = _template_for(name, (*surroundings.means, *more)).substitute(
         root=surroundings.root,
         platform=surroundings.platform,
         programs=_programs(surroundings),

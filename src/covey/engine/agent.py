@@ -16,7 +16,7 @@ from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.schema import Config, ConfigError, ContextSettings, SearchSettings
 from covey.context.custom_agents import CustomAgent, custom_agent
 from covey.context.freedom import Freedom
-from covey.context.prompt import Surroundings, agent_prompt, read_surroundings, system_prompt
+from covey.context.prompt import Surroundings, agent_prompt, lines_for, read_surroundings, system_prompt
 from covey.context.texts import NO_TEXTS, Texts
 from covey.engine.expansion import NoPrompts, PromptSource
 from covey.engine.model_cards import completed, model_info
@@ -28,7 +28,7 @@ from covey.models.families import EditTool
 from covey.protocol.effects import Effect
 from covey.protocol.requests import AgentInfo, SelectedModel
 from covey.tools.agent import that_only_looks, with_custom_agents
-from covey.tools.base import Tool
+from covey.tools.base import Tool, without
 from covey.tools.environment import tool_environment
 from covey.tools.files import FileReads
 from covey.tools.jobs import Jobs
@@ -285,6 +285,8 @@ class Agent:
         if plan:
             more = ("bash", "fetch", "web_search")
             tools = read_only(every) | {name: every[name] for name in more if name in every}
+            if "bash" in every:
+                tools["bash"] = without(every["bash"], "background", "network", "unsandboxed")
             if "agent" in every and not delegate:
                 tools["agent"] = that_only_looks(every["agent"])
         elif delegate:
@@ -296,26 +298,33 @@ class Agent:
         return {name: tool for name, tool in named.items() if name not in disabled}
 
     def _tools_of(
-        self, model: ReadyModel, texts: Texts, custom: CustomAgent | None, *, plan: bool, delegate: bool
+        self, model: ReadyModel, texts: Texts, custom: CustomAgent | None, freedom: Freedom, *, delegate: bool
     ) -> dict[str, Tool[Any]]:
-        """The tools of a run, without those that are for other families of models, or for skills that are not there."""
-        tools = self.tools_for(plan=plan, delegate=delegate, custom=custom)
+        """The tools of a run, but none for other families of models, nor for skills and people that are not there."""
+        tools = self.tools_for(plan=freedom.mode == "plan", delegate=delegate, custom=custom)
         unused = EDITING if model.edit_tool == "apply_patch" and "apply_patch" in tools else {"apply_patch"}
+        if freedom.is_unattended:
+            unused = {*unused, "question"}
         if not any(file.kind == "skill" and file.is_for_models for file in texts.files):
             unused = {*unused, "skill"}
         return {name: tool for name, tool in tools.items() if name not in unused}
 
     def tool_specs(
-        self, session_id: str, model: ReadyModel, *, plan: bool, delegate: bool, agent: str = ""
+        self, session_id: str, model: ReadyModel, freedom: Freedom, *, delegate: bool, agent: str = ""
     ) -> list[ToolSpec]:
         """What the model learns about its tools, after it has read its system prompt."""
         if model.is_tiny:
             return []
         custom, texts = self.custom(session_id, agent), self.texts_of(session_id)
-        tools = self._tools_of(model, texts, custom, plan=plan, delegate=delegate)
+        tools = self._tools_of(model, texts, custom, freedom, delegate=delegate)
         untold = self.untold(session_id, model.context_window, tools)
         told = {name: tool for name, tool in tools.items() if name not in untold}
-        specs = {name: ToolSpec(name, tool.description(), tool.schema) for name, tool in told.items()}
+        means = (*told, *freedom.means)
+
+        def description(tool: Tool[Any]) -> str:
+            return lines_for(tool.description(), means) if tool.name in self.tools else tool.description()
+
+        specs = {name: ToolSpec(name, description(tool), tool.schema) for name, tool in told.items()}
         if texts.all("agent") and (send := specs.get("agent")):
             specs["agent"] = replace(send, parameters=with_custom_agents(send.parameters))
         return list(specs.values())
@@ -346,7 +355,7 @@ class Agent:
         self._known[session_id] = replace(seen, texts=texts)
         custom = self.custom(session_id, agent)
         # Those of extensions come and go, and what stands here must not change with them.
-        has = self._tools_of(model, texts, custom, plan=plan, delegate=delegate)
+        has = self._tools_of(model, texts, custom, freedom, delegate=delegate)
         tools = tuple(name for name in has if name in self.tools)
         surroundings = replace(seen, tools=tools, families=model.families, texts=texts, window=model.context_window)
         self._known[session_id] = surroundings

@@ -9,7 +9,7 @@ import msgspec
 
 from covey.permissions.judge import Intent
 from covey.protocol.effects import Effect
-from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, schema_of
+from covey.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, built_in, schema_of, without
 
 PROMPT_LIMIT = 50_000
 """Characters: a long task with what it needs to know, not a copy of the conversation."""
@@ -46,8 +46,7 @@ def agent_tool() -> Tool[AgentParams]:
         independent=True,
         alone=lambda params: params.writes,
     )
-    properties = {name: about for name, about in tool.schema["properties"].items() if name != "agent"}
-    return replace(tool, schema={**tool.schema, "properties": properties})
+    return without(tool, "agent")
 
 
 def with_custom_agents(schema: dict[str, Any]) -> dict[str, Any]:
@@ -65,13 +64,7 @@ def that_only_looks(tool: Tool[AgentParams]) -> Tool[AgentParams]:
             raise ToolFailed(NO_WRITERS)
         return params
 
-    properties = {name: about for name, about in tool.schema["properties"].items() if name != "writes"}
-    return replace(
-        tool,
-        decode=decode,
-        schema={**tool.schema, "properties": properties},
-        description=lambda: "\n".join(line for line in tool.description().split("\n") if "`writes`" not in line),
-    )
+    return replace(without(tool, "writes"), decode=decode)
 
 
 def _intent(params: AgentParams, context: ToolContext) -> Intent:

@@ -273,6 +273,12 @@ def built_in(
     )
 
 
+def without(tool: Tool[P], *names: str) -> Tool[P]:
+    """The same tool for a model that is not told of these parameters."""
+    properties = {name: about for name, about in tool.schema.get("properties", {}).items() if name not in names}
+    return replace(tool, schema={**tool.schema, "properties": properties})
+
+
 def _decoded(name: str, text: str, params: type[S]) -> S:
     try:
         return msgspec.json.decode(own_names(text, schema_of(params)) or "{}", type=params)

@@ -18,7 +18,7 @@ DESCRIPTION_CHARACTERS = 2_000
 LABEL_CHARACTERS = 200
 """What a dialog on a small screen can show."""
 
-NOBODY = "Nobody answered. Go on with what is safest and easiest to undo, and say in the end what you assumed."
+NOBODY = "Nobody answered. Go on with what is safest and easiest to undo, and say at the end what you assumed."
 
 
 class QuestionParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -193,7 +193,7 @@ def main() -> None:
     try:
         tell({"summary": operation(request)})
     except BadRegex as error:
-        tell({"error": f"The pattern is no valid regular expression: {error}. For plain text, set `literal`."})
+        tell({"error": f"The pattern is not a valid regular expression: {error}. For plain text, set `literal`."})
     except ValueError as error:
         tell({"error": f"The pattern cannot be used: {error}."})
     except MemoryError:

@@ -21,4 +21,5 @@ def write_tool(reads: FileReads) -> Tool[WriteParams]:
 
 def _changed(params: WriteParams, before: str | None, name: str) -> tuple[str, str]:
     what = "Created" if before is None else "Replaced"
-    return params.content, f"{what} {name} ({len(params.content.splitlines())} lines)."
+    count = len(params.content.splitlines())
+    return params.content, f"{what} {name} ({count} line{'' if count == 1 else 's'})."

@@ -29,9 +29,9 @@ DENIED = "The user denied this call."
 WITHOUT_WORDS = "Do not try it again in another way; ask, or go on without it."
 """Only there: whoever says what to do instead must not be contradicted."""
 UNATTENDED = (
-    "This call needs a permission, and nobody could be asked: nobody watches this run. Nothing was done, and nobody "
-    "has decided against it. Other calls that need a permission will end the same way, so do what needs none, and say "
-    "at the end what is left to do and what would have to be allowed for it."
+    "This call needs permission, and nobody could be asked. Nothing was done, and nobody has decided against it. "
+    "Other calls that need permission will end the same way: do what needs none, and say at the end what is left and "
+    "what must be allowed."
 )
 
 

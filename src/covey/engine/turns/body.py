@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
+from covey.context.freedom import Freedom
 from covey.context.prompt import last_word_prompt, summary_prompt
 from covey.engine.recorder import Batch
 from covey.engine.turns.call_outputs import CallOutputs
@@ -31,7 +32,7 @@ from covey.lifecycle.hooks import StopGuard
 from covey.lifecycle.reply import Reply
 from covey.models.base import ModelFailed, ToolSpec
 from covey.protocol.endings import AnswerEnd
-from covey.protocol.messages import FinishReason, Message, SessionMode, ToolCall, ToolResult
+from covey.protocol.messages import FinishReason, Message, ToolCall, ToolResult
 from covey.protocol.runs import Run
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class TurnBody:
         self._loop = ""
         """The tool that is called again and again, if there is one."""
         self._system = ""
-        self._mode: SessionMode = "ask"
+        self._freedom = Freedom()
         self._tools: Sequence[ToolSpec] = ()
 
     async def run(self) -> None:
@@ -102,7 +103,7 @@ class TurnBody:
         summary_message_id = session.summary_message_id if session else ""
         messages = await parts.read_messages(run.session_id, summary_message_id)
         mine = [message for message in messages if message.role == "user" and message.run_id == run.run_id]
-        beginning = await parts.hooks.begin(run, is_new=len(messages) == len(mine), mode=self._mode)
+        beginning = await parts.hooks.begin(run, is_new=len(messages) == len(mine), mode=self._freedom.mode)
         self._requests = await self._received(mine, beginning)
         received = {message.id: message for message in self._requests}
         messages = [received.get(message.id, message) for message in messages]
@@ -124,17 +125,16 @@ class TurnBody:
     async def _received(self, prompts: Sequence[Message], beginning: str = "") -> list[Message]:
         self._parts.hooks.announce("UserPromptSubmit", self._speaker.wait_on)
         try:
-            return await self._parts.reception.receive(self._run, prompts, self._mode, beginning=beginning)
+            return await self._parts.reception.receive(self._run, prompts, self._freedom.mode, beginning=beginning)
         except Refused as refused:
             raise TurnFailed(str(refused)) from None
 
     async def _instruct(self, *, again: bool = False) -> None:
         """What the model reads about itself, its tools and what it may do: the same while the mode is."""
         parts, run, model = self._parts, self._run, self._speaker.model
-        freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
-        self._mode = freedom.mode
+        self._freedom, delegate = parts.tool_calls.freedom_of(run), parts.sessions.is_child(run.session_id)
         self._system = await parts.agent.system_prompt(
-            run.session_id, model, freedom, delegate=delegate, again=again, agent=run.effective_options.agent
+            run.session_id, model, self._freedom, delegate=delegate, again=again, agent=run.effective_options.agent
         )
         self._equip()
 
@@ -144,7 +144,7 @@ class TurnBody:
         self._tools = parts.agent.tool_specs(
             run.session_id,
             self._speaker.model,
-            plan=self._mode == "plan",
+            self._freedom,
             delegate=parts.sessions.is_child(run.session_id),
             agent=run.effective_options.agent,
         )
@@ -161,7 +161,7 @@ class TurnBody:
                 raise TurnFailed(f"stopped by a hook: {reason}")
             self._check_bounds()
             self._choose_model()
-            if self._mode != self._parts.tool_calls.mode_of(self._run):
+            if self._freedom.mode != self._parts.tool_calls.mode_of(self._run):
                 await self._instruct(again=True)
             else:
                 self._equip()
@@ -183,7 +183,7 @@ class TurnBody:
                 self._seen.add([answer, *await self._run_tools(answer, calls)])
             elif await self.expected.is_given(answer):
                 self._parts.hooks.announce("Stop", self._speaker.wait_on)
-                if not (reason := await self._parts.hooks.stop(self._run, self._stops, answer, self._mode)):
+                if not (reason := await self._parts.hooks.stop(self._run, self._stops, answer, self._freedom.mode)):
                     return
                 self._stops = self._stops.block()
                 self._seen.add([self._speaker.hold(answer, reason)])
@@ -363,10 +363,10 @@ class TurnBody:
         """Replace the conversation, as the model sees it, by a summary."""
         speaker, parts, session_id = self._speaker, self._parts, self._run.session_id
         focus = summary_focus(self._run)
-        refusal = await parts.hooks.compact(self._run, manual=not going_on, focus=focus, mode=self._mode)
+        refusal = await parts.hooks.compact(self._run, manual=not going_on, focus=focus, mode=self._freedom.mode)
         if refusal and not going_on:
             raise TurnFailed(f"a hook forbids to summarise: {refusal}")
-        told = await parts.hooks.begin_again(self._run, self._mode)  # here, as nothing may wait once it is said
+        told = await parts.hooks.begin_again(self._run, self._freedom.mode)  # here, as nothing may wait once it is said
         batch = Batch()
         speaker.open_answer(batch, is_summary=True)
         parts.recorder.write(batch)
