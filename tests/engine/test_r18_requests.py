@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from covey.config.schema import Config, LimitSettings, ModelSettings, ProviderSettings
-from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
+from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE, SUMMARY_BEGINS, SUMMARY_ENDS
 from covey.lifecycle.reply import UsageReported
 from covey.models.base import ModelFailed, ModelRequest
 from covey.protocol.requests import ForkSession
@@ -242,7 +242,8 @@ async def test_r18_the_summary_is_made_with_the_note_in_sight_and_stands_without
         assert json.dumps(STOPPED_NOTE)[1:-1] in asked
         body = await continued(engine, wire)
         said = "\n\n".join(text for role, text in spoken(wire, body))
-        assert said == "They had the disk wiped, and stopped that.\n\ncontinue"
+        marked = (SUMMARY_BEGINS, "They had the disk wiped, and stopped that.", SUMMARY_ENDS)
+        assert said == "\n\n".join((*marked, "continue"))
 
 
 @pytest.mark.parametrize("wire", FORMATS)

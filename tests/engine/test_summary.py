@@ -11,6 +11,7 @@ import pytest
 from covey.config.schema import Config, LimitSettings, ModelSettings
 from covey.engine.turns import looking_back, summary
 from covey.lifecycle import history
+from covey.lifecycle.history import SUMMARY_BEGINS, SUMMARY_ENDS
 from covey.lifecycle.reply import Stopped, UsageReported
 from covey.models.base import ModelFailed
 from covey.protocol.messages import Message
@@ -77,7 +78,7 @@ async def test_the_next_prompt_sees_the_summary_and_what_came_after_it(tmp_path:
         await engine.post("two", "b")
         await engine.ended("b")
         texts = [message.text for message in engine.model.requests[-1].messages]
-        assert texts == [f"They said one.{summary.SAID}one", "two"]
+        assert texts == [f"{SUMMARY_BEGINS}They said one.{summary.SAID}one{SUMMARY_ENDS}", "two"]
 
 
 async def test_a_conversation_that_the_model_refuses_as_too_long_is_summarised(tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ async def test_a_summary_keeps_what_the_user_said_word_by_word_also_after_the_ne
         await engine.post("go on", "last")
         await engine.ended("last")
         read = engine.model.requests[-1].messages[0].text
-        assert read.startswith("summary 1")
+        assert read.startswith(f"{SUMMARY_BEGINS}summary 1") and "summary 0" not in read
         assert read.index("use tabs, never blanks") < read.index("only the parser")
 
 

@@ -168,7 +168,8 @@ def test_history_begins_with_the_last_summary_given_as_the_users_words() -> None
         message("u2", "user", text("go on")),
         message("t1", "tool", result("c1")),
     ]
-    assert in_short(history.for_model(messages, "sum")) == [("user", ["so far"]), ("user", ["go on"])]
+    marked = [history.SUMMARY_BEGINS, "so far", history.SUMMARY_ENDS]
+    assert in_short(history.for_model(messages, "sum")) == [("user", marked), ("user", ["go on"])]
     assert history.for_model(messages, "gone") == history.for_model(messages)
 
 

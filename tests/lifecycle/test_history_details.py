@@ -112,5 +112,6 @@ def test_the_summary_of_the_session_is_seen_as_the_users_words_and_no_other_is()
         return structs.replace(said, is_summary_message=True)
 
     messages = [ASKED, summary("s1"), message("u", "user", text("go on")), summary("s2")]
-    assert in_short(history.for_model(messages, "s1")) == [("user", ["summary s1"]), ("user", ["go on"])]
+    marked = [history.SUMMARY_BEGINS, "summary s1", history.SUMMARY_ENDS]
+    assert in_short(history.for_model(messages, "s1")) == [("user", marked), ("user", ["go on"])]
     assert in_short(history.for_model([messages[2], messages[3]])) == [("user", ["go on"])]

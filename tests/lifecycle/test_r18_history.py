@@ -10,7 +10,7 @@ from msgspec import structs
 
 from covey.lifecycle import history
 from covey.lifecycle.decisions import Outcome
-from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE
+from covey.lifecycle.history import CUT_OFF_NOTE, FAILED_NOTE, STOPPED_NOTE, SUMMARY_BEGINS, SUMMARY_ENDS
 from covey.protocol.endings import AnswerEnd, CallEnd
 from covey.protocol.messages import Finish, FinishPart, FinishReason, Message, Part, Reasoning, ReasoningPart, Role
 from tests.lifecycle.test_history import call, in_short, message, result, text
@@ -156,7 +156,7 @@ def test_r18_a_turn_that_was_cut_off_after_its_summary_has_its_note_behind_the_s
         "s1",
     )
     assert in_short(seen) == [
-        ("user", ["This is being worked on: wipe the disk", "FinishPart"]),
+        ("user", [SUMMARY_BEGINS, "This is being worked on: wipe the disk", "FinishPart", SUMMARY_ENDS]),
         ("assistant", [CUT_OFF_NOTE]),
         ("user", ["say hello"]),
     ]
@@ -165,7 +165,7 @@ def test_r18_a_turn_that_was_cut_off_after_its_summary_has_its_note_behind_the_s
 def test_r18_what_a_summary_stands_for_has_no_note_of_its_own() -> None:
     messages = [WIPE, message("a1", "assistant", end()), HELLO, summary("s1", text("so far"), end("end_turn", None))]
     assert in_short(history.for_model([*messages, HELLO], "s1")) == [
-        ("user", ["so far", "FinishPart"]),
+        ("user", [SUMMARY_BEGINS, "so far", "FinishPart", SUMMARY_ENDS]),
         ("user", ["say hello"]),
     ]
 
@@ -189,7 +189,8 @@ def test_r18_what_was_copied_whole_is_not_cut_off() -> None:
     answer = of_run(None, "a1", "assistant", text("done"), end("end_turn", None))
     assert [one.text for one in history.for_model([COPIED, answer, NEXT])] == ["wipe the disk", "done", "say hello"]
     whole = structs.replace(answer, is_summary_message=True)
-    assert [one.text for one in history.for_model([COPIED, whole, NEXT], "a1")] == ["done", "say hello"]
+    seen = [one.text for one in history.for_model([COPIED, whole, NEXT], "a1")]
+    assert seen == [f"{SUMMARY_BEGINS}done{SUMMARY_ENDS}", "say hello"]
     stopped = of_run(None, "a1", "assistant", end())
     assert [one.text for one in history.for_model([COPIED, stopped, NEXT])][1:] == [STOPPED_NOTE, "say hello"]
 

@@ -52,6 +52,9 @@ CUT_OFF_NOTE = f"[Cut off {_THEN}]"
 
 What went wrong is not quoted: an error can hold words of a provider, or of the author of a file that it read.
 """
+SUMMARY_BEGINS = "[Summary of the conversation so far:]"
+SUMMARY_ENDS = "[End of the summary. The conversation continues here.]"
+"""Around a summary, which is given as the user's words: what it quotes is no new request."""
 
 
 def correction(problem: str) -> str:
@@ -143,6 +146,8 @@ def answered_prompts(seen: Sequence[Message]) -> list[Message]:
     turn: list[Message] = []
     is_closed = False
     for message in seen:
+        if message.text.startswith(SUMMARY_BEGINS):
+            continue
         if message.role == "user" and not message.is_summary_message:
             if is_closed:
                 answered += turn
@@ -183,8 +188,14 @@ def since_summary(messages: Sequence[Message], summary_message_id: str) -> Seque
     """From the summary on. It is given as the user's words: many models refuse a conversation that they begin."""
     for index, message in enumerate(messages):
         if message.id == summary_message_id:
-            return (msgspec.structs.replace(message, role="user", is_summary_message=False), *messages[index + 1 :])
+            parts = (_text(SUMMARY_BEGINS), *message.parts, _text(SUMMARY_ENDS))
+            given = msgspec.structs.replace(message, role="user", is_summary_message=False, parts=parts)
+            return (given, *messages[index + 1 :])
     return messages
+
+
+def _text(words: str) -> TextPart:
+    return TextPart(data=Text(text=words))
 
 
 def shortened(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
