@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.engine.confining import Confining, Permit
 from tests.engine.test_confining import allowed, project, pytestmark, ran
 from tests.support.engine import running, within
 
@@ -29,3 +30,22 @@ async def test_who_allows_a_look_outside_lets_it_see_just_that_and_nothing_of_co
         assert "TOKEN" not in result.content, "the directory of its data"
         await within(engine.workspace.asks.set_skip(True))
         assert "SPECKLED" not in await ran(engine, "e", f"cat {nest}/egg; true"), "yolo names no place"
+
+
+@pytest.mark.parametrize(
+    ("path", "is_shown"), [("~/notes", True), ("~/.ssh", False), ("~/.ssh/id_rsa", False), ("link", False)]
+)
+async def test_a_key_is_not_shown_by_the_way_also_where_a_line_names_it(
+    tmp_path: Path, project: Path, path: str, is_shown: bool
+) -> None:
+    home = tmp_path / "home"
+    for name in ("notes/a", ".ssh/id_rsa"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text("words")
+    (project / "link").symlink_to(home / ".ssh" / "id_rsa")
+    confining = Confining(project, tmp_path / "temp", (), lambda: {"HOME": str(home)}, lambda: "auto")
+    named = path if path.startswith("~") else f"{project}/{path}"
+    allowed_line = Permit(approved=True, to_the_letter=True)
+    confined = await confining.confinement(allowed_line, None, tmp_path / "results", (named,))
+    assert bool(confined.also_readable) is is_shown
+    await confining.close()

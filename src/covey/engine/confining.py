@@ -133,11 +133,12 @@ class Confining:
         return await in_thread(look)
 
     def _seen(self, paths: Sequence[str], facts: Facts) -> list[str]:
-        """Where these paths lead; empty if one of them is Covey's own, which no command is shown."""
+        """Where these paths lead; empty if one of them is Covey's own, or a key: those are not shown by the way."""
         home = self._env().get("HOME", "")
         real = [os.path.realpath(f"{home}{path[1:]}" if path.startswith("~") else path) for path in paths]
-        is_own = any(policy.is_within(path, own) for path in real for own in facts.covey)
-        return [] if is_own else [path for path in real if os.path.exists(path)]
+        kept = (*facts.covey, *facts.credentials, *facts.secrets)
+        is_kept = any(policy.is_within(path, each) for path in real for each in kept)
+        return [] if is_kept else [path for path in real if os.path.exists(path)]
 
     async def _looked_up(self) -> Facts:
         if self._facts is None or (self._facts.done() and self._facts.exception()):
