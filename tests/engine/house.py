@@ -11,6 +11,7 @@ import pytest
 
 from covey.config.schema import Config, ModelSettings, ProviderSettings
 from covey.engine import workspaces as workspaces_module
+from covey.engine.commands import settings as settings_module
 from covey.engine.shared import Shared
 from covey.engine.workspace import Workspace
 from covey.engine.workspaces import Workspaces
@@ -32,7 +33,8 @@ class House:
         self.store = MemoryStore()
         self.idle = False
         self.load: Callable[[str], Awaitable[Config]] = self._load
-        monkeypatch.setattr(workspaces_module, "load_config", self._load_with_warnings)
+        for module in (workspaces_module, settings_module):
+            monkeypatch.setattr(module, "load_config", self._load_with_warnings)
         monkeypatch.setattr("covey.engine.agent.open_client", lambda provider_id, settings: SimModel())
 
     async def _load(self, path: str) -> Config:

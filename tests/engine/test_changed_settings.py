@@ -59,12 +59,12 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[Opened]:
+async def opened(directory: Path, written: str = PROVIDER) -> AsyncIterator[Opened]:
     home, project, data = directory / "home", directory / "project", directory / "data"
     for each in (home / ".config/covey", project, data):
         each.mkdir(parents=True)
     file = home / ".config/covey/config.toml"
-    file.write_text(PROVIDER)
+    file.write_text(written)
     store, model, tool = Disk(), Model(), Work()
     environ = {"HOME": str(home)}
     journal = Journal(store)

@@ -226,7 +226,9 @@ def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: H
         await house.start()
         workspace = await house.create()
         session = await workspace.sessions.create("")
-        await workspace.runs.post(PostPrompt(session_id=session.id, prompt="hi", run_id="r"))
+        for run_id in ("r", "waits"):
+            request = PostPrompt(session_id=session.id, prompt="hi", run_id=run_id, mode="own_turn")
+            await workspace.runs.post(request)
 
         async def load(path: str) -> Config:
             raise ConfigError("covey.toml: line 1 is wrong")
@@ -236,9 +238,13 @@ def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: H
         again = await house.start()
         (opened,) = again.all()
         assert (await opened.runs.get("r", 60)).state == "interrupted"
+        waited = await opened.runs.get("waits", 60)  # it runs by no other rules than those of the files
+        assert (waited.state, waited.error) == ("failed", "covey.toml: line 1 is wrong")
         await later(1)
-        with pytest.raises(ConfigError):
-            await house.create()
+        joined = await house.create()
+        assert [session.id for session in await joined.sessions.page(limit=10)] == [session.id]
+        with pytest.raises(ConfigError, match="line 1 is wrong"):
+            await joined.runs.post(PostPrompt(session_id=session.id, prompt="hi"))
 
     play(scenario)
 

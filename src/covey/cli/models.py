@@ -57,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
 
 async def _list(args: argparse.Namespace) -> int:
     async with common.connected(args) as client:
-        models = models_of((await common.join(client, args.cwd)).config)
+        workspace = await common.join(client, args.cwd)
+        models = models_of(await client.config(workspace.id))
     if args.json:
         print(json_text(models))
         return exits.OK

@@ -12,6 +12,7 @@ import msgspec
 from covey.cluster.node import Node, NodeTimes
 from covey.config.check import check as check_settings
 from covey.config.schema import ClusterSettings, ConfigError
+from covey.engine.ownership import node_home
 from covey.protocol.errors import CoveyError
 from covey.store.base import StoreFailed
 from covey.store.postgres.connection import check_room, shown
@@ -95,7 +96,7 @@ def read_secret(path: Path) -> bytes:
 
 def _home(data_dir: Path) -> str:
     """What this data directory is known by. Whoever owns the directory knows that a former owner of it is gone."""
-    path = data_dir / "node"
+    path = node_home(data_dir)
     if not path.exists():
         path.write_text(uuid.uuid4().hex)
     return path.read_text().strip()

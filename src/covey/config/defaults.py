@@ -205,6 +205,7 @@ async def _local_servers(probe: Probe) -> Config:
 
 def resolve(config: Config, role: Role) -> ResolvedModel | None:
     """The model for a role: the one chosen, else (for small) the large one, else the first that is listed."""
+    _check_read(config)
     for key in ("small", "large") if role == "small" else ("large",):
         if reference := getattr(config.models, key):
             try:
@@ -222,6 +223,7 @@ def resolve(config: Config, role: Role) -> ResolvedModel | None:
 
 def find(config: Config, reference: str) -> ResolvedModel:
     """The model meant by `provider/model`, listed or not, by another name for it, or by a bare id of one provider."""
+    _check_read(config)
     reference = config.models.aliases.get(reference, reference)
     provider_id, _, model_id = reference.partition("/")
     if model_id and provider_id in config.providers:
@@ -237,6 +239,11 @@ def find(config: Config, reference: str) -> ResolvedModel:
         raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
     why = f": there is no provider {provider_id}" if model_id else ""
     raise ConfigError(f'no model is known as "{reference}"{why}; {_near(config, reference)}{_what_exists(config)}')
+
+
+def _check_read(config: Config) -> None:
+    if config.mistake:
+        raise ConfigError(config.mistake)
 
 
 def unknown_providers(config: Config) -> Iterator[str]:

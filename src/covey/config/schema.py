@@ -305,6 +305,8 @@ class Config(Sections, frozen=True):
     """The environment variables that became a part of a key or a header."""
     of_project: ExtensionSections = ExtensionSections()
     """What the project's own file names, if its directory is trusted: as it is written, no variable is looked up."""
+    mistake: str = ""
+    """Why the files could not be read, and nothing is known of what they say: then there is no model, and no turn."""
 
 
 class Files(Sections, frozen=True):

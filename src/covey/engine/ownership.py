@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 from covey.protocol.errors import Unavailable
@@ -99,3 +100,8 @@ class SoleOwner:
 
     async def result(self, workspace_id: str, session_id: str, name: str) -> bytes | None:
         return None
+
+
+def node_home(data_dir: Path) -> Path:
+    """The file that says what a node's data directory is known by. One server's own has none."""
+    return data_dir / "node"

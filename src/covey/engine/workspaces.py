@@ -148,10 +148,8 @@ class Workspaces:
             self._clients.check_not_retired(client_id)
             row = self._row_of.get(resolved) or await self._ownership.row_at(resolved, self._shared.world.now_s())
             if row is None or row.id not in self._open:
-                stamp = await config_stamp(self._shared, resolved, env)
-                config, warnings = await load_config(self._shared, resolved, env)
                 row = row or await self._new_row(resolved)
-                self._open[row.id] = await self._opened(row, config, warnings, stamp, yolo=yolo, env=env)
+                self._open[row.id] = await self._opened(row, yolo=yolo, env=env)
             workspace = self._open[row.id]
             self._released.discard(row.id)
             self._clients.remember(who)
@@ -171,14 +169,8 @@ class Workspaces:
         self._rows[row.id] = self._row_of[row.path] = row
 
     async def _reopen(self, row: WorkspaceRow) -> Workspace:
-        """Open without a client: a configuration that cannot be read must not keep its runs from ending."""
-        stamp = await config_stamp(self._shared, row.path)
-        try:
-            config, warnings = await load_config(self._shared, row.path)
-        except ConfigError as error:
-            log.warning("%s: %s", row.path, error)
-            config, warnings, stamp = Config(), (str(error),), ()  # the next turn tries again
-        workspace = self._open[row.id] = await self._opened(row, config, warnings, stamp)
+        """Open without a client."""
+        workspace = self._open[row.id] = await self._opened(row)
         self._released.discard(row.id)
         self._touch(row.id)
         return workspace
@@ -186,14 +178,12 @@ class Workspaces:
     async def _opened(
         self,
         row: WorkspaceRow,
-        config: Config,
-        warnings: Sequence[str],
-        stamp: Stamp,
         *,
         yolo: bool | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Workspace:
         """Claim it, then open it: nobody reads what somebody else is still writing."""
+        config, warnings, stamp = await self._configuration(row.path, env)
         await load_engine()
         from covey.engine.workspace import open_workspace
 
@@ -217,6 +207,19 @@ class Workspaces:
         except BaseException:
             await self._let_go(row.id)
             raise
+
+    async def _configuration(self, path: str, env: Mapping[str, str] | None) -> tuple[Config, Sequence[str], Stamp]:
+        """What its files say, with warnings, and as they were before they were read.
+
+        A mistake in them keeps nobody from what needs no model, and no run from ending.
+        """
+        stamp = await config_stamp(self._shared, path, env)
+        try:
+            config, warnings = await load_config(self._shared, path, env)
+        except ConfigError as error:
+            log.warning("%s: nothing that needs a model is begun: %s", path, error)
+            return Config(mistake=error.message), (), ()  # whoever needs a model tries again
+        return config, warnings, stamp
 
     def _lost(self, workspace_id: str, fence: int) -> None:
         """A change of it was refused, as others own it."""

@@ -138,7 +138,8 @@ class ConfigView(Wire, frozen=True):
     recent_models: dict[str, tuple[SelectedModel, ...]] = {}
     """What a v1 client has noted about the models that were chosen last, by role."""
     model_problem: str = ""
-    """Why the model that is configured cannot be asked, for people; empty if it can, or if none is configured."""
+    """Why the model that is configured cannot be asked, for people: also a mistake in the files. Empty if it can, or if
+    none is configured."""
 
 
 class WorkspaceView(Wire, frozen=True):

@@ -17,6 +17,8 @@ from msgspec import structs
 
 from covey.config.key_variables import PROVIDERS_KEYS
 from covey.config.load import load
+from covey.config.schema import Config, ConfigError, RetentionSettings
+from covey.engine.ownership import node_home
 from covey.engine.shared import load_engine
 from covey.machine.memory import close_memory, keep_together
 from covey.machine.names import TOKEN_VARIABLE
@@ -91,13 +93,13 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
         loop.add_signal_handler(number, _on_signal, stopping, number)
     environ = dict(os.environ)
-    loaded = load(None, options.config_file, environ)
-    for name in (*PROVIDERS_KEYS, *loaded.config.key_variables, TOKEN_VARIABLE):
+    own = _own_settings(options, environ)
+    for name in (*PROVIDERS_KEYS, *own.key_variables, TOKEN_VARIABLE):
         os.environ.pop(name, None)  # whoever needs one gets it on purpose
     pages = Pages(options.data_dir, master=token)
-    pages.allowed_hosts = loaded.config.server.allowed_hosts
+    pages.allowed_hosts = own.server.allowed_hosts
     sockets = (Path(options.address.path),) if options.address.is_unix else ()
-    cluster = structs.replace(loaded.config.cluster, **options.cluster)
+    cluster = structs.replace(own.cluster, **options.cluster)
     service = await Service.start(
         ServiceOptions(
             options.data_dir,
@@ -106,9 +108,9 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
             sockets,
             options.idle_exit_s,
             cluster if cluster.store or options.cluster else None,
-            loaded.config.retention.backups,
+            own.retention.backups,
         ),
-        Access(token, hosts(loaded.config.server.allowed_hosts), pages),
+        Access(token, hosts(own.server.allowed_hosts), pages),
         stopping.set,
         open_store,
     )
@@ -116,7 +118,7 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     if tracing:
         service.app.workspaces.everywhere.on_event = tracing.note
     serving = Serving(tracing.around(service.app) if tracing else service.app, listener)
-    page_listener = PageListener(service.app, pages, loaded.config.server.web_port)
+    page_listener = PageListener(service.app, pages, own.server.web_port)
     await _open_to_pages(pages, page_listener, bound_address(options.address, listener.socket))
     _say_listening(bound_address(options.address, listener.socket))
     preparing = asyncio.create_task(_prepare())
@@ -128,6 +130,22 @@ async def _serve(options: ServeOptions, listener: Listener, token: str, open_sto
     if tracing:
         await tracing.aclose()
     await preparing
+
+
+def _own_settings(options: ServeOptions, environ: Mapping[str, str]) -> Config:
+    """What the files say about the server itself. Raises ConfigError.
+
+    One that is started for somebody comes up also where they have a mistake: there is much to look at that needs no
+    model. Not so a node, which would come up with another store.
+    """
+    try:
+        return load(None, options.config_file, environ).config
+    except ConfigError as error:
+        if not options.idle_exit_s or options.cluster or node_home(options.data_dir).exists():
+            raise
+        log.warning("the server's own settings are the usual ones until it is started again: %s", error)
+        # No backup is made, since the oldest would go for it: how many are to be kept is not known.
+        return Config(mistake=error.message, retention=RetentionSettings(backups=0))
 
 
 def _tracing(environ: Mapping[str, str], node: str) -> Tracing | None:

@@ -9,6 +9,7 @@ from covey.tui.face.composer import Composer
 from covey.tui.face.editor import Editor
 from covey.tui.face.facts import RunEnded, Said, Unsendable
 from covey.tui.face.state import FaceState
+from tests.client.values import some_workspace
 from tests.tui.face.desk import Desk, a_batch, a_prompt, a_run, a_session, an_end
 
 
@@ -89,3 +90,13 @@ def test_a_prompt_that_was_given_before_the_session_was_there_counts_as_sent_whe
     joined = starting.joined("s1")
     assert (joined.unsent, joined.session_id, joined.composer) == ("", "s1", typed)
     assert starting.joined("").unsent == "fix it"
+
+
+def test_the_welcome_says_why_no_model_can_be_asked() -> None:
+    desk = Desk(session="")
+    workspace = some_workspace()
+    mistake = "/home/ann/.config/covey/config.toml: models.big: unknown key"
+    config = structs.replace(workspace.config, models={}, model_problem=mistake)
+    desk.view.workspace = structs.replace(workspace, config=config)
+    assert mistake in desk.text
+    assert "/login" not in desk.text, "a key would not help"

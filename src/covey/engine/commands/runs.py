@@ -115,6 +115,8 @@ class Runs:
         chosen_id: str = "",
     ) -> PromptReceipt:
         parts = self._parts
+        if parts.agent.config.mistake:
+            await parts.turns.refresh(0)  # which raises it, unless it has been mended
         if self._model_missing() or parts.agent.key_refused:
             await self._reload()  # perhaps somebody has followed the advice below, or has a new key
             if self._model_missing():

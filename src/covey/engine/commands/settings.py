@@ -86,8 +86,9 @@ class WorkspaceSettings:
     async def refresh(self, beginning: int = 0) -> Sequence[str]:
         """Read the configuration again if one of its files has changed. Gives what people should know about that.
 
-        What cannot be read leaves the settings as they are, and is tried again by the next turn. `beginning`: turns
-        that wait for this and use nothing yet, 0 or 1.
+        What cannot be read leaves the settings as they are, and is tried again by the next turn. Where there are none
+        from before, nothing may begin: raises ConfigError. `beginning`: turns that wait for this and use nothing yet,
+        0 or 1.
         """
         if self._stamp is None:
             return ()
@@ -98,11 +99,18 @@ class WorkspaceSettings:
             try:
                 await self.reload(beginning)
             except ConfigError as error:
+                if config.mistake:
+                    raise
                 log.warning("%s: the settings from before stay in force: %s", self._path, error)
                 return (f"your settings cannot be read, and those from before the change stay in force: {error}",)
             if self._agent.config is not config:
                 self._recorder.write(Batch(events=[updated(ConfigChanged(workspace_id=self._workspace_id))]))
             return [warning for warning in self.warnings() if warning not in known]
+
+    async def ensure_read(self) -> None:
+        """Raise ConfigError while nothing is known of what the files say: they are tried again first."""
+        if self._agent.config.mistake:
+            await self.refresh()
 
     async def reload(self, beginning: int = 0) -> None:
         """Read the configuration again. Turns under way keep what they have; `beginning`: as above."""

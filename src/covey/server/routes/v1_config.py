@@ -42,6 +42,7 @@ async def prefer_model(call: Call, body: PreferModel) -> None:
 
 async def default_small_model(call: Call, _body: None) -> SelectedModel:
     workspace = await call.workspace()
+    await workspace.settings.ensure_read()
     return workspace.settings.default_small_model(call.query.get("provider_id", ""))
 
 

@@ -71,11 +71,13 @@ async def reload_agent(call: Call, _body: object) -> None:
 
 async def get_config(call: Call, _body: None) -> ConfigView:
     workspace = await call.workspace()
+    await workspace.settings.ensure_read()
     return workspace.settings.config()
 
 
 async def get_providers(call: Call, _body: None) -> list[ProviderInfo]:
     workspace = await call.workspace()
+    await workspace.settings.ensure_read()
     return list(workspace.settings.config().providers.values())
 
 

@@ -31,9 +31,11 @@ def landing_rows(state: FaceState, view: View, columns: int, height: int) -> lis
     if view.workspace:
         rows.append(line(Span(f"  {one_line(view.workspace.path)}", "dim")))
         model = state.new_model or looks.model(view)
-        said = f"{model.rpartition('/')[2]} · {ASKS[state.new_mode]}" if model else NO_MODEL
-        rows.append(line(Span(f"  {said}", "dim" if model else "warning")))
-        for warning in view.workspace.warnings[:3]:
+        problem = view.workspace.config.model_problem
+        if model or not problem:
+            said = f"{model.rpartition('/')[2]} · {ASKS[state.new_mode]}" if model else NO_MODEL
+            rows.append(line(Span(f"  {said}", "dim" if model else "warning")))
+        for warning in filter(None, (problem, *view.workspace.warnings[:3])):
             rows += wrap([Span(one_line(warning), "warning")], columns - 4, (Span("  "),), (Span("  "),))
     elif state.is_starting:
         rows.append(line(Span(f"  {state.is_starting} …", "dim")))
