@@ -45,6 +45,11 @@ def test_the_sessions_of_all_directories_are_listed_by_directory(home: Home) -> 
     mine = (str(gone), str(other), str(home.project))  # the server has directories of other tests as well
     assert [each["path"] for each in found if each["path"] in mine] == list(mine)
     assert here in home.covey("sessions").stdout and "puffins" not in home.covey("sessions").stdout
+    gone.rmdir()
+    assert f"{gone}\n  " in home.covey("sessions", "--everywhere").stdout, "its sessions are there still"
+    few = home.covey("sessions", "--everywhere", "--limit", "2")
+    assert len([line for line in few.stdout.splitlines() if line.startswith("  ")]) == 2
+    assert few.stderr == "There are more: see them with a higher --limit, or without.\n"
 
 
 def test_a_session_is_put_aside_and_taken_back(home: Home) -> None:

@@ -96,6 +96,47 @@ async def test_what_is_open_its_owner_knows(tmp_path: Path, config: Path, model:
         assert await ended(workspace, "waits") == "completed"
 
 
+async def test_sessions_of_all_workspaces_are_one_question_and_a_page_two(
+    tmp_path: Path, config: Path, model: FakeModel, asked: list[str]
+) -> None:
+    async with node_in_process(postgres().new_database(), "a", tmp_path / "a", config) as a:
+        paths = await work_in(a, tmp_path, 4)
+        everywhere, plain = a.workspaces.everywhere, {"children": False, "archived": False}
+        asked.clear()
+        found = await everywhere.sessions("", 3, **plain)
+        assert len(asked) == 1, asked
+        assert {session.path for session in found} <= set(paths)
+        assert len(a.workspaces.all()) == 1, "none is opened for it"
+        last = found[-1]
+        rest = await everywhere.sessions(f"{last.workspace_id}/{last.id}", 3, **plain)
+        assert {session.path for session in (*found, *rest)} == set(paths)
+        assert len(rest) == 1 and len(asked) == 3
+        times = [(session.updated_at, session.id) for session in (*found, *rest)]
+        assert times == sorted(times, reverse=True)
+
+
+async def test_a_session_that_another_node_works_in_is_said_to_be_busy(
+    tmp_path: Path, config: Path, model: FakeModel
+) -> None:
+    url, plain = postgres().new_database(), {"children": False, "archived": False}
+    async with (
+        node_in_process(url, "a", tmp_path / "a", config) as a,
+        node_in_process(url, "b", tmp_path / "b", config) as b,
+    ):
+        model.on(lambda request: Reply(gates={1: "go on"}))
+        (tmp_path / "project").mkdir()
+        workspace = await a.open(tmp_path / "project")
+        session = await workspace.sessions.create("")
+        await post(workspace, session.id, "long", "long")
+        await model.until(lambda: len(model.requests) == 1)
+        (found,) = await b.workspaces.everywhere.sessions("", 10, **plain)
+        assert (found.id, found.is_busy) == (session.id, True)
+        model.release("go on")
+        assert await ended(workspace, "long") == "completed"
+        (found,) = await b.workspaces.everywhere.sessions("", 10, **plain)
+        assert not found.is_busy
+
+
 async def test_a_search_of_all_workspaces_is_two_questions(
     tmp_path: Path, config: Path, model: FakeModel, asked: list[str]
 ) -> None:

@@ -249,6 +249,35 @@ def test_a_mistake_in_a_configuration_keeps_nobody_from_ending_old_runs(house: H
     play(scenario)
 
 
+def test_sessions_of_all_workspaces_are_listed_without_opening_one(house: House, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        everything = await house.start()
+        made = []
+        for name in ("one", "two", "three"):
+            (tmp_path / name).mkdir()
+            workspace = await house.create(A, tmp_path / name)
+            made.append((await workspace.sessions.create(name), workspace.id))
+            await later(2)
+            if name != "three":
+                everything.release(workspace, A)
+        await later(1)
+        (still,) = everything.all()
+        found = await everything.everywhere.sessions("", 2, children=False, archived=False)
+        assert [(each.id, each.title, each.workspace_id) for each in found] == [
+            (session.id, session.title, workspace_id) for session, workspace_id in (made[2], made[1])
+        ]
+        assert [each.path for each in found] == [str(tmp_path / name) for name in ("three", "two")]
+        before = f"{found[-1].workspace_id}/{found[-1].id}"
+        (last,) = await everything.everywhere.sessions(before, 2, children=False, archived=False)
+        assert last.title == "one"
+        assert everything.all() == [still]
+        for strange in ("nothing", f"{last.workspace_id}/gone"):
+            with pytest.raises((BadRequest, NotFound)):
+                await everything.everywhere.sessions(strange, 2, children=False, archived=False)
+
+    play(scenario)
+
+
 def test_a_workspace_that_was_released_is_opened_again_for_who_knows_its_id(house: House, tmp_path: Path) -> None:
     async def scenario() -> None:
         everything = await house.start()

@@ -29,6 +29,7 @@ PROTOCOL = f"""
     GET POST /v1/workspaces
     GET /v1/runs
     GET /v1/activity
+    GET /v1/sessions
     GET /v1/search
     GET /v1/stats
     GET DELETE {W}
@@ -100,6 +101,7 @@ QUERIES = {
     f"GET {W}/sessions/{{sid}}/messages": {"after", "before", "limit"},
     f"GET {W}/sessions/{{sid}}/changes": {"run_id", "after", "limit", "diffs"},
     "GET /v1/runs": {"state", "limit", "open"},
+    "GET /v1/sessions": {"limit", "before", "children", "archived"},
     "GET /v1/search": {"q", "limit"},
     "GET /v1/stats": {"days"},
     f"GET {W}/search": {"q", "limit", "before"},

@@ -13,7 +13,8 @@ from msgspec import structs
 from covey.protocol.errors import NotFound
 from covey.protocol.growth import TextPiece
 from covey.protocol.messages import Session
-from covey.store.base import AppendText, DropSession, PutMessage, PutSession, SetMark, Store
+from covey.store.base import AppendText, DropSession, Place, PutMessage, PutSession, SetMark, Store
+from covey.store.session_order import NEWEST, newest_of_all, page_in
 from covey.store.sqlite import SqliteStore
 from tests.store.test_store_conformance import MAKERS, STORES, change, message, session
 
@@ -61,7 +62,7 @@ def test_the_last_page_has_the_text_that_was_saved_of_a_message_in_progress(stor
 
 
 def listed(store: Store, before: str = "", limit: int = 100, *, children: bool = False, archived: bool = False) -> str:
-    rows = store.sessions_page("w", before, limit, children=children, archived=archived)
+    rows = page_in("w", store, before, limit, children=children, archived=archived)
     return "".join(row.session.id for row in rows)
 
 
@@ -78,6 +79,22 @@ def test_pages_of_sessions_go_from_the_newest_to_the_oldest_and_ids_decide_betwe
     assert listed(store, "d", 2) == ""
     with pytest.raises(NotFound, match="'z'"):
         listed(store, "z")
+
+
+def test_the_newest_sessions_of_all_workspaces_are_merged_in_the_same_order(store: Store) -> None:
+    put(store, *(session(f"a{number:02}", 2 * number) for number in range(60)))
+    put(store, *(session(f"b{number:02}", 2 * number + 1) for number in range(3)), workspace="x")
+    paths = {"w": "/w", "x": "/x", "empty": "/empty"}
+
+    def page(before: Place, limit: int) -> list[str]:
+        found = newest_of_all(store, paths, before, limit, children=False, archived=False)
+        assert all((each.path == "/x") == each.session.id.startswith("b") for each in found)
+        return [each.session.id for each in found]
+
+    everything = page(NEWEST, 100)
+    assert everything == [f"a{number:02}" for number in range(59, 2, -1)] + ["b02", "a02", "b01", "a01", "b00", "a00"]
+    assert page((6, "a03"), 2) == ["b02", "a02"], "a page goes on in the other workspace"
+    assert page((0, "a00"), 2) == []
 
 
 def test_agents_own_sessions_and_archived_ones_are_listed_only_if_asked_for(store: Store) -> None:
@@ -102,7 +119,7 @@ def test_a_session_that_changes_moves_to_another_place_and_another_shelf(store: 
     assert listed(store, archived=True) == "ab"
     put(store, session("a", 3))
     store.commit([change(SetMark("a", 7)), change(DropSession("b"))])
-    (row,) = store.sessions_page("w", "", 9, children=False, archived=False)
+    (row,) = store.sessions_page("w", NEWEST, 9, children=False, archived=False)
     assert (row.session.id, row.mark) == ("a", 7)
 
 
@@ -156,9 +173,9 @@ READS: dict[str, Callable[[SqliteStore], Any]] = {
     "page before": lambda store: store.messages_before("w", "s1", "m100", 5),
     "page after": lambda store: store.messages("w", "s1", "m100", 5),
     "since": lambda store: store.messages_since("w", "s1", "m100"),
-    "newest sessions": lambda store: store.sessions_page("w", "", 5, children=False, archived=False),
-    "sessions before": lambda store: store.sessions_page("w", "s100", 5, children=False, archived=False),
-    "all sessions before": lambda store: store.sessions_page("w", "s100", 5, children=True, archived=True),
+    "newest sessions": lambda store: store.sessions_page("w", NEWEST, 5, children=False, archived=False),
+    "sessions before": lambda store: page_in("w", store, "s100", 5, children=False, archived=False),
+    "all sessions before": lambda store: page_in("w", store, "s100", 5, children=True, archived=True),
     "one session": lambda store: store.session("w", "s100"),
     "children": lambda store: store.child_sessions("w", "a"),
     "newest mark": lambda store: store.newest_mark("w"),

@@ -28,6 +28,7 @@ from covey.store.base import (
     Write,
 )
 from covey.store.journal import Journal
+from covey.store.session_order import NEWEST
 from covey.store.sqlite import SqliteStore
 from tests.store.publishing import Published, say, within_bound
 from tests.store.test_store_conformance import change, message, session, text
@@ -145,7 +146,7 @@ def test_a_store_of_the_second_version_opens_at_once_and_is_searched_piece_by_pi
     monkeypatch.setattr(sqlite_search, "_fill_messages", _noted(sqlite_search._fill_messages, statements))
     with closing(SqliteStore(path)) as store:
         assert statements == [], "nothing is taken up while it is opened"
-        assert [row.session.title for row in store.sessions_page("w", "", 5, children=False, archived=False)] == [
+        assert [row.session.title for row in store.sessions_page("w", NEWEST, 5, children=False, archived=False)] == [
             "An old session"
         ]
         assert len(store.messages("w", "s", "", 0)) == 4_000

@@ -21,6 +21,7 @@ from covey.store.base import (
     DropSession,
     InsertRun,
     LogBounds,
+    Place,
     PutEarlyCancel,
     PutFileVersion,
     PutMessage,
@@ -38,9 +39,9 @@ from covey.store.base import (
     Write,
     digest_of,
     unknown_message,
-    unknown_session,
 )
 from covey.store.search_text import Hit, Hits, Phrase, Token, is_searchable, phrases, searched_text, snippet
+from covey.store.session_order import place_of
 from covey.store.spending import AddSpending, SpendingRow
 
 
@@ -208,18 +209,14 @@ class MemoryStore:
         return max((row.mark for row in MemoryStore.sessions(self, workspace_id)), default=0)
 
     def sessions_page(
-        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+        self, workspace_id: str, before: Place, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
-        rows = MemoryStore.sessions(self, workspace_id)
-        if before:
-            ids = [row.session.id for row in rows]
-            if before not in ids:
-                raise unknown_session(before)
-            rows = rows[ids.index(before) + 1 :]
         listed = [
             row
-            for row in rows
-            if (children or not row.session.parent_session_id) and (archived or row.session.archived_at is None)
+            for row in MemoryStore.sessions(self, workspace_id)
+            if place_of(row.session) < before
+            and (children or not row.session.parent_session_id)
+            and (archived or row.session.archived_at is None)
         ]
         return listed[:limit]
 

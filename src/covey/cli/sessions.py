@@ -6,11 +6,10 @@ import argparse
 import codecs
 import signal
 import sys
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any
-
-import msgspec
 
 from covey.cli import common, exits
 from covey.cli.ids import find_session
@@ -19,13 +18,15 @@ from covey.cli.stats import dollars
 from covey.cli.terminal_text import escaped_json, json_text, one_line, plain
 from covey.client.client import Client
 from covey.protocol import markdown
-from covey.protocol.errors import ApiError
+from covey.protocol.activity import WorkspaceSession
 from covey.protocol.messages import Session
 from covey.protocol.requests import UpdateSession
 from covey.protocol.runs import PromptReceipt, Run
 
 SHOWN_CHARS = 2000
 """What `show` shows of a tool's output: `export` has all of it."""
+PAGE = 1000
+"""Sessions of all directories in one answer: the most that a server gives."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,35 +69,42 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
         _print_json(shown)
     for session in () if args.json else shown:
         print(_line(session))
-    if len(shown) < len(listed):
-        sys.stdout.flush()  # the note about what is left out comes below the list
-        print("There are more: see them with a higher --limit, or without.", file=sys.stderr)
-    elif not listed and not args.json:
-        print("There are no sessions in this directory yet.", file=sys.stderr)
+    _say_what_is_left(listed, shown, args, "There are no sessions in this directory yet.")
     return exits.OK
 
 
 async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
-    """Those of all directories in which something was run, or that are open: the directory of the last run first."""
-    places = {run.workspace_id: run.path for run in await client.all_runs()}
-    places |= {workspace.id: workspace.path for workspace in await client.workspaces()}
-    found: list[dict[str, Any]] = []
-    for workspace_id, path in places.items():
-        try:
-            listed = await client.sessions(
-                workspace_id, children=args.json, archived=args.archived, limit=args.limit or None
-            )
-        except ApiError as error:  # the directory is gone, say
-            print(f"{one_line(path)}: {one_line(error.message)}", file=sys.stderr)
-            continue
-        found += [{**msgspec.to_builtins(each), "workspace_id": workspace_id, "path": path} for each in listed]
-        if listed and not args.json:
-            print("\n".join([one_line(path), *(f"  {_line(session)}" for session in listed)]))
+    """Those of all directories of the server, by directory: the one of the last changed session first."""
+    listed = [each async for each in _everywhere(client, args)]
+    shown = listed[: args.limit]
     if args.json:
-        _print_json(found)
-    elif not found:
-        print("There are no sessions yet.", file=sys.stderr)
+        _print_json(shown)
+    places: dict[str, list[WorkspaceSession]] = {}
+    for session in () if args.json else shown:
+        places.setdefault(session.path, []).append(session)
+    for path, sessions in places.items():
+        print("\n".join([one_line(path), *(f"  {_line(session)}" for session in sessions)]))
+    _say_what_is_left(listed, shown, args, "There are no sessions yet.")
     return exits.OK
+
+
+async def _everywhere(client: Client, args: argparse.Namespace) -> AsyncGenerator[WorkspaceSession, None]:
+    """One more than are wanted, if there are as many; a page at a time."""
+    wanted, before = args.limit + 1 if args.limit else sys.maxsize, ""
+    listing = {"children": args.json, "archived": args.archived}
+    while wanted and (page := await client.all_sessions(**listing, before=before, limit=min(wanted, PAGE))):
+        for session in page:
+            yield session
+        wanted -= len(page)
+        before = f"{page[-1].workspace_id}/{page[-1].id}"
+
+
+def _say_what_is_left(listed: Sequence[Session], shown: Sequence[Session], args: argparse.Namespace, none: str) -> None:
+    if len(shown) < len(listed):
+        sys.stdout.flush()  # the note about what is left out comes below the list
+        print("There are more: see them with a higher --limit, or without.", file=sys.stderr)
+    elif not listed and not args.json:
+        print(none, file=sys.stderr)
 
 
 async def _change(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:

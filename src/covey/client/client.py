@@ -16,7 +16,7 @@ from typing import Any, Literal
 from covey.client.caller import decode, readable
 from covey.client.more_calls import MoreCalls
 from covey.client.targets import lane_path, quoted, session_path, target, workspace_path
-from covey.protocol.activity import Activity, WorkspaceRun, decode_activity
+from covey.protocol.activity import Activity, WorkspaceRun, WorkspaceSession, decode_activity
 from covey.protocol.changes import SessionChanges
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.files import FoundFiles
@@ -294,6 +294,19 @@ class Client(MoreCalls):
     ) -> tuple[WorkspaceRun, ...]:
         """Those of all workspaces of the server, the newest first."""
         return await self._get(tuple[WorkspaceRun, ...], "/v1/runs", state=state, limit=limit)
+
+    async def all_sessions(
+        self, *, children: bool = False, archived: bool = False, before: str = "", limit: int | None = None
+    ) -> tuple[WorkspaceSession, ...]:
+        """A page of those of all workspaces of the server, the last changed first; `before`: `workspace_id/id`."""
+        return await self._get(
+            tuple[WorkspaceSession, ...],
+            "/v1/sessions",
+            children="1" if children else None,
+            archived="1" if archived else None,
+            before=before,
+            limit=limit,
+        )
 
     async def stats(self, *, days: int | None = None) -> tuple[Spending, ...]:
         """What the runs of the last days used, by day, workspace and model, the newest day first."""

@@ -10,12 +10,15 @@ from msgspec import structs
 
 from covey.engine.commands.activity import ActivityFeed, ActivityReader, MergedActivity, open_facts
 from covey.engine.shared import Shared
-from covey.protocol.activity import WorkspaceRun
+from covey.protocol.activity import WorkspaceRun, WorkspaceSession
+from covey.protocol.errors import BadRequest
 from covey.protocol.events import Event
 from covey.protocol.runs import Run
 from covey.protocol.search import SearchHit, SearchResult
 from covey.protocol.stats import Spending
 from covey.store.base import WorkspaceRow
+from covey.store.everywhere import PlacedSession
+from covey.store.session_order import newest_of_all, place_in
 from covey.store.spending import SpendingRow
 
 if TYPE_CHECKING:
@@ -70,6 +73,36 @@ class Everywhere:
             runs = (run for run in workspace.runs.open_runs() if state in ("", run.state))
             found |= {(workspace.id, run.run_id): _placed(run, workspace.id, workspace.path) for run in runs}
         return list(found.values())
+
+    async def sessions(self, before: str, limit: int, *, children: bool, archived: bool) -> list[WorkspaceSession]:
+        """The last changed first; with `before`, a `workspace/session`, those that follow this one.
+
+        Raises NotFound or BadRequest if that is no session.
+        """
+        shared, paths = self._shared, {row.id: row.path for row in self._rows.values()}
+        workspace_id, slash, session_id = before.partition("/")
+        if before and not (slash and session_id):
+            raise BadRequest("before is a session with its workspace, such as <workspace_id>/<id>")
+
+        def read() -> list[PlacedSession]:
+            place = place_in(shared.store, workspace_id, session_id)
+            if self._everywhere is None:
+                return newest_of_all(shared.store, paths, place, limit, children=children, archived=archived)
+            return self._everywhere.newest_sessions((*place, workspace_id), limit, children=children, archived=archived)
+
+        found = await shared.journal.read(read)
+        return [session for each in found if (session := self._present(each))]
+
+    def _present(self, found: PlacedSession) -> WorkspaceSession | None:
+        """With the facts of the moment: what is known of it besides where it is open, and by whom, has its owner."""
+        if workspace := self._opened.get(found.workspace_id):
+            session = workspace.sessions.present(found.session)
+        else:
+            session = structs.replace(found.session, is_busy=found.is_busy, attached_clients=0, granted=None)
+        if session is None:
+            return None
+        fields = {name: getattr(session, name) for name in session.__struct_fields__}
+        return WorkspaceSession(workspace_id=found.workspace_id, path=found.path, **fields)
 
     async def search(self, query: str, limit: int) -> SearchResult:
         """Messages and titles with all words of a query, the newest first. Raises BadRequest if it has no word."""

@@ -21,7 +21,7 @@ from covey.protocol.events import (
     decode_event,
 )
 from covey.protocol.extensions import ApprovalNotification, ApprovalRequest
-from covey.protocol.messages import Wire
+from covey.protocol.messages import Session, Wire
 from covey.protocol.runs import Run, RunComplete
 
 PROMPT_CHARS = 500
@@ -32,6 +32,13 @@ PRESENT = "present"
 
 class WorkspaceRun(Run, frozen=True, kw_only=True):
     """A run, and where it is."""
+
+    workspace_id: str
+    path: str
+
+
+class WorkspaceSession(Session, frozen=True, kw_only=True):
+    """A session, and where it is."""
 
     workspace_id: str
     path: str

@@ -5,7 +5,7 @@
 | `GET /v1/workspaces` | the open ones of every node |
 | `GET /v1/runs` | the store; of open runs what their owners say |
 | `GET /v1/activity` | the streams of all nodes as one (`cluster_activity.py`) |
-| `GET /v1/search`, `/v1/stats` | the store, by the node that was asked |
+| `GET /v1/sessions`, `/v1/search`, `/v1/stats` | the store, by the node that was asked |
 | `DELETE /v1/clients/{id}` | said to every node |
 | `/v1/web/…` | the node that let a page in, which its code and its token name; lists and ends concern all |
 | `POST /v1/control` with `node` | passed on to that one |

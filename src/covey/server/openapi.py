@@ -15,7 +15,7 @@ from covey.protocol.requests import ExportedSession
 from covey.protocol.runs import RunState
 from covey.server.access import OPEN
 from covey.server.endpoint import Endpoint
-from covey.server.routes.everywhere import DAYS_MAX
+from covey.server.routes.everywhere import ALL_SESSIONS_MAX, DAYS_MAX
 from covey.server.routes.files import FILES_MAX
 from covey.server.routes.runs import RUNS_MAX
 from covey.server.routes.session_texts import EXPORT_FORMATS, HITS_MAX
@@ -46,6 +46,9 @@ _QUERY: dict[str, dict[str, dict[str, Any]]] = {
         "run_id": _TEXT, "after": _TEXT, "limit": _up_to(CHANGES_MAX), "diffs": _TEXT
     },
     "GET /v1/runs": {"state": _STATE, "limit": _up_to(RUNS_MAX), "open": _TEXT},
+    "GET /v1/sessions": {
+        "limit": _up_to(ALL_SESSIONS_MAX), "before": _TEXT, "children": _TEXT, "archived": _TEXT
+    },
     "GET /v1/stats": {"days": _up_to(DAYS_MAX)},
     "GET /v1/search": {"q": _TEXT, "limit": _up_to(HITS_MAX)},
     "GET /v1/workspaces/{id}/search": {"q": _TEXT, "limit": _up_to(HITS_MAX), "before": _TEXT},
@@ -64,7 +67,7 @@ _STREAMS = {
 
 ABOUT: dict[str, str] = {
     "after": "where the answer before ended: the id of its last message, or its `next`",
-    "before": "an id: what stands before it, in pages of `limit`",
+    "before": "an id: what stands before it, in pages of `limit`; over all workspaces `workspace_id/id`",
     "archived": "`1`: also the sessions that were put aside",
     "children": "`1`: also the sessions in which agents work",
     "client_id": "the UUID that the client has made for itself",

@@ -24,6 +24,8 @@ from covey.store.spending import AddSpending, SpendingRow
 if TYPE_CHECKING:
     from covey.lifecycle.undo import FileStep
 
+Place = tuple[int, str]
+"""Where a session stands among others (`session_order.py`): when it was changed last, and its id."""
 CONTENT_BYTES = 5 * 1024 * 1024
 """A larger content of a file is not kept, only its digest: no tool of ours writes one, and source files are smaller."""
 SESSION_CONTENT_BYTES = 128 * 1024 * 1024
@@ -317,12 +319,9 @@ class Store(Protocol):
         ...
 
     def sessions_page(
-        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+        self, workspace_id: str, before: Place, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
-        """The newest sessions, or those after `before` in that order: by the time of the last change, then by id.
-
-        `children`: also those in which agents work; `archived`: also those. NotFound if `before` is not there.
-        """
+        """The newest sessions after a place. `children`: also those in which agents work; `archived`: also those."""
         ...
 
     def session_size(self, workspace_id: str, session_id: str) -> int:

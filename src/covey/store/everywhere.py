@@ -15,6 +15,14 @@ class PlacedRun(NamedTuple):
     run: Run
 
 
+class PlacedSession(NamedTuple):
+    workspace_id: str
+    path: str
+    session: Session
+    is_busy: bool = False
+    """A run is open in it."""
+
+
 class PlacedHit(NamedTuple):
     workspace_id: str
     path: str
@@ -32,6 +40,12 @@ class PlacedHits(NamedTuple):
 class ReadsEverywhere(Protocol):
     def newest_runs(self, state: str, limit: int) -> list[PlacedRun]:
         """In one state or any (''), the newest first."""
+        ...
+
+    def newest_sessions(
+        self, before: tuple[int, str, str], limit: int, *, children: bool, archived: bool
+    ) -> list[PlacedSession]:
+        """As `Store.sessions_page`, of all workspaces, whose ids decide between equals: the last part of `before`."""
         ...
 
     def search_everywhere(self, query: str, limit: int) -> PlacedHits:

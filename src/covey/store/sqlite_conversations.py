@@ -14,7 +14,7 @@ from covey.protocol.errors import NotFound
 from covey.protocol.growth import TextPiece, grown
 from covey.protocol.messages import Message, Session
 from covey.store import queries, sqlite_files, sqlite_search
-from covey.store.base import AppendText, SessionRow, unknown_message, unknown_session
+from covey.store.base import AppendText, Place, SessionRow, unknown_message
 from covey.store.schema import PARENT, SHELF
 
 DROP_BATCH = 500
@@ -138,10 +138,9 @@ class ReadsConversations(ABC):
         return int(next(iter(self._read(query, workspace_id)))[0])
 
     def sessions_page(
-        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+        self, workspace_id: str, before: Place, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
         """A page of each shelf, by one index, and of these the newest."""
-        place = self._place(workspace_id, before) if before else (2**62, "")
         shelves = [
             shelf for shelf in range(4) if (children or not shelf & CHILD) and (archived or not shelf & ARCHIVED)
         ]
@@ -150,15 +149,9 @@ class ReadsConversations(ABC):
             f" WHERE workspace_id = ? AND {SHELF} = ? AND (updated_at, id) < (?, ?)"
             " ORDER BY updated_at DESC, id DESC LIMIT ?"
         )
-        rows = (row for shelf in shelves for row in self._read(query, workspace_id, shelf, *place, limit))
+        rows = (row for shelf in shelves for row in self._read(query, workspace_id, shelf, *before, limit))
         newest = heapq.nlargest(limit, rows, key=lambda row: row[:2])
         return [SessionRow(_session(value), mark) for _, _, value, mark in newest]
-
-    def _place(self, workspace_id: str, session_id: str) -> tuple[int, str]:
-        query = "SELECT updated_at, id FROM sessions WHERE workspace_id = ? AND id = ?"
-        for updated_at, found in self._read(query, workspace_id, session_id):
-            return updated_at, found
-        raise unknown_session(session_id)
 
     # ── messages ──
 

@@ -12,6 +12,7 @@ from covey.engine.commands.sessions import Sessions
 from covey.lifecycle.retention import DAY_S, Candidate, Keep, events_to_keep, outdated
 from covey.protocol.errors import ApiError
 from covey.store.base import Store
+from covey.store.session_order import NEWEST, place_of
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +95,10 @@ class Retention:
 
 def _candidates(store: Store, workspace_id: str, in_use: Collection[str]) -> Iterator[Candidate]:
     """The newest first, a page at a time; without those of agents, which go with the session they worked for."""
-    last = ""
-    while page := store.sessions_page(workspace_id, last, PAGE, children=False, archived=True):
+    place = NEWEST
+    while page := store.sessions_page(workspace_id, place, PAGE, children=False, archived=True):
         for row in page:
             session = row.session
             is_archived = session.archived_at is not None
             yield Candidate(session.id, session.updated_at, is_open=session.id in in_use, is_archived=is_archived)
-        last = page[-1].session.id
+        place = place_of(page[-1].session)

@@ -22,6 +22,7 @@ from covey.protocol.requests import ForkSession, UndoReceipt, UndoTurns, UpdateS
 from covey.protocol.search import SearchResult
 from covey.protocol.v1 import HistoryFile
 from covey.store.base import DropSession, PutSession, StoreFailed
+from covey.store.session_order import page_in
 
 SESSIONS_READ = 50
 PROMPTS_READ = 200
@@ -54,8 +55,13 @@ class Sessions:
         `children`: also those of agents. `archived`: also those that were put aside.
         """
         parts = self._parts
-        rows = await parts.read(parts.store.sessions_page, before, limit, children=children, archived=archived)
-        return [parts.view(session) for row in rows if (session := parts.book.present(row.session))]
+        rows = await parts.read(page_in, parts.store, before, limit, children=children, archived=archived)
+        return [session for row in rows if (session := self.present(row.session))]
+
+    def present(self, stored: Session) -> Session | None:
+        """A session that was read from the store, as it is now; None: it was deleted meanwhile."""
+        session = self._parts.book.present(stored)
+        return self._parts.view(session) if session else None
 
     async def read(self, session_id: str) -> Session:
         """Any session. Raises NotFound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.protocol.activity import WorkspaceRun
+from covey.protocol.activity import WorkspaceRun, WorkspaceSession
 from covey.protocol.search import SearchResult
 from covey.protocol.stats import Spending
 from covey.server.endpoint import Call, Endpoint
@@ -12,6 +12,8 @@ from covey.server.routes.session_texts import HITS, HITS_MAX
 DAYS = 30
 DAYS_MAX = 3_660
 """Ten years."""
+ALL_SESSIONS_MAX = 1_000
+"""In one answer; `before` pages on."""
 SPENDING_MAX = 10_000
 """Lines in one answer: the newest days."""
 
@@ -20,6 +22,14 @@ async def list_all_runs(call: Call, _body: None) -> list[WorkspaceRun]:
     limit = call.count("limit", at_most=RUNS_MAX) or RUNS_MAX
     is_open = bool(call.count("open", at_most=1))
     return await call.workspaces.everywhere.runs(known_state(call.query.get("state", "")), limit, is_open=is_open)
+
+
+async def list_all_sessions(call: Call, _body: None) -> list[WorkspaceSession]:
+    limit = call.count("limit", at_most=ALL_SESSIONS_MAX) or ALL_SESSIONS_MAX
+    children, archived = call.query.get("children") == "1", call.query.get("archived") == "1"
+    return await call.workspaces.everywhere.sessions(
+        call.query.get("before", ""), limit, children=children, archived=archived
+    )
 
 
 async def search_everywhere(call: Call, _body: None) -> SearchResult:
@@ -37,6 +47,11 @@ ENDPOINTS = (
         "GET", "/v1/runs", list_all_runs,
         "Runs of all workspaces, the newest first; with `open=1` only of those that are open.",
         answer=list[WorkspaceRun],
+    ),
+    Endpoint(
+        "GET", "/v1/sessions", list_all_sessions,
+        "As a workspace's own list, over all of them, open or not; `before` is a `workspace_id/id`.",
+        answer=list[WorkspaceSession],
     ),
     Endpoint(
         "GET", "/v1/search", search_everywhere,

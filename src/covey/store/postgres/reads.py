@@ -16,6 +16,7 @@ from covey.protocol.messages import Attachment, Message, Session
 from covey.protocol.runs import Run, Usage
 from covey.store.base import (
     LogBounds,
+    Place,
     PutEarlyCancel,
     RunRow,
     SessionRow,
@@ -24,9 +25,8 @@ from covey.store.base import (
     WorkspaceRow,
     digest_of,
     unknown_message,
-    unknown_session,
 )
-from covey.store.everywhere import PlacedRun
+from covey.store.everywhere import PlacedRun, PlacedSession
 from covey.store.postgres.search import ReadsWords
 from covey.store.postgres.writes import ARCHIVED, CHILD
 from covey.store.spending import SpendingRow
@@ -118,27 +118,33 @@ class ReadsPostgres(ReadsWords, ABC):
         return int(self._one("SELECT coalesce(max(mark), 0) FROM sessions WHERE workspace_id = $1", workspace_id))
 
     def sessions_page(
-        self, workspace_id: str, before: str, limit: int, *, children: bool, archived: bool
+        self, workspace_id: str, before: Place, limit: int, *, children: bool, archived: bool
     ) -> list[SessionRow]:
         """A page of each shelf, by one index, and of these the newest."""
-        place = self._place(workspace_id, before) if before else (2**62, "")
-        shelves = [
-            shelf for shelf in range(4) if (children or not shelf & CHILD) and (archived or not shelf & ARCHIVED)
-        ]
+        shelves = _shelves(children=children, archived=archived)
         query = (
             "SELECT page.value, page.mark FROM unnest($2::smallint[]) AS shelves (shelf), LATERAL (SELECT updated_at,"
             " id, value, mark FROM sessions s WHERE s.workspace_id = $1 AND s.shelf = shelves.shelf"
             " AND (s.updated_at, s.id) < ($3, $4) ORDER BY s.updated_at DESC, s.id DESC LIMIT $5) AS page"
             " ORDER BY page.updated_at DESC, page.id DESC LIMIT $5"
         )
-        rows = self._fetch(query, workspace_id, shelves, *place, limit)
+        rows = self._fetch(query, workspace_id, shelves, *before, limit)
         return [SessionRow(_session(value), mark) for value, mark in rows]
 
-    def _place(self, workspace_id: str, session_id: str) -> tuple[int, str]:
-        query = "SELECT updated_at, id FROM sessions WHERE workspace_id = $1 AND id = $2"
-        for updated_at, found in self._fetch(query, workspace_id, session_id):
-            return updated_at, found
-        raise unknown_session(session_id)
+    def newest_sessions(
+        self, before: tuple[int, str, str], limit: int, *, children: bool, archived: bool
+    ) -> list[PlacedSession]:
+        """A page of each shelf of each workspace, by one index, and of these the newest."""
+        query = (
+            "SELECT w.id, w.path, page.value, EXISTS (SELECT 1 FROM runs r WHERE r.workspace_id = w.id"
+            " AND r.session_id = page.id AND NOT r.ended) FROM workspaces w, unnest($1::smallint[]) AS shelves (shelf),"
+            " LATERAL (SELECT updated_at, id, value FROM sessions s WHERE s.workspace_id = w.id"
+            " AND s.shelf = shelves.shelf AND (s.updated_at, s.id, s.workspace_id) < ($2, $3, $4)"
+            " ORDER BY s.updated_at DESC, s.id DESC LIMIT $5) AS page"
+            " ORDER BY page.updated_at DESC, page.id DESC, w.id DESC LIMIT $5"
+        )
+        rows = self._fetch(query, _shelves(children=children, archived=archived), *before, limit)
+        return [PlacedSession(place, path, _session(value), busy) for place, path, value, busy in rows]
 
     def session_size(self, workspace_id: str, session_id: str) -> int:
         query = f"SELECT coalesce(sum(octet_length(value)), 0) FROM messages WHERE {_OF_SESSION}"  # noqa: S608 ours alone
@@ -285,3 +291,7 @@ class ReadsPostgres(ReadsWords, ABC):
             )
             for row in self._fetch(query, since_day, limit)
         ]
+
+
+def _shelves(*, children: bool, archived: bool) -> list[int]:
+    return [shelf for shelf in range(4) if (children or not shelf & CHILD) and (archived or not shelf & ARCHIVED)]
