@@ -98,7 +98,7 @@ class Everywhere:
         if workspace := self._opened.get(found.workspace_id):
             session = workspace.sessions.present(found.session)
         else:
-            session = structs.replace(found.session, is_busy=found.is_busy, attached_clients=0, granted=None)
+            session = found.session.as_sent(is_busy=found.is_busy, attached_clients=0)
         if session is None:
             return None
         fields = {name: getattr(session, name) for name in session.__struct_fields__}

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from covey import __version__
 from covey.config.schema import Config
 from covey.config.stamp import Stamp
@@ -268,7 +266,7 @@ class Workspace:
     def _view(self, session: Session) -> Session:
         """A session as it is sent: with the facts of the moment, and without what is for the server alone."""
         busy, watching = self._parts.lanes.is_busy_in(session.id), self.clients.watching(session.id)
-        return msgspec.structs.replace(session, is_busy=busy, attached_clients=watching, granted=None)
+        return session.as_sent(is_busy=busy, attached_clients=watching)
 
 
 def _confining(row: WorkspaceRow, shared: Shared, agent: Agent) -> Confining:

@@ -225,12 +225,23 @@ class Session(Wire, frozen=True):
 
     Stored with it, and never sent to anybody.
     """
+    asked: tuple[tuple[str, ...], ...] | None = None
+    """Calls that had not begun when this was written, as somebody is asked: by an answer's id and their own.
+
+    Stored with it, and never sent to anybody.
+    """
     forked_from: str | None = None
     """The session whose messages it began with. It stands on its own: unlike a child, it does not go with that one."""
     archived_at: int | None = None
     """When somebody put it aside to be kept: lists leave it out unless asked for it, and it is never pruned."""
     mode: SessionMode | None = None
     """What is asked about in it; None: `ask`."""
+
+    def as_sent(self, *, is_busy: bool, attached_clients: int) -> Session:
+        """With the facts of the moment, and without what is for the server alone."""
+        return msgspec.structs.replace(
+            self, is_busy=is_busy, attached_clients=attached_clients, granted=None, asked=None
+        )
 
 
 class Attachment(Wire, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import structs
 from covey.context.freedom import Freedom
 from covey.context.prompt import last_word_prompt, summary_prompt
 from covey.engine.recorder import Batch
+from covey.engine.turns.beginnings import Beginnings
 from covey.engine.turns.call_outputs import CallOutputs
 from covey.engine.turns.expected_output import ExpectedOutput
 from covey.engine.turns.file_versions import cause_of, owning_turn, record_changes
@@ -67,8 +68,7 @@ class TurnBody:
     ) -> None:
         self.open_calls: dict[str, ToolCall] = {}
         """The calls of the last answer that have no result yet, by their id."""
-        self.begun_calls: set[str] = set()
-        """The ids of those whose tools were started: nobody has to be asked any more."""
+        self.beginnings = Beginnings(run, parts.sessions, parts.recorder)
         self.summary: Message | None = None
         """The answer of a run that only summarises."""
         self.expected = ExpectedOutput(run.effective_options.output_schema)
@@ -225,7 +225,7 @@ class TurnBody:
         if self._written:
             await self._written
         results: list[Message] = []
-        for group in self._parts.tool_calls.groups(answer.tool_calls):
+        for group in self.beginnings.of_answer(answer.id, self._parts.tool_calls.groups(answer.tool_calls)):
             self._go_on()
             if results and self._parts.awaits_results and self._written:
                 await self._written
@@ -256,11 +256,12 @@ class TurnBody:
                 self._run,
                 speaker.wait_on,
                 output.open_sink,
-                lambda: self.begun_calls.add(call.id),
+                self.beginnings,
                 sees=speaker.model.sees_images,
                 offered=[tool.name for tool in self._tools],
             )
         speaker.live()
+        self.beginnings.ended(call)
         message = tool_message(self._with_note(done.result), self._run, self._parts.world)
         batch = Batch()
         batch.add_message(message)
@@ -268,7 +269,6 @@ class TurnBody:
         record_changes(batch, done.changes, cause_of(message, owner), self._parts.world)
         self._written = self._parts.recorder.write(batch)
         self.open_calls.pop(call.id, None)
-        self.begun_calls.discard(call.id)
         return message
 
     def _with_note(self, result: ToolResult) -> ToolResult:

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from covey.engine.command_changes import Changes
 from covey.engine.recorder import Batch
+from covey.engine.turns.beginnings import not_begun
 from covey.engine.turns.file_versions import Cause, owning_turn, record_changes
 from covey.engine.turns.messages import empty_answer, tool_message
 from covey.engine.world import World
@@ -30,6 +31,7 @@ from covey.protocol.messages import (
     Message,
     Part,
     ReasoningPart,
+    Session,
     ShellCommandPart,
     TextPart,
     ToolCall,
@@ -68,7 +70,7 @@ class LastWords:
     """Who would have given the answer that there is none of; empty if that is not known."""
     open_calls: Sequence[ToolCall] = ()
     not_begun: Collection[str] = ()
-    """The ids of such calls that certainly had no effects. A crash leaves no trace of which were begun."""
+    """The ids of such calls that certainly had no effects. A crash leaves little trace of which were begun."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """By the id of such a call: the end of what it had printed."""
     usage: Usage | None = None
@@ -96,7 +98,7 @@ def _note_agents_calls(words: LastWords, batch: Batch, parts: TurnParts) -> None
     """What an agent's calls changed that were cut off is not known: so is then what the turn did that sent it."""
     effects = parts.agent.effects() if words.run.effective_options.writes_for else {}
     for call in words.open_calls if effects else ():
-        if not effects.get(call.name, Effect.RUNS_COMMANDS).leaves_nothing_to_undo:
+        if call.id not in words.not_begun and not effects.get(call.name, Effect.RUNS_COMMANDS).leaves_nothing_to_undo:
             owner = owning_turn(words.run, parts.sessions)
             cause = Cause(owner.session_id, owner.run_id, parts.world.new_id())
             record_changes(batch, Changes(missed=AGENT_CUT_OFF, label=call.name), cause, parts.world)
@@ -125,7 +127,7 @@ def _filled(
         return words
     if session := parts.sessions.find(words.run.session_id):
         batch.update_session(session)  # with the count of what is added to it here
-    return cut_off(words, leftover) if words.run.state == "active" else words
+    return cut_off(words, leftover, session) if words.run.state == "active" else words
 
 
 def _spending(words: LastWords, used: Usage, world: World) -> AddSpending:
@@ -152,17 +154,22 @@ def close_turn(words: LastWords, batch: Batch, world: World) -> tuple[Run, RunCo
     return _terminal(words, answer, world)
 
 
-def cut_off(words: LastWords, messages: Sequence[Message]) -> LastWords:
-    """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed."""
+def cut_off(words: LastWords, messages: Sequence[Message], session: Session | None = None) -> LastWords:
+    """A turn that a crash cut off: its half-written answer is kept, its tool calls are closed.
+
+    `session`: as it was when it was cut off, with what is known of calls that had not begun.
+    """
     answers = [message for message in messages if message.role == "assistant" and not _is_whole_summary(message)]
     answer = answers[-1] if answers else None
-    half = answer is not None and not answer.finish  # a tool is run only after its whole answer is on disk
+    kept_back: Collection[str] = ()
+    if answer:  # a tool is run only after its whole answer is on disk
+        kept_back = not_begun(answer, session) if answer.finish else {call.id for call in answer.tool_calls}
     return replace(
         words,
         error=INTERRUPTED if words.outcome is Outcome.INTERRUPTED else "",
         answer=answer,
         open_calls=history.open_calls(messages),
-        not_begun={call.id for call in answer.tool_calls} if answer and half else (),
+        not_begun=kept_back,
     )
 
 

@@ -18,6 +18,7 @@ from covey.engine.asks.permissions import PermissionDesk
 from covey.engine.command_changes import Changes
 from covey.engine.confining import Confining, Permit, Refusal
 from covey.engine.session_book import SessionBook
+from covey.engine.turns.beginnings import Beginnings
 from covey.engine.turns.file_versions import owning_turn
 from covey.engine.turns.hooks import HOOK_SAYS, TurnHooks
 from covey.engine.turns.host import EngineHost
@@ -144,29 +145,24 @@ class ToolCalls:
         run: Run,
         waiting_on: Callable[[str], None],
         open_sink: OpenSink,
-        begins: Callable[[], None],
+        beginnings: Beginnings,
         *,
         sees: bool,
         offered: Sequence[str],
     ) -> Done:
         """The result of a call. Only cancelling it raises.
 
-        `begins` is called before the tool does anything that could have effects; `sees`: the model can be shown
+        `beginnings` are told before the tool does anything that could have effects; `sees`: the model can be shown
         pictures; `offered`: the names of the tools that it was told of.
         """
         context = self._context(call, run, open_sink, sees=sees)
-        changes, begun = Changes(), False
-
-        def begin() -> None:
-            nonlocal begun
-            begun = True
-            begins()
-
+        changes = Changes()
         try:
-            output, changes = await self._run(call, run, context, waiting_on, begin, offered)
+            output, changes = await self._run(call, run, context, waiting_on, beginnings, offered)
             self._host.files_changed(changes)
         except ToolFailed as error:
-            output = ToolOutput(str(error), is_error=True, metadata={} if begun else {"never_ran": True})
+            never_ran = {} if call.id in beginnings.begun else {"never_ran": True}
+            output = ToolOutput(str(error), is_error=True, metadata=never_ran)
         except Exception as error:
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
@@ -209,7 +205,7 @@ class ToolCalls:
         run: Run,
         context: ToolContext,
         waiting_on: Callable[[str], None],
-        begins: Callable[[], None],
+        beginnings: Beginnings,
         offered: Sequence[str],
     ) -> tuple[ToolOutput, Changes]:
         mode = self.mode_of(run)
@@ -236,7 +232,12 @@ class ToolCalls:
         if hooked.is_rewritten:  # it is checked and judged like any other input, and whoever is asked sees it
             params = tool.decode(hooked.input)
             intent = tool.intent(params, context)
-        permit = await self._permit(tool, params, intent, context, waiting_on, options, mode, hooked.answer)
+
+        def asks() -> None:
+            waiting_on("permission")
+            beginnings.asked(call)
+
+        permit = await self._permit(tool, params, intent, context, asks, options, mode, hooked.answer)
         if isinstance(permit, Refusal):
             return ToolOutput(permit.text, is_error=True, metadata={"denied": permit.by}), Changes()
         if [each.grant for each in tool.intent(params, context).each] != [each.grant for each in intent.each]:
@@ -249,7 +250,7 @@ class ToolCalls:
             seen = read_outside(intent, self._desk.rules.root) if permit.to_the_letter else ()
             confinement = await self._confining.confinement(permit, options.sandbox, results, seen)
             context = replace(context, confinement=confinement)
-        begins()
+        await beginnings.begins(call)
         output, changes = await self.watching.run(tool, params, context, intent, owning_turn(run, self._sessions))
         output = _with_context(output, hooked.answer.context)
         self._hooks.announce("PostToolUse", waiting_on)
@@ -295,12 +296,12 @@ class ToolCalls:
         params: Any,
         intent: Intent,
         context: ToolContext,
-        waiting_on: Callable[[str], None],
+        asks: Callable[[], None],
         options: RunOptions,
         mode: SessionMode,
         hooked: HookAnswer,
     ) -> Permit | Refusal:
-        """What the call may do, or why it may not run."""
+        """What the call may do, or why it may not run. `asks` is called before somebody is asked."""
         session_id, run_id = self._host.principal(context)
         runs_commands = tool.starts_processes and tool.effect is Effect.RUNS_COMMANDS
         prospect = await self._confining.prospect(options.sandbox) if runs_commands else None
@@ -318,7 +319,7 @@ class ToolCalls:
             return Permit(approved=True)
         if prospect and prospect.refusal:
             return Refusal(f"The command cannot run: {prospect.refusal}", by="sandbox")
-        waiting_on("permission")
+        asks()
         # Where a rule, a hook or an agent wants somebody to be asked, a rule that allows it would change nothing.
         by_rule = judgement.tag != "ask-rule" and hooked.decision is not HookDecision.ASK and not agent_asks
         request = PermissionRequest(

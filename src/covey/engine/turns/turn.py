@@ -130,7 +130,7 @@ class Turn:
             at_bound=self._is_at_bound and known.outcome is Outcome.FAILED,
             answer=answer,
             open_calls=open_calls,
-            not_begun={call.id for call in open_calls} - self._body.begun_calls,
+            not_begun={call.id for call in open_calls} - self._body.beginnings.begun,
             outputs=self._outputs.cut_off,
             usage=self.usage,
             output=self._body.expected.value if known.outcome is Outcome.COMPLETED else None,
