@@ -201,6 +201,25 @@ class Prompter(threading.Thread):
                 self.accepted[run_id] = answer.body["seq"]
 
 
+def test_r15_a_call_that_somebody_was_still_asked_about_is_said_not_to_have_run(
+    server: Server, workspace: Workspace, model: FakeModel
+) -> None:
+    calls = (Call(name="bash", input={"command": "touch made"}, id="c1"), Call(name="ls", input={}, id="c2"))
+    model.on(lambda request: Reply(text="", tools=calls) if request.prompt == "go" else Reply())
+    session = workspace.session()
+    stream = workspace.stream()
+    workspace.prompt(session, "go", run_id="r1")
+    stream.wait_for(lambda seen: [e for e in seen if e.type == "permission_request"])
+    stream.close()
+    server.kill()
+    server.start()
+    assert workspace.ended("r1")["state"] == "interrupted"
+    results = [part["data"] for said in workspace.messages(session) for part in said["parts"] if said["role"] == "tool"]
+    assert [(result["tool_call_id"], result["content"]) for result in results] == [
+        (call_id, "The run ended before the call began. It had no effects.") for call_id in ("c1", "c2")
+    ]
+
+
 @pytest.mark.parametrize("after", [5, 25, 60, 120])
 def test_r15_a_kill_at_any_instant(server: Server, workspace: Workspace, model: FakeModel, after: int) -> None:
     """Three clients prompt and cancel as fast as they can; the server is killed after so many events."""
