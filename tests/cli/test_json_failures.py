@@ -95,10 +95,19 @@ def test_another_prompt_under_the_same_id_is_an_object(home: Home) -> None:
 
 
 def test_a_server_that_cannot_start_is_an_object(own_home: Home) -> None:
-    own_home.config.write_text("this is not TOML")
+    own_home.data_dir.mkdir(parents=True, mode=0o700)
+    (own_home.data_dir / "covey.db").write_text("this is no store")
     done = own_home.covey("run", "--json", "hello")
     result = only_object(done.stdout)
     assert done.returncode == result["exit_code"] == exits.UNREACHABLE
+    assert "covey.db" in result["error"]
+
+
+def test_a_prompt_that_a_mistake_in_the_configuration_refuses_is_an_object(own_home: Home) -> None:
+    own_home.config.write_text("this is not TOML")
+    done = own_home.covey("run", "--json", "hello")
+    result = only_object(done.stdout)
+    assert done.returncode == result["exit_code"] == exits.FAILED
     assert "config.toml" in result["error"]
 
 

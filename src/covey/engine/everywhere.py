@@ -18,7 +18,6 @@ from covey.protocol.search import SearchHit, SearchResult
 from covey.protocol.stats import Spending
 from covey.store.base import WorkspaceRow
 from covey.store.everywhere import PlacedSession
-from covey.store.session_order import newest_of_all, place_in
 from covey.store.spending import SpendingRow
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ class Everywhere:
 
         Raises NotFound or BadRequest if that is no session.
         """
+        from covey.store.session_order import newest_of_all, place_in
+
         shared, paths = self._shared, {row.id: row.path for row in self._rows.values()}
         workspace_id, slash, session_id = before.partition("/")
         if before and not (slash and session_id):
