@@ -16,7 +16,7 @@ from covey.cli.screen import Screen
 from covey.client.client import Client
 from covey.client.errors import ConnectionLost
 from covey.client.view.view import View
-from covey.lines.permission import PermissionShown, choices
+from covey.lines.permission import PermissionShown, choices, request_lines
 from covey.protocol.events import (
     Event,
     PermissionNotification,
@@ -252,8 +252,8 @@ CONFINED = msgspec.structs.replace(request(), confined=True, sandbox="It runs in
 )
 def test_an_answer_says_whether_a_command_has_the_network(typed: str, answer: object) -> None:
     ask = PermissionAsk(CONFINED)
-    assert "It runs in the sandbox.\nAllow it? [y]es" in ask.text
-    assert "yes [w]ith network, [u]nsandboxed" in ask.text
+    assert ask.question.startswith("Allow it? [y]es")
+    assert "yes [w]ith network, [u]nsandboxed" in ask.question
     assert ask.hear(typed + "\n") == answer
 
 
@@ -276,8 +276,9 @@ WANTS_NETWORK = msgspec.structs.replace(CONFINED, network=True, asks_for="networ
 )
 def test_a_plain_yes_to_a_call_that_asks_for_the_network_gives_it(typed: str, answer: object) -> None:
     ask = PermissionAsk(WANTS_NETWORK)
-    assert "[y]es, with network, [n]o" in ask.text and "yes with[o]ut network" in ask.text
-    assert "It asks for the network." in ask.text and "probably needs" not in ask.text
+    assert "[y]es, with network, [n]o" in ask.question and "yes with[o]ut network" in ask.question
+    said = [each.text for each in request_lines(PermissionShown(["bash:"], WANTS_NETWORK, is_cut=False), 80)]
+    assert said == ["bash:", "It asks for the network.", "It runs in the sandbox."]
     assert ask.hear(typed + "\n") == answer
 
 
@@ -297,7 +298,7 @@ def test_the_choices_say_what_a_plain_yes_gives() -> None:
 
 def test_where_nothing_is_confined_no_such_answer_is_offered() -> None:
     ask = PermissionAsk(request())
-    assert "network" not in ask.text
+    assert "network" not in ask.question
     assert ask.hear("w\n") is Heard.AGAIN
 
 

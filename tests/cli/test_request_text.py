@@ -71,10 +71,10 @@ WIDE = "make test # " + "x" * 2000 + " ; rm -rf HIDDEN ; " + "y" * 2000
 @pytest.mark.parametrize("answer", ["y", "yes", "a", "r", "s", "session", "v", "show"])
 def test_no_part_of_a_command_is_unseen_when_it_is_allowed(command: str, answer: str) -> None:
     ask = asked(command=command)
-    assert "HIDDEN" not in ask.text
+    assert "HIDDEN" not in ask.shown
     assert "[v]iew all of it" in ask.question
     assert ask.hear(answer) is (Heard.WHOLE if answer in SHOW else Heard.UNSEEN)
-    assert "HIDDEN" in ask.text
+    assert "HIDDEN" in ask.shown
     assert "[v]iew all of it" not in ask.question
     assert ask.hear("y") == PermissionAnswer("allow")
 
@@ -86,10 +86,10 @@ def test_a_denial_needs_no_more_to_be_shown() -> None:
 
 def test_a_long_change_is_shown_in_full_where_somebody_wants_to_see_it() -> None:
     ask = asked(content="\n".join(f"line {number}" for number in range(61)))
-    assert "line 60" in ask.text
-    assert "line 35" not in ask.text
+    assert "line 60" in ask.shown
+    assert "line 35" not in ask.shown
     assert ask.hear("v") is Heard.WHOLE
-    assert "line 35" in ask.text
+    assert "line 35" in ask.shown
 
 
 def test_what_is_shown_in_full_offers_no_more() -> None:

@@ -58,6 +58,30 @@ def test_notes_are_wrapped_by_words_at_a_terminal_and_stay_one_line_elsewhere(mo
             assert rows == [text, f"covey: {text}"]
 
 
+def test_a_question_is_wrapped_by_words_and_answered_after_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "columns_of", lambda stream: 30)
+    stream = Terminal()
+    question = "どの形式の設定ファイルを使いますか？\n    1. the one that is read fastest"
+    text = f"{question}\nA number, or your own words (Ctrl-D: none): "
+    Screen(stream, quiet=True, shares_terminal=True).ask(text)
+    rows = stream.getvalue().split("\n")
+    assert all(text_width(row) < 30 for row in rows) and rows[-1] == "  (Ctrl-D: none): "
+    assert "".join("".join(rows).split()) == "".join(text.split())
+    assert {word for row in rows for word in row.split()} >= {"fastest", "number,", "words"}
+
+
+@pytest.mark.parametrize(("typed", "rows"), [("no", 3), ("n" * 50, 5), ("鳥" * 50, 7)])
+def test_a_question_goes_with_all_rows_that_were_typed_after_it(
+    monkeypatch: pytest.MonkeyPatch, typed: str, rows: int
+) -> None:
+    monkeypatch.setattr(module, "columns_of", lambda stream: 30)
+    stream = Terminal()
+    screen = Screen(stream, quiet=True, shares_terminal=True)
+    screen.ask("Tell why not, in as many words as you like: ", [line("Allow it? e")])
+    screen.answered(f"{typed}\n")
+    assert screen.take_back_question() and stream.getvalue().endswith(f"\x1b[{rows}A\r\x1b[J")
+
+
 def test_one_file_for_both_is_one_text_and_two_are_not(tmp_path: Path) -> None:
     with (
         (tmp_path / "log").open("w") as log,

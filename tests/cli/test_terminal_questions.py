@@ -131,6 +131,8 @@ def test_words_that_are_no_key_are_the_reason_for_a_no(terminals: Terminals, hom
     assert not (home.project / "made").exists()
     (session,) = home.sessions()
     assert "The user says: yes" in str(home.messages(session["id"]))
+    left = terminal.shown.rpartition("A\r\x1b[J")[2]
+    assert left.startswith("denied: $ touch made\n") and QUESTION not in left, "the question has gone"
 
 
 def test_a_command_of_which_a_part_was_shown_is_shown_whole_and_asked_about_again(
@@ -192,6 +194,24 @@ def test_in_forty_columns_no_line_of_the_question_wraps(terminals: Terminals, ho
     assert "x" * 36 in terminal.shown
     terminal.type("n")
     assert terminal.finish() == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--plain",)])
+def test_in_thirty_columns_no_word_of_a_question_is_cut_in_two(
+    terminals: Terminals, home: Home, options: tuple[str, ...]
+) -> None:
+    for prompt, asked, words in (
+        ("ask me", "answer): ", {"answer):"}),
+        ("use the tool", "): " if options else QUESTION, {"always", "very"}),
+    ):
+        terminal = terminals.start(
+            "sh", "-c", 'stty cols 30 rows 40; exec "$@"', "sh", *home.command("run", "-q", *options, prompt)
+        )
+        terminal.wait_for(asked)
+        rows = drawn(terminal.shown).split("\n")
+        assert max(map(len, rows)) <= 30 and {word for row in rows for word in row.split()} >= words
+        terminal.type("\x04")
+        assert terminal.finish() == 0
 
 
 def test_where_the_cursor_must_not_move_the_answer_is_a_line(home: Home) -> None:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar, assert_never
 
 from covey.lines.plain_text import visible
-from covey.lines.request_text import LINES_SHOWN, reasons, request_text
+from covey.lines.request_text import LINES_SHOWN, request_text
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import PermissionAction, QuestionResponse
@@ -103,11 +103,6 @@ class PermissionAsk:
     @property
     def id(self) -> str:
         return self.request.id
-
-    @property
-    def text(self) -> str:
-        why = "".join(f"{visible(text)}\n" for text in reasons(self.request))
-        return f"{self.shown}\n{why}{self.question}"
 
     @property
     def shown(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from covey.cli.asks import Answer, ApprovalAnswer, Ask, Heard, PermissionAnswer, PermissionAsk, QuestionAnswers
 from covey.cli.screen import Screen
 from covey.lines.line import StyledLine
-from covey.lines.permission import PermissionShown, answered_line, choices, help_lines, permission_lines
+from covey.lines.permission import PermissionShown, answered_line, choices, help_lines, permission_lines, request_lines
 from covey.lines.plain_text import one_line
 from covey.lines.request_text import FEWEST_LINES, LINES_SHOWN
 
@@ -100,6 +100,12 @@ class Questioner:
             self._open_later()
         else:
             self._modes.restore()  # by lines, which are seen
+            self._ask_for_line(ask)
+
+    def _ask_for_line(self, ask: Ask) -> None:
+        if isinstance(ask, PermissionAsk):
+            self._screen.ask(ask.question, request_lines(_as_shown(ask), self._screen.columns))
+        else:
             self._screen.ask(ask.text)
 
     def _forget_typed(self) -> None:
@@ -129,7 +135,7 @@ class Questioner:
         key = typed[:-1] if len(typed) == 2 and typed[-1] in "\r\n" else typed  # from whoever is used to Enter
         # Several keys at once were typed ahead, or pasted, or are one key that sends a sequence.
         heard = ask.press(key) if len(key) <= 1 else Heard.AGAIN
-        self._screen.answered(one_line(key) if key.isprintable() and len(key) == 1 else " ")
+        self._screen.answered("", f"{one_line(key) if key.isprintable() and len(key) == 1 else ' '}\n")
         self._take(ask, heard)
 
     # ── what was typed ──
@@ -149,10 +155,7 @@ class Questioner:
         if isinstance(ask, PermissionAsk) and self._takes_keys:
             self._key(ask, text)
             return
-        if text.endswith("\n"):
-            self._screen.answered()
-        else:
-            self._screen.clear()
+        self._screen.answered(text, "" if text.endswith("\n") else "\n")
         if not text:
             self._take(ask, ask.refusal)
         elif isinstance(ask, PermissionAsk) and self._in_words:
@@ -177,7 +180,7 @@ class Questioner:
                 self._modes.restore()
                 self._screen.ask(WORDS)
             case PermissionAnswer() | QuestionAnswers() | ApprovalAnswer():
-                if self._takes_keys:
+                if self._takes_keys or self._in_words:
                     self._put_away(ask, heard)
                 self.asked = None
                 self._rest()
@@ -200,11 +203,15 @@ def _menu(ask: PermissionAsk, columns: int, rows: int) -> list[StyledLine]:
     """The request, and the keys that answer it: as much of the request as leaves its first line on the screen."""
     for some in range(LINES_SHOWN, FEWEST_LINES - 1, -1):
         ask.lines = some
-        shown = PermissionShown(ask.shown.split("\n"), ask.request, is_cut=ask.is_cut)
+        shown = _as_shown(ask)
         lines = permission_lines(shown, choices(shown), columns)
         if ask.shown_whole or len(lines) < rows:  # one more for the prompt
             break
     return lines
+
+
+def _as_shown(ask: PermissionAsk) -> PermissionShown:
+    return PermissionShown(ask.shown.split("\n"), ask.request, is_cut=ask.is_cut)
 
 
 class _Modes:

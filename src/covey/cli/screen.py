@@ -55,6 +55,13 @@ def share_lines(answer: TextIO, notes: TextIO) -> bool:
         return False
 
 
+def rows_taken(text: str, columns: int) -> int:
+    """Rows of a terminal that a line takes which is not wrapped. Rather too few: what is above them is not its own."""
+    from covey.lines.wrap import broken  # late: seldom needed
+
+    return len(broken(text, columns, ""))
+
+
 class _AskedRows:
     """How many rows have been written for one question, and how wide the screen was then."""
 
@@ -91,7 +98,8 @@ class Screen:
         self._drawn = 0
         """Rows of the spinner and what is below it."""
         self._asking = False
-        self._is_at_prompt = False
+        self._prompt = ""
+        """The row after which an answer is typed."""
         self._asked = _AskedRows()
         self.at_line_start = True
 
@@ -131,20 +139,29 @@ class Screen:
         self._write([paint(row, self.theme) for row in rows])
 
     def ask(self, prompt: str, lines: Sequence[StyledLine] = ()) -> None:
-        """A question: the answer is typed after the prompt. Until then nothing else is written on its line."""
-        self._fresh_line()
-        self._stream.write("".join(f"{paint(each, self.theme)}\n" for each in lines) + plain(prompt))
-        self._stream.flush()
-        self._asked.add(len(lines), self.columns)
-        self._asking, self._is_at_prompt = True, bool(prompt)
+        """A question: the answer is typed after the prompt. Until then nothing else is written on its line.
 
-    def answered(self, echo: str = "") -> None:
-        """The person has typed an answer, and a newline with it, or a key that is not seen unless it is shown."""
-        if echo:
-            self._stream.write(f"{plain(echo)}\n")
+        The prompt is the last line of a text that is wrapped by words; '': nothing is to be typed yet.
+        """
+        self._fresh_line()
+        *above, last = (row for each in plain(prompt).split("\n") for row in self._wrapped(each.rstrip()))
+        shown = [*lines, *above]
+        self._prompt = last.text + " " * prompt.endswith(" ")
+        self._stream.write("".join(f"{paint(each, self.theme)}\n" for each in shown) + self._prompt)
+        self._stream.flush()
+        self._asked.add(len(shown), self.columns)
+        self._asking = True
+
+    def answered(self, seen: str, unseen: str = "") -> None:
+        """The person has typed an answer: what the terminal has shown of it, and what is shown only now.
+
+        With one of them the line has ended.
+        """
+        if unseen:
+            self._stream.write(plain(unseen))
             self._stream.flush()
-        self._asked.add(1, self.columns)
-        self._asking = self._is_at_prompt = False
+        self._asked.add(rows_taken(f"{self._prompt}{seen}{unseen}", self.columns), self.columns)
+        self._asking, self._prompt = False, ""
         self.at_line_start = True
 
     def take_back_question(self) -> bool:
@@ -168,11 +185,11 @@ class Screen:
     def clear(self) -> None:
         """Take the spinner away, and leave the line of a question, before something else is written."""
         if self._drawn or self._asking:
-            left = "\n" if self._is_at_prompt else ""
+            left = "\n" if self._prompt else ""
             self._asked.add(len(left), self.columns)
             self._stream.write(left if self._asking else self._erased())
             self._stream.flush()
-            self._drawn, self._asking, self._is_at_prompt = 0, False, False
+            self._drawn, self._asking, self._prompt = 0, False, ""
 
     def stop_spinning(self) -> None:
         self.clear()

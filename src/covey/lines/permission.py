@@ -86,7 +86,12 @@ def _covers(request: PermissionRequest) -> str:
 
 
 def permission_lines(shown: PermissionShown, keys: Sequence[Choice], columns: int) -> list[StyledLine]:
-    """The request in full, wrapped where it is wider than the screen, then a line for each key, cut to its width."""
+    """The request, and below it the keys."""
+    return [*request_lines(shown, columns), *_key_rows(keys, columns)]
+
+
+def request_lines(shown: PermissionShown, columns: int) -> list[StyledLine]:
+    """The request, and why it is asked about; wrapped where it is wider than the screen."""
     request = shown.request
     head, *body = shown.text
     lines = [*wrap([Span(head, "strong")], columns)]
@@ -94,7 +99,7 @@ def permission_lines(shown: PermissionShown, keys: Sequence[Choice], columns: in
         lines += _body_rows(text, columns, is_diff="diff" in request.params)
     for reason in reasons(request):
         lines += wrap([Span(visible(reason), "dim")], columns)
-    return [*lines, *_key_rows(keys, columns)]
+    return lines
 
 
 def _key_rows(keys: Sequence[Choice], columns: int) -> list[StyledLine]:
