@@ -170,7 +170,8 @@ def test_taking_back_half_an_answer_and_leaving_the_panel_cancels_nothing(desk: 
     asked(desk, rules=("bash:make test",))
     desk.wait(1)
     answer(desk, half)
-    assert "esc back" in desk.screen[-1]
+    assert desk.text.count("esc back") == 2 and "esc back" in desk.screen[-1], "the panel says so, too"
+    assert "keep typing" not in desk.text
     desk.keys("escape")
     assert "esc keep typing" in desk.screen[-1]
     desk.keys("escape")

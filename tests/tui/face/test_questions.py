@@ -70,6 +70,18 @@ def test_whoever_writes_goes_on_writing_when_words_are_asked_for(desk: Desk) -> 
     assert desk.draft == "add a nest"
 
 
+@pytest.mark.parametrize(("item", "keys", "leads"), [(NAME, "", "other keys"), (COLOURS, "e", "back")])
+def test_every_row_says_the_same_of_escape(desk: Desk, item: QuestionItem, keys: str, leads: str) -> None:
+    desk.event(a_batch(item))
+    desk.look()
+    desk.wait(1)
+    desk.keys(*keys)
+    assert desk.text.count(f"esc {leads}") == 2 and f"esc {leads}" in desk.screen[-1]
+    assert "keep typing" not in desk.text
+    desk.keys("escape")
+    assert "esc keep typing" in desk.screen[-1] and "keep typing: esc" in desk.text
+
+
 def test_after_escape_a_question_for_words_can_be_left_without_an_answer(desk: Desk) -> None:
     desk.event(a_batch(NAME))
     desk.look()

@@ -26,6 +26,9 @@ from covey.tui.face.state import ALONE_S, QUIET_AT_MOST_S, QUIET_S, AskPanel, Fa
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import Key
 
+KEEP_TYPING = "keep typing"
+"""What leaving an ask is called: the prompt below it has the keys again."""
+
 
 def shown(state: FaceState, view: View) -> OpenAsk | None:
     return view.asks.open.get(state.ask.ask_id) if state.ask.ask_id else None
@@ -164,6 +167,16 @@ def escape(step: FaceStep) -> FaceStep | None:
     if panel.confirming:
         return step.set(ask=replace(panel, confirming=""))
     return step.set(focus="composer") if step.state.focus == "ask" else None
+
+
+def behind_escape(state: FaceState, view: View) -> str:
+    """What `escape` leads to while an ask has the focus, in the words that every row has for it."""
+    panel, ask = state.ask, shown(state, view)
+    if ask is None or not panel.is_half_given:
+        return KEEP_TYPING
+    if isinstance(ask.request, QuestionBatchRequest) and _item(panel, ask.request).type == "free_text":
+        return "other keys"
+    return "back"
 
 
 def paste(step: FaceStep, text: str) -> FaceStep:
@@ -338,6 +351,11 @@ def _answer(step: FaceStep, batch: QuestionBatchRequest, panel: AskPanel, *, mov
     return step.set(ask=_at(panel, batch, at) if at != panel.question else panel)
 
 
+def _item(panel: AskPanel, batch: QuestionBatchRequest) -> QuestionItem:
+    """The question that is shown."""
+    return batch.questions[min(panel.question, len(batch.questions) - 1)]
+
+
 def _at(panel: AskPanel, batch: QuestionBatchRequest, number: int) -> AskPanel:
     """The panel with another of the questions."""
     return _written_to(replace(panel, question=number, choice=0), batch)
@@ -345,7 +363,7 @@ def _at(panel: AskPanel, batch: QuestionBatchRequest, number: int) -> AskPanel:
 
 def _written_to(panel: AskPanel, batch: QuestionBatchRequest) -> AskPanel:
     """Where words are the only answer, whoever types writes it: no letter is a key there, or begins a prompt."""
-    item = batch.questions[min(panel.question, len(batch.questions) - 1)]
+    item = _item(panel, batch)
     if item.type != "free_text" or panel.words is not None or is_answered(item, answer_of(panel, item)):
         return panel
     return replace(panel, words=Editor())

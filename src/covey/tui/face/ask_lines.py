@@ -35,10 +35,10 @@ def ask_panel(state: FaceState, view: View, client_id: str) -> tuple[list[Styled
     columns = panel_width(state, ask.request)
     inner = panel_columns(state, ask.request)
     if isinstance(ask.request, PermissionRequest):
-        lines, caret = _permission(state, ask.request, ask, inner)
+        lines, caret = _permission(state, view, ask.request, ask, inner)
         title = VERBS.get(ask.request.action, "allow this?")
     elif isinstance(ask.request, QuestionBatchRequest):
-        lines, caret = _questions(state, ask.request, ask, inner)
+        lines, caret = _questions(state, view, ask.request, ask, inner)
         title = "a question"
     else:
         lines, caret = _approval(state, ask.request, ask, inner), None
@@ -98,17 +98,18 @@ def _flowed(spans: list[Span], columns: int) -> list[StyledLine]:
 
 
 def _permission(
-    state: FaceState, request: PermissionRequest, ask: OpenAsk, columns: int
+    state: FaceState, view: View, request: PermissionRequest, ask: OpenAsk, columns: int
 ) -> tuple[list[StyledLine], Caret]:
     panel, keys = state.ask, state.preferences.keys
+    back = answering.behind_escape(state, view)
     lines, is_cut = permission_rows(state, request)
     for text in reasons(as_chosen(state, request)) if not is_low(state) else ():
         lines += wrap([Span(visible(text), "dim")], columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
-        return [*lines, row, _hint("⏎ denies and says why   esc back")], (len(lines), column)
+        return [*lines, row, _hint(f"⏎ denies and says why   esc {back}")], (len(lines), column)
     if panel.confirming:
-        return [*lines, *_added_rule(request, panel, columns)], None
+        return [*lines, *_added_rule(request, panel, columns), _hint(f"⏎ add it, and allow   esc {back}")], None
     once = "once, with network" if panel.network else "once"
     spans = _keys(keys, ("allow_once", once), ("allow_session", "session"))
     if request.rules:
@@ -147,7 +148,6 @@ def _added_rule(request: PermissionRequest, panel: AskPanel, columns: int) -> li
     return [
         *wrap([Span(text, "strong")], columns),
         *wrap([Span(f"to your own rules, for {visible(request.path)} and nowhere else", "dim")], columns),
-        _hint("⏎ add it, and allow   esc back"),
     ]
 
 
@@ -159,7 +159,7 @@ def _hint(text: str) -> StyledLine:
 
 
 def _questions(
-    state: FaceState, batch: QuestionBatchRequest, ask: OpenAsk, columns: int
+    state: FaceState, view: View, batch: QuestionBatchRequest, ask: OpenAsk, columns: int
 ) -> tuple[list[StyledLine], Caret]:
     panel = state.ask
     number = min(panel.question, len(batch.questions) - 1)
@@ -169,8 +169,7 @@ def _questions(
     lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
-        back = "other keys" if item.type == "free_text" else "back"
-        return [*lines, row, _hint(f"⏎ keep it   esc {back}")], (len(lines), column)
+        return [*lines, row, _hint(f"⏎ keep it   esc {answering.behind_escape(state, view)}")], (len(lines), column)
     if said := given.fill_in_text or (given.notes if isinstance(given.notes, str) else ""):
         lines += wrap([Span(f"“{visible(said)}”")], columns)
     if ask.is_being_answered:

@@ -7,7 +7,7 @@ from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.widths import TAB, cut, width
 from covey.lines.wrap import wrap
-from covey.tui.face import looks
+from covey.tui.face import answering, looks
 from covey.tui.face.boxes import rule
 from covey.tui.face.composer import Composer
 from covey.tui.face.editor import TextRow, caret_column, cells, is_token, row_of, wrapped
@@ -73,7 +73,9 @@ def _rule(state: FaceState, view: View, columns: int, *, is_focused: bool) -> St
 
 def _placeholder(state: FaceState, view: View) -> list[Span]:
     if state.focus == "ask":
-        return [Span("answer above, or keep typing: esc", "dim")]
+        # Half an answer is written above, and the row below it says where esc leads.
+        leaves = answering.behind_escape(state, view) == answering.KEEP_TYPING
+        return [Span("answer above" + f", or {answering.KEEP_TYPING}: esc" * leaves, "dim")]
     if looks.is_busy(view):
         return [Span("steer it, or write what comes next", "dim")]
     return [Span("What should I do?" if not view.current else "", "dim")]

@@ -11,7 +11,7 @@ from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.widths import cut, width
 from covey.lines.words import dollars
-from covey.tui.face import looks
+from covey.tui.face import answering, looks
 from covey.tui.face.boxes import fit, line_width, spread
 from covey.tui.face.keys import shown
 from covey.tui.face.state import FaceState, Picker, TextPage
@@ -186,7 +186,7 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found = [("find_next", "next"), ("find_previous", "before"), ("copy_item", "copy"), ("open", "open")]
         found += [("find", "other words"), ("escape", "end")]
     elif state.focus == "ask":
-        found = [("escape", "back" if state.ask.is_half_given else "keep typing"), ("page_up", "look further up")]
+        found = [("escape", answering.behind_escape(state, view)), ("page_up", "look further up")]
     elif state.focus == "queue":
         found = [("queue_edit", "edit"), ("queue_earlier", "up"), ("queue_later", "down"), ("queue_drop", "drop")]
         found += [("queue_park", "park"), ("queue_now", "next"), ("escape", "back")]
