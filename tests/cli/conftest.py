@@ -40,6 +40,13 @@ SCRIPT = {
                 [{"text": "Done."}],
             ],
         },
+        {
+            "when": "name it",
+            "steps": [
+                [{"tool": "question", "input": {"questions": [{"type": "free_text", "question": "Its name?"}]}}],
+                [{"text": "Done."}],
+            ],
+        },
         {"when": "fail", "steps": [[{"text": "half an answer"}, {"error": "the model broke"}]]},
         {
             "when": "use two tools",

@@ -78,6 +78,37 @@ def test_what_can_only_be_meant_as_a_command_never_reaches_the_model(home: Home)
     assert [row.removeprefix("You said: ").strip() for row in said] == ["/undo as text", "/a/path is a prompt"]
 
 
+def _answers(home: Home, done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What the model has read as answers to its questions."""
+    said = json.dumps(home.messages(done.stdout.split()[-1]))
+    return re.findall(r"1\. [^?]*\?\\n   (.*?)\"", said)
+
+
+def test_what_can_only_be_meant_as_a_command_answers_no_question(own_home: Home) -> None:
+    commands = own_home.config.parent / "commands"
+    commands.mkdir()
+    (commands / "greet.md").write_text("Say hello to $ARGUMENTS")
+    done = _piped(own_home, "name it\n!ls\n/help\n/greet birds\n !ls, or /greet\n")
+    assert done.returncode == 1, "a line out of a pipe was not taken"
+    assert "! commands are for the terminal UI; put a blank before the ! to answer with it" in done.stdout
+    assert "/greet is a command, which `/say /greet` sends; put a blank before the / to answer with it" in done.stdout
+    assert "/open N" in done.stdout, "a command that is known here runs"
+    assert _answers(own_home, done) == ["!ls, or /greet"]
+
+
+def test_a_path_answers_a_question_and_a_yes_or_no_is_no_place_for_words(home: Home) -> None:
+    done = _piped(home, "name it\n/tmp\nask me\n!ls\n1\n")
+    assert "there is no command /tmp" not in done.stdout and _answers(home, done)[0] == "/tmp"
+    assert "! commands are for the terminal UI; type 1 or 2" in done.stdout
+
+
+def test_behind_a_no_a_command_is_no_reason_and_cancels(home: Home) -> None:
+    done = _piped(home, "use a tool\ne\n!ls\n/skip\n/cancel\n")
+    assert "put a blank before the ! to answer with it" in done.stdout and "No question is asked." in done.stdout
+    assert "failed: $ touch made  not run\nCancelled." in done.stdout, "the cancel has reached the server"
+    assert "The user says" not in str(home.messages(done.stdout.split()[-1]))
+
+
 def test_a_command_of_the_workspace_is_no_unknown_one(own_home: Home) -> None:
     commands = own_home.config.parent / "commands"
     commands.mkdir()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from covey.lines.approval import all_rows
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.permission import ALWAYS, reach_words
+from covey.lines.permission import ALWAYS, PermissionShown, reach_words, request_lines
 from covey.lines.plain_text import visible
-from covey.lines.request_text import reasons, request_text
+from covey.lines.request_text import request_text
 from covey.lines.wrap import wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
@@ -23,6 +24,8 @@ from covey.protocol.requests import PermissionAction, QuestionResponse
 APPROVAL_ROWS = 24
 """Of an extension, so many rows are shown at once: what was asked stays on a usual screen."""
 LONGEST_QUOTED = 20
+SKIP = "/skip"
+"""Answers none of the questions."""
 
 _MEANT_AS_ANSWER = re.compile(r"[-+]?\d+[.)]?|y|yes|n|no|ok|okay|allow|deny", re.IGNORECASE)
 
@@ -72,48 +75,47 @@ Understood = Allowed | Decided | QuestionsAnswered | AskedOn | None
 """None: the line was not meant for the question."""
 
 
-def _no_choice(text: str, count: int) -> AskedOn | None:
+def _no_choice(text: str, count: int, columns: int) -> AskedOn | None:
     """What is said of a line that is none of so many numbers; None: it is a prompt."""
     if not is_meant_as_answer(text):
         return None
     words = visible(text.strip())[:LONGEST_QUOTED]
     said = f"{words} is no choice: type a number from 1 to {count}, and Enter. `/say {words}` sends it as a prompt."
-    return AskedOn((line(Span(said, "warning")),))
+    return AskedOn(tuple(wrap([Span(said, "warning")], columns)))
 
 
 @dataclass
 class PermissionChoices:
     request: PermissionRequest
     is_whole: bool = False
-    wants_words: bool = False
+    takes_words: bool = False
+    """Whatever is typed next says why not."""
 
     def lines(self, columns: int) -> list[StyledLine]:
         request = self.request
         head, *body = request_text(request, whole=self.is_whole).split("\n")
-        rows = wrap([Span(f"May it do this? {head}", "strong")], columns)
-        rows += [row for text in body for row in wrap([Span(text)], columns)]
-        for reason in reasons(request):
-            rows += wrap([Span(visible(reason), "dim")], columns)
+        shown = PermissionShown([f"May it do this? {head}", *body], request, is_cut=self._is_cut)
+        rows = request_lines(shown, columns)
         for number, (letter, text, _) in enumerate(self._offered(), 1):
             rows += wrap([Span(f"{text} ({letter})")], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
         how = f"Type a number from 1 to {len(self._offered())}, or a letter, and Enter."
-        return [*rows, line(Span(how, "dim"))]
+        return [*rows, *wrap([Span(how, "dim")], columns)]
 
     def hear(self, text: str, columns: int) -> Understood:
-        if self.wants_words:
+        if self.takes_words:
             return Allowed("deny", text.strip())
         offered = self._offered()
         number = _offered_number(text, len(offered)) or self._by_letter(text)
         if number is None:
-            return _no_choice(text, len(offered))
+            return _no_choice(text, len(offered), columns)
         answer = offered[number - 1][2]
         if answer == "whole" or (self._is_cut and isinstance(answer, Allowed) and answer.action != "deny"):
             # What was shown in part only cannot be allowed before all of it was shown.
             self.is_whole = True
             return AskedOn(tuple(self.lines(columns)))
         if answer == "words":
-            self.wants_words = True
-            return AskedOn((line("Say why, or what to do instead, and Enter:"),))
+            self.takes_words = True
+            return AskedOn(tuple(wrap([Span("Say why, or what to do instead, and Enter:")], columns)))
         assert isinstance(answer, Allowed)
         return answer
 
@@ -164,17 +166,27 @@ class QuestionChoices:
             rows += wrap([Span(visible(item.description), "dim")], columns)
         for number, text in enumerate(self._offered(item), 1):
             rows += wrap([Span(text)], columns, (Span(f"  {number}. ", "key"),), (Span("     "),))
-        how = {
-            "yes_no": "Type 1 or 2",
-            "single_choice": "Type a number, or your own words",
-            "multi_choice": "Type numbers with blanks between, or your own words",
-            "free_text": "Type your answer",
-        }[item.type]
-        return [*rows, line(Span(f"{how}, and Enter; /skip answers none.", "dim"))]
+        how = f"{self.how[0].upper()}{self.how[1:]}, and Enter; {SKIP} answers none."
+        return [*rows, *wrap([Span(how, "dim")], columns)]
+
+    @property
+    def how(self) -> str:
+        """How it is answered."""
+        return {
+            "yes_no": "type 1 or 2",
+            "single_choice": "type a number, or your own words",
+            "multi_choice": "type numbers with blanks between, or your own words",
+            "free_text": "type your answer",
+        }[self._item.type]
+
+    @property
+    def takes_words(self) -> bool:
+        """Any words may be the answer."""
+        return self._item.type != "yes_no"
 
     def hear(self, text: str, columns: int) -> Understood:
         words = text.strip()
-        if words == "/skip":
+        if words == SKIP:
             return QuestionsAnswered(())
         response = self._response(self._item, words)
         if response is None:
@@ -221,6 +233,7 @@ class QuestionChoices:
 class ApprovalChoices:
     request: ApprovalRequest
     is_whole: bool = False
+    takes_words: ClassVar[bool] = False
 
     def lines(self, columns: int) -> list[StyledLine]:
         rows = all_rows(self.request, columns)
@@ -228,14 +241,15 @@ class ApprovalChoices:
             rows = [*rows[: APPROVAL_ROWS - 1], line(Span(f"… {len(rows) - APPROVAL_ROWS + 1} more lines", "dim"))]
         offered = self._offered(columns)
         listed = [line(Span(f"  {number}. ", "key"), Span(text)) for number, (text, _) in enumerate(offered, 1)]
-        how = line(Span(f"Type a number from 1 to {len(offered)}, and Enter. No run waits for it.", "dim"))
-        return [line(Span("May this extension be used?", "strong")), *rows, *listed, how]
+        how = f"Type a number from 1 to {len(offered)}, and Enter. No run waits for it."
+        rows = [line(Span("May this extension be used?", "strong")), *rows, *listed]
+        return [*rows, *wrap([Span(how, "dim")], columns)]
 
     def hear(self, text: str, columns: int) -> Understood:
         offered = self._offered(columns)
         number = _offered_number(text, len(offered))
         if number is None:
-            return _no_choice(text, len(offered))
+            return _no_choice(text, len(offered), columns)
         answer = offered[number - 1][1]
         if answer is None or (answer.approve and self._is_cut(columns)):
             # What was shown in part only cannot be approved before all of it was shown.

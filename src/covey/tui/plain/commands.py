@@ -8,6 +8,7 @@ from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line, visible
 from covey.lines.wrap import wrap
 from covey.protocol.runs import Mode
+from covey.tui.plain.choices import SKIP, Choices, QuestionChoices
 
 if TYPE_CHECKING:
     from covey.tui.plain.plain import Talk
@@ -22,7 +23,7 @@ HELP = {
     "/interrupt TEXT": "cancel what runs, and send the text",
     "/drop N": "take back the waiting prompt of that number",
     "/say TEXT": "send the text as a prompt, whatever it looks like and whatever is asked",
-    "/skip": "answer none of the questions that are asked",
+    SKIP: "answer none of the questions that are asked",
     "/cancel": "cancel what runs; so does Ctrl-C",
     "/quit": "leave; so does Ctrl-D. What runs goes on",
 }
@@ -45,23 +46,38 @@ def _help(columns: int) -> list[StyledLine]:
     ]
 
 
-async def run(talk: Talk, text: str) -> bool:
-    """Whether the line is no prompt: a command or, as in the terminal UI, what can only be meant as one.
+async def run(talk: Talk, text: str, asked: Choices | None) -> bool:
+    """Whether the line is no prompt and no answer: a command or, as in the terminal UI, what can only be meant as one.
 
-    A path and a command of the workspace, which the server knows, are prompts; so is all that follows a blank.
+    A path is no command. One of the workspace, which the server knows, is a prompt, but no answer; an unknown one may
+    be an answer in words, such as `/tmp`. All that follows a blank is text.
     """
     if text.startswith("!"):
-        _refuse(talk, "! commands are for the terminal UI; put a blank before the ! to send it as text")
+        _refuse(talk, f"! commands are for the terminal UI{_as_text('!', asked)}")
         return True
-    if not text.startswith("/"):
+    is_skip = isinstance(asked, QuestionChoices) and text.strip() == SKIP
+    if not text.startswith("/") or is_skip:
         return False
     if await _run(talk, text.strip()):
         return True
     name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
-    if "/" in name or any(known.name == name for known in await talk.client.commands(talk.follower.workspace_id)):
+    if "/" in name:
         return False
-    _refuse(talk, f"there is no command /{visible(name)}; put a blank before the / to send it as text")
-    return True
+    is_known = any(known.name == name for known in await talk.client.commands(talk.follower.workspace_id))
+    takes_words = asked is not None and asked.takes_words
+    if is_known and takes_words:
+        _refuse(talk, f"/{visible(name)} is a command, which `/say /{visible(name)}` sends{_as_text('/', asked)}")
+    elif not is_known and not takes_words:
+        _refuse(talk, f"there is no command /{visible(name)}{_as_text('/', asked)}")
+    return is_known == takes_words
+
+
+def _as_text(sign: str, asked: Choices | None) -> str:
+    """How a line with this sign is text all the same. Where the answer is yes or no, it would be none."""
+    if isinstance(asked, QuestionChoices) and not asked.takes_words:
+        return f"; {asked.how}"
+    use = "answer with it" if asked and asked.takes_words else "send it as text"
+    return f"; put a blank before the {sign} to {use}"
 
 
 def _refuse(talk: Talk, why: str) -> None:
@@ -85,7 +101,7 @@ async def _run(talk: Talk, words: str) -> bool:
     elif f"{name} TEXT" in HELP and rest.strip():
         await talk.post(rest, MODES.get(name))
         return True
-    elif name == "/skip":
+    elif name == SKIP:
         talk.say("No question is asked.", "dim")
     elif name == "/cancel":
         talk.follower.cancel()
@@ -128,9 +144,13 @@ def _sessions(talk: Talk) -> None:
     current = talk.follower.view.current
     for number, (session_id, text) in enumerate(listed, 1):
         here = " (this one)" if session_id == current else ""
-        talk.write([line(Span(f"{number:3}. ", "key"), text, here)])
+        talk.write(_numbered(number, text + here, talk.paper.columns))
     if not listed:
         talk.say("There are none yet.", "dim")
+
+
+def _numbered(number: int, text: str, columns: int) -> list[StyledLine]:
+    return wrap([Span(text)], columns, (Span(f"{number:3}. ", "key"),), (Span("     "),))
 
 
 def _open(talk: Talk, number: int) -> None:
@@ -145,7 +165,7 @@ def _queue(talk: Talk) -> None:
     record = talk.follower.view.sessions.get(talk.follower.view.current)
     waiting = record.queue if record else []
     for number, run_ in enumerate(waiting, 1):
-        talk.write([line(Span(f"{number:3}. ", "key"), one_line(run_.prompt))])
+        talk.write(_numbered(number, one_line(run_.prompt), talk.paper.columns))
     if not waiting:
         talk.say("Nothing waits.", "dim")
 

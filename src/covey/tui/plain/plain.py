@@ -213,10 +213,11 @@ class Talk:
         await self.follower.until(lambda view: view.link.state != "connected" or not list(view.loads))
 
     def _is_stuck(self) -> bool:
-        """It waits for an answer, and there are no more lines to answer with."""
+        """It waits for an answer, which only somebody can give: nothing is on the way that ends it."""
         view = self.follower.view
         waiting = [ask for ask in view.asks.open.values() if ask.kind != "approval" and not ask.is_being_answered]
-        return any(ask.session_id == view.current for ask in waiting)
+        is_cancelled = (view.current, "") in view.outbox.cancels
+        return not is_cancelled and any(ask.session_id == view.current for ask in waiting)
 
     # ── out ──
 
@@ -323,15 +324,14 @@ class Talk:
             self.offer()
             return
         text, self._continued = self._continued + text, ""
-        words = text.strip()
-        if self._asked and not words.startswith("/say ") and self._answer(text):
-            return
-        if not words:
-            self.offer()
-            return
         try:
-            if not await commands.run(self, text):
+            is_command = await commands.run(self, text, self._asked[1] if self._asked else None)
+            if is_command or (self._asked and self._answer(text)):
+                return
+            if text.strip():
                 await self.post(text)
+            else:
+                self.offer()
         except (ServerUnreachable, ApiError) as error:
             self.say(str(error), "warning")
 
