@@ -128,6 +128,25 @@ def test_several_accounts_and_the_one_that_is_meant(at: Home, provider: FakeProv
     assert at.covey("logout", "--all").returncode == exits.FAILED
 
 
+@pytest.mark.parametrize(("typed", "left"), [("2", ["home"]), ("3", ["home", "work"]), ("", ["home", "work"])])
+def test_of_several_keys_the_one_that_is_chosen_at_the_terminal_is_forgotten(
+    at: Home, typed: str, left: list[str]
+) -> None:
+    for account, key in (("home", GOOD), ("work", OTHER)):
+        at.covey("login", "birds", "--account", account, stdin=key)
+    terminal = Terminal(at, *at.command("logout"))
+    try:
+        terminal.wait_for("Which key is to be forgotten? [1-2, or Enter for none] ")
+        assert "  1. birds, account home\n  2. birds, account work\n" in terminal.shown
+        terminal.type(f"{typed}\n")
+        code = terminal.finish()
+    finally:
+        terminal.close()
+    assert [entry["account"] for entry in listed(at)] == left
+    said = "Forgot the key of birds, account work." if left == ["home"] else "covey: nothing was forgotten."
+    assert said in terminal.shown and code == (exits.OK if left == ["home"] else exits.FAILED)
+
+
 def test_a_server_that_runs_takes_a_login_and_a_logout_up_at_once(at: Home, provider: FakeProvider) -> None:
     at.covey("run", "-q", "x")
     assert provider.asked[-1][1] == ""

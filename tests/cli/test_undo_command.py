@@ -99,6 +99,22 @@ def test_a_file_changed_by_hand_is_not_lost_and_it_is_said_what_to_do(home: Home
     assert (forced.returncode, (home.project / "a.txt").exists()) == (exits.OK, False)
 
 
+def test_forcing_another_file_forces_nothing_and_is_said(home: Home) -> None:
+    prompt(home, "one")
+    (home.project / "a.txt").write_text("by hand\n")
+    (home.project / "other.txt").write_text("mine\n")
+    slip = "--force-file other.txt: no turn that is taken back has changed this file."
+    refused = home.covey("undo", "--force-file", "other.txt")
+    assert refused.returncode == exits.FAILED and "a.txt: it was changed since" in refused.stderr
+    assert slip in refused.stderr
+    as_json = json.loads(home.covey("undo", "--json", "--force-file", "other.txt").stdout)
+    assert as_json["code"] == "undo_conflict" and slip in as_json["error"]
+    assert (home.project / "a.txt").read_text() == "by hand\n"
+    done = home.covey("undo", "--force-file", "other.txt", "--force-file", "./a.txt")
+    assert (done.returncode, done.stderr) == (exits.OK, f"covey: {slip}\n"), "the one that it has changed is no slip"
+    assert (home.project / "other.txt").read_text() == "mine\n" and not (home.project / "a.txt").exists()
+
+
 def test_turns_back_to_a_run_go_and_files_can_be_kept(home: Home) -> None:
     first = prompt(home, "one")
     prompt(home, "-C", "two")

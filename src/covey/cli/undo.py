@@ -14,6 +14,7 @@ from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.lines.plain_text import visible
+from covey.lines.words import counted
 from covey.protocol.errors import Conflict
 from covey.protocol.requests import FileConflict, UndoReceipt, UndoTurns, WorkspaceView
 
@@ -50,8 +51,8 @@ async def _undo(args: argparse.Namespace) -> int:
             if error.code != "undo_conflict":
                 raise
             return await _refused(client, workspace, session_id, request, error, as_json=args.json)
-    for path in _not_in_it(request, done):
-        common.complain(f"--force-file {_named(path, workspace)}: no turn that is taken back has changed this file.")
+    for slip in _slips(request, done, workspace):
+        common.complain(slip)
     if args.json:
         print(json_text(done))
     else:
@@ -64,24 +65,29 @@ async def _refused(
 ) -> int:
     """Nothing was changed. The same request as a dry run reports every conflict."""
     found = await client.undo(workspace.id, session_id, msgspec.structs.replace(request, dry_run=True))
+    slips = _slips(request, found, workspace)
     if as_json:
-        said = "\n".join((REFUSED, *_listed(found.conflicts, workspace), ADVICE)) if found.conflicts else error.message
+        conflicts = (REFUSED, *_listed(found.conflicts, workspace), *slips, ADVICE)
+        said = "\n".join(conflicts) if found.conflicts else error.message
         failure = {"error": said, "exit_code": exits.FAILED}
         print(json_text({**failure, "code": error.code, "conflicts": found.conflicts}))
     elif found.conflicts:
         common.complain(REFUSED)
         _print_conflicts(found.conflicts, workspace)
-        common.complain(ADVICE)
+        for sentence in (*slips, ADVICE):
+            common.complain(sentence)
     else:  # what was found while the old contents were prepared; or it is settled by now
         common.complain(error.message)
     return exits.FAILED
 
 
-def _not_in_it(request: UndoTurns, done: UndoReceipt) -> list[str]:
-    """Files that were named, perhaps with a slip, and that this undo has nothing to do with."""
+def _slips(request: UndoTurns, done: UndoReceipt, workspace: WorkspaceView) -> list[str]:
+    """A sentence for each file that was named, perhaps with a slip, and that this undo has nothing to do with."""
     known = {*done.restored, *done.removed, *(each.path for each in (*done.skipped, *done.conflicts))}
     known |= {os.path.realpath(path) for path in known}
-    return [path for path in request.force_files if not {os.path.normpath(path), os.path.realpath(path)} & known]
+    others = [path for path in request.force_files if not {os.path.normpath(path), os.path.realpath(path)} & known]
+    said = "no turn that is taken back has changed this file."
+    return [f"--force-file {_named(path, workspace)}: {said}" for path in others]
 
 
 def _print(done: UndoReceipt, workspace: WorkspaceView, *, is_done: bool) -> None:
@@ -92,7 +98,7 @@ def _print(done: UndoReceipt, workspace: WorkspaceView, *, is_done: bool) -> Non
     for path in done.restored:
         what = ("removed", "would remove") if path in done.removed else ("restored", "would restore")
         print(plain(f"  {what[not is_done]} {_named(path, workspace)}"))
-    print(f"  {'removed' if is_done else 'would remove'} {done.removed_messages} messages")
+    print(f"  {'removed' if is_done else 'would remove'} {counted(done.removed_messages, 'message')}")
     if done.skipped:
         common.complain("these files were left as they are:")
         _print_conflicts(done.skipped, workspace)

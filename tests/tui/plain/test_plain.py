@@ -224,6 +224,20 @@ def test_while_it_works_a_line_steers_as_in_the_other_faces_and_commands_queue_o
     assert {run["prompt"]: run["state"] for run in ended}["look here"] == "completed"
 
 
+@pytest.mark.parametrize("typed", ["\x04", "/quit\r"])
+def test_who_leaves_while_something_is_asked_is_told_that_it_still_waits(
+    home: Home, talk: PtyProgram, typed: str
+) -> None:
+    talk.type("use a tool\r")
+    talk.wait_for("Type a number")
+    talk.type(typed)
+    assert talk.finish() == 0
+    assert "The run still waits for an answer: `covey runs` shows what it asks." in talk.screen.text
+    [run] = json.loads(home.covey("runs", "--json").stdout)
+    assert run["asks"] == "permission" and not (home.project / "made").exists()
+    assert talk.attributes() == talk.attributes_before
+
+
 def test_a_signal_leaves_the_terminal_as_it_was(talk: PtyProgram) -> None:
     talk.type("half a li")
     talk.wait_for("half a li")
