@@ -61,12 +61,19 @@ def test_a_session_without_changes_says_so_and_an_unknown_one_is_refused(home: H
     assert home.covey("diff", "nosuch").returncode == exits.USAGE
 
 
-@pytest.mark.parametrize(("no_color", "colored"), [("", True), ("1", False)])
-def test_colours_are_for_terminals_and_for_whoever_wants_them(home: Home, no_color: str, colored: bool) -> None:
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ({"NO_COLOR": ""}, b"32"),
+        ({"NO_COLOR": "", "COVEY_THEME": "light"}, b"38;5;28"),
+        ({"NO_COLOR": "1", "COVEY_THEME": "light"}, b""),
+    ],
+)
+def test_colours_are_for_terminals_and_those_of_the_theme(home: Home, env: dict[str, str], code: bytes) -> None:
     prompt(home, "one")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        home.command("diff"), cwd=home.project, env={**home.env, "TERM": "xterm", "NO_COLOR": no_color}, stdout=theirs
+        home.command("diff"), cwd=home.project, env={**home.env, "TERM": "xterm", **env}, stdout=theirs
     )
     os.close(theirs)
     shown = b""
@@ -74,4 +81,4 @@ def test_colours_are_for_terminals_and_for_whoever_wants_them(home: Home, no_col
         shown += os.read(ours, 4096)
     assert process.wait(30) == exits.OK
     os.close(ours)
-    assert (b"\x1b[32m+one" in shown, b"\x1b" in shown) == (colored, colored)
+    assert (b"\x1b[%bm+one" % code in shown, b"\x1b" in shown) == (bool(code), bool(code))

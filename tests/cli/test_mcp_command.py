@@ -20,7 +20,7 @@ def test_a_server_is_added_approved_listed_and_removed(own_home: Home, tmp_path:
     assert approved.returncode == 0 and "tool echo" in approved.stdout and "Says it again." in approved.stdout
     [listed] = json.loads(own_home.covey("mcp", "list", "--json").stdout)
     assert (listed["name"], listed["tools"]) == ("h", ["echo"])
-    assert "mcp h  off, 1 tools" in own_home.covey("mcp").stdout
+    assert "mcp h  off, 1 tool\n" in own_home.covey("mcp").stdout
     (own_home.project / ".mcp.json").write_text('{"mcpServers": {"i": {"command": "x"}, "j": {"type": "sse"}}}')
     imported = own_home.covey("mcp", "import")
     assert "taken over: i  x" in imported.stdout and "not taken over: j" in imported.stderr

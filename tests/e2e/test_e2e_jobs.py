@@ -55,7 +55,7 @@ def test_a_job_is_listed_looked_at_and_ended_by_others(server: Server, workspace
     (job,) = workspace.get("/jobs")
     assert (job["id"], job["session_id"], job["command"], job["is_running"]) == ("job-1", session, WATCH, True)
     listed = covey(server, "jobs")
-    assert (listed.returncode, listed.stderr) == (0, "") and "job-1    running" in listed.stdout
+    assert (listed.returncode, listed.stderr) == (0, "") and "job-1     running" in listed.stdout
     assert "1 in the background" in covey(server, "status").stdout
     assert covey(server, "jobs", "output", "job-1").stdout == "begun\n"
     killed = covey(server, "jobs", "kill", "job-1")
@@ -105,7 +105,7 @@ def test_a_job_that_a_killed_server_took_along_is_listed_and_told_once(
     until(lambda: any(kept.glob("*/job-1.json")))
     server.kill()
     server.start()
-    assert "job-1    ended (with the server)" in covey(server, "jobs").stdout
+    assert "job-1     ended (with the server)" in covey(server, "jobs").stdout
     assert json.loads(covey(server, "jobs", "output", "--json", "job-1").stdout)["state"] == "closed"
     model.on(lambda request: Reply(text="I see."))
     for prompt in ("and now?", "and now again?"):

@@ -6,6 +6,7 @@ import sys
 
 from covey.cli.terminal_text import json_text
 from covey.lines.plain_text import visible
+from covey.lines.words import counted
 from covey.protocol.extensions import ApprovalRequest, ExtensionKind, OfferedTool
 
 KINDS: dict[ExtensionKind, str] = {
@@ -52,7 +53,7 @@ def approval_text(request: ApprovalRequest, *, whole: bool = False) -> str:
     text = (request.text or "").split("\n") if request.text else []
     lines += [f"    | {visible(line)}" for line in (text if whole else text[:TEXT_LINES])]
     if len(text) > TEXT_LINES and not whole:
-        lines.append(f"    … {len(text) - TEXT_LINES} more lines")
+        lines.append(f"    … {counted(len(text) - TEXT_LINES, 'more line')}")
     return "\n".join((*lines, *(f"  ! {visible(warning)}" for warning in request.warnings)))
 
 
@@ -72,11 +73,14 @@ def says_yes(request: ApprovalRequest) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     from covey.cli.asks import ApprovalAnswer, ApprovalAsk, Heard  # it uses what is here
+    from covey.cli.screen import Screen
 
-    ask = ApprovalAsk(request)
-    print(ask.text, end="", file=sys.stderr, flush=True)
+    ask, screen = ApprovalAsk(request), Screen(sys.stderr, quiet=False, shares_terminal=True)
+    screen.ask(ask.text)
     while True:
-        heard = ask.hear(sys.stdin.readline() or "later")
+        typed = sys.stdin.readline()
+        screen.answered(typed, "" if typed else "\n")
+        heard = ask.hear(typed or "later")
         if isinstance(heard, ApprovalAnswer):
             return heard.approve is True
-        print(ask.text if heard is Heard.WHOLE else ask.question, end="", file=sys.stderr, flush=True)
+        screen.ask(ask.text if heard is Heard.WHOLE else ask.question)

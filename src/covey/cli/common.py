@@ -37,6 +37,11 @@ def complain(text: str) -> None:
     Screen(sys.stderr, quiet=False, shares_terminal=False).warn(text)
 
 
+def note(text: str) -> None:
+    """What is said beside what was asked for, such as that there is none of it."""
+    Screen(sys.stderr, quiet=False, shares_terminal=False).report(text)
+
+
 def connected(
     args: argparse.Namespace,
     *,

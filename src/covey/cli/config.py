@@ -6,7 +6,6 @@ import argparse
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def _show(args: argparse.Namespace) -> int:
         if value := os.environ.get(name):
             print(plain(f"# {name} is set: {value}"))
     if not found:
-        print(f"Nothing is configured, so Covey looks for what there is. Your own file: {own_file()}", file=sys.stderr)
+        common.note(f"Nothing is configured, so Covey looks for what there is. Your own file: {own_file()}")
     return exits.OK
 
 

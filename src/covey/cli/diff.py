@@ -8,17 +8,20 @@ import sys
 
 from covey.cli import common, exits
 from covey.cli.ids import find_run
+from covey.cli.listing import padded
 from covey.cli.terminal_text import json_text, plain, undisguised
 from covey.client.changes import all_changes
 from covey.lines.changes import file_name, makers, missed, notes
+from covey.lines.code import diff_style
+from covey.lines.line import Span, Style, line
+from covey.lines.theme import choose_theme, paint
+from covey.lines.widths import width
 from covey.lines.words import counted
 from covey.protocol.changes import ChangedFile, FileDiff, SessionChanges
 from covey.protocol.requests import WorkspaceView
 
 BAR = 40
 """Signs of a bar in --stat at most."""
-
-_BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 
 
 def main(args: argparse.Namespace) -> int:
@@ -43,13 +46,13 @@ class _Printer:
 
     def __init__(self, workspace: WorkspaceView) -> None:
         self._root = workspace.path
-        self._colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._theme = choose_theme(os.environ, is_terminal=sys.stdout.isatty())
         self._stream = undisguised(sys.stdout)
 
     def print(self, changes: SessionChanges, *, stat: bool) -> None:
         for file in changes.files:
             if stat:
-                self._stat(file, max(len(self._name(each)) for each in changes.files))
+                self._stat(file, max(width(self._name(each)) for each in changes.files))
             else:
                 self._whole(file)
         if stat and changes.files:
@@ -65,18 +68,18 @@ class _Printer:
 
     def _whole(self, file: ChangedFile) -> None:
         further = "".join(f", {note}" for note in notes(file))
-        self._line(_BOLD, f"{file.change.status}: {self._name(file)} ({makers(file)}{further})")
-        for line in file.change.diff.splitlines():
-            self._line(_color_of(line), line)
+        self._line("strong", f"{file.change.status}: {self._name(file)} ({makers(file)}{further})")
+        for text in file.change.diff.splitlines():
+            self._line(diff_style(text), text)
 
-    def _stat(self, file: ChangedFile, width: int) -> None:
+    def _stat(self, file: ChangedFile, columns: int) -> None:
         change = file.change
-        counted = "" if change.additions is None else f"{(change.additions or 0) + (change.deletions or 0):>6} "
+        lines = "" if change.additions is None else f"{(change.additions or 0) + (change.deletions or 0):>6} "
         about = ", ".join((file.change.status, makers(file), *notes(file)))
-        self._stream.write(plain(f" {self._name(file):<{width}} |{counted or '       '}"))
+        self._stream.write(plain(f" {padded(self._name(file), columns)} |{lines or '       '}"))
         plus, minus = _bar(change)
-        self._paint(_GREEN, plus)
-        self._paint(_RED, minus)
+        self._paint("added", plus)
+        self._paint("removed", minus)
         self._stream.write(plain(f"{' ' * bool(plus or minus)}({about})\n"))
 
     def _total(self, changes: SessionChanges) -> None:
@@ -86,19 +89,12 @@ class _Printer:
         lines = f"{counted(added, 'insertion')}(+), {counted(deleted, 'deletion')}(-)"
         self._line("", f" {counted(count, 'file')} changed, {lines}")
 
-    def _line(self, color: str, text: str) -> None:
-        self._paint(color, text)
+    def _line(self, style: Style, text: str) -> None:
+        self._paint(style, text)
         self._stream.write("\n")
 
-    def _paint(self, color: str, text: str) -> None:
-        shown = plain(text)
-        self._stream.write(f"{color}{shown}{_END}" if color and shown and self._colors else shown)
-
-
-def _color_of(line: str) -> str:
-    if line.startswith(("---", "+++")):
-        return _BOLD
-    return {"+": _GREEN, "-": _RED, "@": _CYAN}.get(line[:1], "")
+    def _paint(self, style: Style, text: str) -> None:
+        self._stream.write(paint(line(Span(text, style)), self._theme))
 
 
 def _bar(change: FileDiff) -> tuple[str, str]:

@@ -29,5 +29,5 @@ async def _fork(args: argparse.Namespace) -> int:
             raise exits.UsageError(error.message) from None
     print(json_text(session) if args.json else session.id)
     if sys.stdout.isatty():  # in `$(covey fork)` nobody needs it
-        print(f'`covey run -s {session.id} "…"` goes on there, -C in the session of your last prompt.', file=sys.stderr)
+        common.note(f'`covey run -s {session.id} "…"` goes on there, -C in the session of your last prompt.')
     return exits.OK

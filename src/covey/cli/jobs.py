@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import time
 
 from covey.cli import common, exits
+from covey.cli.listing import row
 from covey.cli.runs import age
 from covey.cli.terminal_text import json_text, one_line, plain
 from covey.client.client import Client
@@ -41,7 +41,7 @@ async def _jobs(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text([]))
     else:
-        print(NO_SERVER, file=sys.stderr)
+        common.note(NO_SERVER)
     return exits.OK
 
 
@@ -84,7 +84,7 @@ async def _list(client: Client, args: argparse.Namespace) -> int:
         print(json_text(rows))
         return exits.OK
     if not any(jobs for _, jobs in found):
-        print("Nothing runs in the background.", file=sys.stderr)
+        common.note("Nothing runs in the background.")
     for workspace, jobs in found:
         if jobs:
             _print_workspace(workspace, jobs)
@@ -93,16 +93,17 @@ async def _list(client: Client, args: argparse.Namespace) -> int:
 
 def _print_workspace(workspace: WorkspaceView, jobs: tuple[JobView, ...]) -> None:
     print(plain(workspace.path))
+    states = max(len(_state(job)) for job in jobs)
     for job in jobs:
-        print(f"  {_line(job)}")
+        print(_line(job, states, "  "))
 
 
 def _print_one(job: JobView, args: argparse.Namespace) -> None:
     print(json_text(job) if args.json else _line(job))
 
 
-def _line(job: JobView) -> str:
-    return f"{job.id:8} {_state(job):18} {one_line(job.command)}"
+def _line(job: JobView, states: int = 0, indent: str = "") -> str:
+    return row(f"{indent}{job.id:8}  {_state(job):{states}}  ", one_line(job.command))
 
 
 def _state(job: JobView) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.listing import sentences
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.config import local_model
@@ -62,11 +62,11 @@ async def _list(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(models))
         return exits.OK
-    print(plain(_text(models)))
+    print(plain(sentences(_text(models))))
     if models.problem:
         common.complain(f"A prompt goes nowhere: {models.problem}.")
     elif not models.large:
-        print("A prompt goes nowhere yet: `covey login` or `covey config edit` sets up a model.", file=sys.stderr)
+        common.note("A prompt goes nowhere yet: `covey login` or `covey config edit` sets up a model.")
     return exits.OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 from covey.cli import common, exits, runs_answer
 from covey.cli.endings import in_flags
 from covey.cli.ids import find_run
+from covey.cli.listing import row, sentences
 from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text, one_line
@@ -69,12 +69,13 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
     # What an agent does for another belongs to that one's run, unless somebody has to answer it.
     shown = [run for run in runs if not run.effective_options.delegate or run.run_id in asks]
     now = time.time()
+    states = _states(shown)
     for run in shown:
-        print(_line(run, now, runs))
+        print(_line(run, now, runs, states))
         for request in asks.get(run.run_id, []):
             print(_asked(request))
     if not shown:
-        print(f"There are no {'' if args.all else 'open '}runs in this directory.", file=sys.stderr)
+        common.note(f"There are no {'' if args.all else 'open '}runs in this directory.")
     return exits.OK
 
 
@@ -92,13 +93,14 @@ async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
         return exits.OK
     now = time.time()
     shown = [run for run in runs if not run.effective_options.delegate]
+    states = _states(shown)
     for path in dict.fromkeys(run.path for run in shown):
         print(one_line(path))
         here = [run for run in shown if run.path == path]
         for run in here:
-            print("  " + _line(run, now, here).replace("\n", "\n  "))
+            print(_line(run, now, here, states, "  "))
     if not shown:
-        print(f"There are no {'' if args.all else 'open '}runs.", file=sys.stderr)
+        common.note(f"There are no {'' if args.all else 'open '}runs.")
     return exits.OK
 
 
@@ -117,25 +119,31 @@ def _asked(request: Request) -> str:
     """What a run asks, and how it is answered from here: by the id of the request, which means nothing else."""
     if not isinstance(request, PermissionRequest):
         text = runs_answer.described(request).replace("\n", "\n          ")  # below the first question
-        return plain(f"    asks: {text}\n      covey runs answer {request.id}{' TEXT' * len(request.questions)}")
-    text = runs_answer.described(request).replace("\n", "\n    ")
+        how = f"covey runs answer {request.id}{' TEXT' * len(request.questions)}"
+        return plain(sentences(f"    asks: {text}\n      {how}"))
+    text = runs_answer.described(request).replace("\n", "\n    ")  # not by words: every blank of a command counts
     ways = [visible(request.reason or "")] if request.asks_for else []
     ways.append(f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]")
     if request.prefix_rules:
         ways.append(f"covey runs allow --prefix {request.id}    always here: {visible(request.prefix_rules[-1])}")
-    return plain("\n      ".join([f"    asks: {text}", *ways]))
+    return plain("\n".join([f"    asks: {text}", *(sentences(f"      {way}") for way in ways)]))
 
 
-def _line(run: Run, now: float, runs: Sequence[Run]) -> str:
+def _states(runs: Sequence[Run]) -> int:
+    """Columns for what runs do."""
+    return max((len(one_line(_state(run))) for run in runs), default=0)
+
+
+def _line(run: Run, now: float, runs: Sequence[Run], states: int, indent: str = "") -> str:
     state = one_line(_state(run))
     words = "a summary of the session" if run.effective_options.summarize else " ".join(run.prompt.split())
     prompt = words if len(words) <= PROMPT_SHOWN else words[: PROMPT_SHOWN - 1] + "…"
-    line = f"{run.run_id}  {state:24}  {age(now - run.accepted_at):>6} ago  {prompt}"
+    lines = [row(f"{indent}{run.run_id}  {state:{states}}  {age(now - run.accepted_at):>6} ago  ", plain(prompt))]
     if run.error:
-        line += f"\n    {' '.join(in_flags(run.error, run.effective_options).split())}"
+        lines.append(f"{indent}    {' '.join(in_flags(run.error, run.effective_options).split())}")
     if waits := waits_for(run, runs):
-        line += f"\n    {waits}"
-    return plain(line)
+        lines.append(f"{indent}    {waits}")
+    return plain("\n".join([lines[0], *map(sentences, lines[1:])]))
 
 
 def _state(run: Run) -> str:

@@ -55,6 +55,16 @@ def share_lines(answer: TextIO, notes: TextIO) -> bool:
         return False
 
 
+def wrapped(text: str, columns: int, style: Style = "") -> list[StyledLine]:
+    """A line by words, as rows of a terminal; further rows are indented."""
+    if len(text) < columns // 2:  # which fits, however wide its characters are
+        return [line(Span(text, style))]
+    from covey.lines.wrap import wrap  # late: most notes fit
+
+    indent = " " * (2 + len(text) - len(text.lstrip()))
+    return wrap([Span(text, style)], columns - 1, rest=(Span(indent),))
+
+
 def rows_taken(text: str, columns: int) -> int:
     """Rows of a terminal that a line takes which is not wrapped. Rather too few: what is above them is not its own."""
     from covey.lines.wrap import broken  # late: seldom needed
@@ -116,13 +126,8 @@ class Screen:
         self.show(self._wrapped(" ".join(plain(text).splitlines()), "dim"))
 
     def _wrapped(self, text: str, style: Style = "") -> list[StyledLine]:
-        """Further rows are indented. Elsewhere a line stays one line, for whoever searches in it."""
-        if not self.is_terminal or len(text) < self.columns // 2:  # which fits, however wide its characters are
-            return [line(Span(text, style))]
-        from covey.lines.wrap import wrap  # late: most notes fit
-
-        indent = " " * (2 + len(text) - len(text.lstrip()))
-        return wrap([Span(text, style)], self.columns - 1, rest=(Span(indent),))
+        """Elsewhere a line stays one line, for whoever searches in it."""
+        return wrapped(text, self.columns, style) if self.is_terminal else [line(Span(text, style))]
 
     def show(self, lines: Iterable[StyledLine]) -> None:
         """The same, as lines."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from covey.cli import common, exits
 from covey.cli.ids import find_session
+from covey.cli.listing import row
 from covey.cli.sessions_search import find
 from covey.cli.stats import dollars
 from covey.cli.terminal_text import escaped_json, json_text, one_line, plain
@@ -83,7 +84,7 @@ async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
     for session in () if args.json else shown:
         places.setdefault(session.path, []).append(session)
     for path, sessions in places.items():
-        print("\n".join([one_line(path), *(f"  {_line(session)}" for session in sessions)]))
+        print("\n".join([one_line(path), *(_line(session, "  ") for session in sessions)]))
     _say_what_is_left(listed, shown, args, "There are no sessions yet.")
     return exits.OK
 
@@ -102,9 +103,9 @@ async def _everywhere(client: Client, args: argparse.Namespace) -> AsyncGenerato
 def _say_what_is_left(listed: Sequence[Session], shown: Sequence[Session], args: argparse.Namespace, none: str) -> None:
     if len(shown) < len(listed):
         sys.stdout.flush()  # the note about what is left out comes below the list
-        print("There are more: see them with a higher --limit, or without.", file=sys.stderr)
+        common.note("There are more: see them with a higher --limit, or without.")
     elif not listed and not args.json:
-        print(none, file=sys.stderr)
+        common.note(none)
 
 
 async def _change(client: Client, workspace_id: str, session: Session, args: argparse.Namespace) -> int:
@@ -182,15 +183,16 @@ async def _export(client: Client, workspace_id: str, session: Session, args: arg
     return exits.OK
 
 
-def _line(session: Session) -> str:
+def _line(session: Session, indent: str = "") -> str:
     when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
     busy = " (busy)" if session.is_busy else ""
     model = f" [{session.model}]" if session.model else ""
     mode = f" ({session.mode})" if session.mode not in (None, "ask") else ""
     aside = " (archived)" if session.archived_at is not None else ""
     title = one_line(session.title) or "untitled"
-    counts = f"{session.message_count:4} messages  {dollars(session.cost):>7}"
-    return plain(f"{session.id}  {when}  {counts}  {title}{model}{mode}{busy}{aside}")
+    messages = "message " if session.message_count == 1 else "messages"
+    counts = f"{session.message_count:4} {messages}  {dollars(session.cost):>7}"
+    return row(f"{indent}{session.id}  {when}  {counts}  ", plain(title), plain(f"{model}{mode}{busy}{aside}"))
 
 
 def _print_json(value: Any) -> None:

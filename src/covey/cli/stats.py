@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from covey.cli import common, exits
+from covey.cli.listing import padded
 from covey.cli.terminal_text import json_text, one_line, plain
+from covey.lines.widths import width
+from covey.lines.words import counted
 from covey.protocol.runs import Usage
 from covey.protocol.stats import Spending
 
@@ -17,6 +19,8 @@ KEYS: dict[str, Callable[[Spending], str]] = {
     "model": lambda spent: spent.model or "(no model)",
     "directory": lambda spent: spent.path or spent.workspace_id,
 }
+
+HEADS = ("runs", "tokens in", "cached", "tokens out", "cost")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -42,17 +46,27 @@ def _resolved(directory: str) -> str:
 
 def _show(found: tuple[Spending, ...], args: argparse.Namespace) -> None:
     if not found:
-        print(f"No run has ended within {args.days} days.", file=sys.stderr)
+        common.note(f"No run has ended within {counted(args.days, 'day')}.")
         return
     lines = _added_up(found, KEYS[args.by])
-    width = max(len("total"), *(len(name) for name, _, _ in lines))
-    print(f"{args.by:<{width}}  {'runs':>6}  {'tokens in':>12}  {'cached':>12}  {'tokens out':>12}  {'cost':>9}")
-    for name, runs, usage in [*lines, _total(lines)]:
-        tokens = f"{usage.prompt_tokens:>12,}  {usage.cached_tokens:>12,}  {usage.completion_tokens:>12,}"
-        print(plain(f"{name:<{width}}  {runs:>6,}  {tokens}  {dollars(usage.cost):>9}"))
+    _print([(args.by, *HEADS), *(_cells(each) for each in [*lines, _total(lines)])])
+
+
+def _print(table: Sequence[tuple[str, ...]]) -> None:
+    """Names on the left, numbers on the right of columns that are as wide as needed."""
+    columns = [max(map(width, column)) for column in zip(*table, strict=True)]
+    for name, *numbers in table:
+        aligned = (f"{number:>{wide}}" for number, wide in zip(numbers, columns[1:], strict=True))
+        print(plain("  ".join((padded(name, columns[0]), *aligned))))
 
 
 Line = tuple[str, int, Usage]
+
+
+def _cells(added: Line) -> tuple[str, ...]:
+    name, runs, usage = added
+    tokens = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
+    return (name, *(f"{count:,}" for count in (runs, *tokens)), dollars(usage.cost))
 
 
 def _added_up(found: Iterable[Spending], key: Callable[[Spending], str]) -> list[Line]:

@@ -13,12 +13,14 @@ from pathlib import Path
 import msgspec
 
 from covey.cli import common, exits
+from covey.cli.listing import sentences
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.connect import find_owner, resolve_address
 from covey.client.errors import BadAnswer, ConnectionLost, ServerUnreachable, SocketGone
 from covey.lines.plain_text import visible
+from covey.lines.words import counted
 from covey.protocol.errors import NotFound
 from covey.protocol.extensions import ExtensionView
 from covey.protocol.paths import Address, default_data_dir
@@ -83,7 +85,7 @@ async def _report(args: argparse.Namespace) -> int:
             store=_store(health, found),
             workspaces=await _workspaces(client, found),
         )
-    print(json_text(status) if args.json else _text(status))
+    print(json_text(status) if args.json else sentences(_text(status)))
     return exits.OK
 
 
@@ -152,7 +154,7 @@ def extension_line(extension: ExtensionView) -> str:
     if extension.memory_mb is not None and extension.cpu_s is not None:
         heavy = " (!)" if extension.memory_mb > HEAVY_MB else ""
         uses = f", {extension.memory_mb:.0f} MB{heavy}, {extension.cpu_s:.1f} s CPU"
-    tools = f", {len(extension.tools)} tools" if extension.tools else ""
+    tools = f", {counted(len(extension.tools), 'tool')}" if extension.tools else ""
     why = f": {extension.why}" if extension.why else ""
     return visible(f"{extension.kind} {extension.name}  {extension.state.replace('_', ' ')}{tools}{uses}{why}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from covey.cli import common, exits
 from covey.cli.screen import plain
+from covey.lines.words import counted
 from covey.machine.locks import open_lock, try_lock
 from covey.machine.names import server_lock
 from covey.store.base import StoreFailed
@@ -71,7 +72,8 @@ def _new_epoch(stores: list[str], *, quiet: bool) -> dict[str, Any]:
 
     count = new_epoch(url)
     if not quiet:
-        print(f"{count} workspaces have a new epoch: clients load anew instead of resuming.")
+        have = "has" if count == 1 else "have"
+        print(f"{counted(count, 'workspace')} {have} a new epoch: clients load anew instead of resuming.")
     return {"workspaces": count}
 
 

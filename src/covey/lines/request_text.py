@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from covey.lines.plain_text import visible
-from covey.lines.words import counted
 from covey.protocol.events import PermissionRequest
 
 LINES_SHOWN = 40
@@ -61,7 +60,7 @@ def _indented(text: str, limit: int | None) -> list[str]:
         return [f"    {visible(line)}" for line in lines]
     more, last = len(lines) - limit, limit * LAST_LINES // LINES_SHOWN
     if more > 0:
-        left_out = f"… {counted(more, 'more line')} …"
+        left_out = f"… {more} more line{'s' if more > 1 else ''} …"
         lines[limit - last : -last] = [left_out]
     columns = COLUMNS_SHOWN * limit // LINES_SHOWN  # where there is room for fewer lines, a long one has less too
     return [f"    {_cut(line, columns)}" for line in lines]

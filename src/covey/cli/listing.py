@@ -1,0 +1,37 @@
+"""What commands list on stdout: rows and sentences as wide as the terminal. Elsewhere a line stays one, and whole."""
+
+from __future__ import annotations
+
+import sys
+
+from covey.cli.screen import columns_of, wrapped
+from covey.lines.widths import cut, width
+
+LEAST = 16
+"""Columns of a text that is cut: fewer do not tell it from others."""
+BELOW = 4
+"""Columns by which what has no room on its row is indented below it."""
+
+
+def row(before: str, text: str, after: str = "") -> str:
+    """One row of a list. Of a text that does not fit between what is around it, the beginning is shown, and a sign."""
+    if not sys.stdout.isatty():
+        return f"{before}{text}{after}"
+    columns = columns_of(sys.stdout) - width(after)
+    room = columns - width(before)
+    if room < min(width(text), LEAST):
+        indent = len(before) - len(before.lstrip()) + BELOW
+        return f"{sentences(before.rstrip())}\n{' ' * indent}{cut(text, max(columns - indent, LEAST))}{after}"
+    return f"{before}{cut(text, room)}{after}"
+
+
+def sentences(text: str) -> str:
+    """Lines of which every word counts: those that do not fit go on below, indented."""
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(piece.text for each in text.split("\n") for piece in wrapped(each, columns_of(sys.stdout)))
+
+
+def padded(text: str, columns: int) -> str:
+    """In a column as wide as this, however wide its characters are."""
+    return text + " " * (columns - width(text))
