@@ -59,9 +59,9 @@ def waits_for(run: Run, runs: Iterable[Run]) -> str:
     ahead = counted(before, "other prompt") if before else ""
     if active is None:
         return f"queued behind {ahead}" if before else "it is the next"
-    if run.mode == "fold" and not active.effective_options.keep_others_out:
+    if run.joins(active):
         return f"joins run {active.run_id} before its next step" + (f", behind {ahead}" if before else "")
     text = f"queued behind run {active.run_id}" + (f" and {ahead}" if before else "")
-    if run.mode != "fold":
+    if run.mode != "fold" or not active.effective_options.keep_others_out:
         return text
     return f"{text}; {active.run_id} was started with options of its own, so it cannot be steered"

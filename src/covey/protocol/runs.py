@@ -132,6 +132,11 @@ class Run(Wire, frozen=True):
         """A cancel covers it, and it has not ended yet."""
         return self.cancelled_by is not None and not self.ended
 
+    def joins(self, active: Run) -> bool:
+        """While it waits: it becomes part of this active run's turn at its next step, as the lane decides it (R7)."""
+        lets_in = not active.effective_options.keep_others_out and not active.is_being_cancelled
+        return self.mode == "fold" and not self.parked_by and lets_in
+
 
 class RunComplete(Wire, frozen=True):
     """The terminal event: exactly one for each accepted run."""

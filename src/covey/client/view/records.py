@@ -77,6 +77,20 @@ class SessionRecord:
         return self.ended_as in ("failed", "interrupted") and not any(run.started_at for run in self.open_runs)
 
     @property
+    def active(self) -> RunRecord | None:
+        """The run that is under way."""
+        return next((known for known in self.runs.values() if known.run.state == "active"), None)
+
+    @property
+    def can_be_steered(self) -> bool:
+        """A prompt that is to join what runs would: its run lets others in, or none is under way yet."""
+        return self.active is None or not self.active.run.effective_options.keep_others_out
+
+    def joins(self, run: Run) -> bool:
+        """A prompt that waits becomes part of the turn under way."""
+        return self.active is not None and run.joins(self.active.run)
+
+    @property
     def queue(self) -> list[Run]:
         """The prompts that wait, in the order in which they will run."""
         waiting = [run for run in self.open_runs if run.state == "queued"]

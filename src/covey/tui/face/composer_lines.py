@@ -77,7 +77,7 @@ def _placeholder(state: FaceState, view: View) -> list[Span]:
         leaves = answering.behind_escape(state, view) == answering.KEEP_TYPING
         return [Span("answer above" + f", or {answering.KEEP_TYPING}: esc" * leaves, "dim")]
     if looks.is_busy(view):
-        return [Span("steer it, or write what comes next", "dim")]
+        return [Span("steer it, or " * looks.can_be_steered(view) + "write what comes next", "dim")]
     return [Span("What should I do?" if not view.current else "", "dim")]
 
 

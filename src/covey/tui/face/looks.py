@@ -34,14 +34,23 @@ def session(view: View) -> Session | None:
 def active(view: View) -> RunRecord | None:
     """The run of the shown session that is under way."""
     found = record(view)
-    if found is None:
-        return None
-    return next((known for known in found.runs.values() if known.run.state == "active"), None)
+    return found.active if found else None
 
 
 def is_busy(view: View) -> bool:
     found = record(view)
     return found is not None and found.is_busy
+
+
+def can_be_steered(view: View) -> bool:
+    found = record(view)
+    return found is None or found.can_be_steered
+
+
+def joins(view: View, run: Run) -> bool:
+    """A prompt that waits becomes part of the turn under way."""
+    found = record(view)
+    return found is not None and found.joins(run)
 
 
 def queue(view: View) -> list[Run]:

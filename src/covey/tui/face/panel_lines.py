@@ -131,7 +131,7 @@ def _queue_entries(state: FaceState, view: View, queue: list[Run]) -> list[Queue
     for run in queue:
         who, editor = looks.called(run.posted_by, state.me), looks.called(run.parked_by, state.me)
         edits = f"{editor} {'edit' if editor == 'you' else 'edits'} it"
-        how = edits if run.parked_by else "joins the turn" if run.mode == "fold" else "waits"
+        how = edits if run.parked_by else "joins the turn" if looks.joins(view, run) else "waits"
         entries.append((run.run_id, run.prompt, " · ".join(filter(None, (who, how))), "dim"))
     for run_id, sent in view.outbox.prompts.items():
         if sent.prompt.session_id == view.current and state.focus == "queue":

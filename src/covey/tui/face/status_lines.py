@@ -201,9 +201,10 @@ def _hints(state: FaceState, view: View) -> list[tuple[str, str]]:
         found = [("send", "run it")] if view.current else []
         found += [("newline", "new line")]
     elif looks.is_busy(view):
-        steers = state.preferences.busy == "steer"
-        other = "answer" if state.ask.ask_id else "queue" if steers else "steer"
-        found = [("send", "steer" if steers else "queue"), ("send_other", other)]
+        can_steer = looks.can_be_steered(view)
+        steers = state.preferences.busy == "steer" and can_steer
+        other = "answer" if state.ask.ask_id else "queue" if steers else "steer" if can_steer else ""
+        found = [("send", "steer" if steers else "queue"), *([("send_other", other)] if other else [])]
         pairs = [(keys.shown(intent), about) for intent, about in found]
         # How to stop it must be there on a narrow screen too; the rest goes first.
         pairs += [(f"{escape} {escape}", "cancel"), (keys.shown("send_now"), "interrupt")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from covey.client.view.view import View
 from covey.lines.line import Span, StyledLine, line
 from covey.lines.plain_text import one_line, visible
 from covey.lines.wrap import wrap
@@ -34,7 +35,15 @@ HOW_IT_GOES: dict[Mode, str] = {
     "own_turn": "It waits for a turn of its own.",
     "interrupt": "What runs is cancelled, and this is next.",
 }
+KEPT_OUT = "What runs was started with options of its own, so this waits for a turn of its own."
 SESSIONS_SHOWN = 20
+
+
+def how_it_goes(mode: Mode, view: View) -> str:
+    """What becomes of a prompt that was sent to a session that works."""
+    record = view.sessions.get(view.current)
+    is_kept_out = mode == "fold" and record is not None and not record.can_be_steered
+    return KEPT_OUT if is_kept_out else HOW_IT_GOES[mode]
 
 
 def _help(columns: int) -> list[StyledLine]:

@@ -394,7 +394,7 @@ class Talk:
         if self._story:
             self._story.posted(run_id)
         if mode:
-            self.say(commands.HOW_IT_GOES[mode], "dim")
+            self.say(commands.how_it_goes(mode, follower.view), "dim")
         if self._asked:
             self.say("That is sent as a prompt. What was asked still waits for an answer.", "dim")
             self.offer()
