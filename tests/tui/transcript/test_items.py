@@ -147,6 +147,17 @@ def test_shell_commands_summaries_and_retries() -> None:
     assert screen.transcript.is_live and screen.transcript.ticks
 
 
+def test_what_an_own_command_printed_is_shown_in_full_up_to_about_a_screen() -> None:
+    def shown(lines: int) -> list[str]:
+        output = "".join(f"file {n}\n" for n in range(lines))
+        shell = ShellCommandPart(data=ShellCommand(command="ls", output=output, exit_code=0))
+        screen = Screen(view_of([message("x", "user", shell, run_id="")]), height=60)
+        return [row for row in screen.texts() if row]
+
+    assert shown(40)[1:] == [f"  │ file {n}" for n in range(40)]
+    assert shown(41)[1:] == ["  ▸ 29 lines before", *(f"  │ file {n}" for n in range(29, 41))]
+
+
 def test_a_call_during_which_somebody_ran_a_command_of_their_own_has_its_result() -> None:
     shell = ShellCommandPart(data=ShellCommand(command="git log", output="start\n", exit_code=0))
     own = structs.replace(message("x", "user", shell), run_id=None)

@@ -14,6 +14,10 @@ CallState = Literal["written", "waits", "asked", "running", "ended", "left"]
 """`written`: the model is not done with it · `asked`: a person must answer first · `left`: its run ended before it."""
 
 
+OWN_LINES, OWN_CHARACTERS = 40, 4000
+"""What a command of one's own printed is shown in full up to about a screen; of more, the end."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptItem:
     key: str
@@ -63,6 +67,12 @@ class ShellItem:
     key: str
     command: ShellCommand
     at: float = 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """All that it printed is shown at first: whoever ran it wants to look at that."""
+        output = self.command.output
+        return len(output) <= OWN_CHARACTERS and output.strip().count("\n") < OWN_LINES
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ MARGIN = "  "
 SPLIT_FROM = 120
 """Columns from which before and after stand beside each other."""
 WIDEST_DIFF = 200
+OWN_END = 12
+"""Last lines of a long output of one's own command."""
 _NUMBER = re.compile(r" *\d+ +")
 
 
@@ -300,10 +302,12 @@ def _shell_head(item: ShellItem, look: Look, *, is_open: bool) -> list[StyledLin
         Span(failed, "error"),
         Span(alone, "dim"),
     )
-    if is_open:
+    if is_open or item.is_short:
         return [head]
-    last = [text for text in plain(command.output[-8000:]).split("\n") if text.strip()][-3:]
-    return [head, *tail_lines(last, look.shown.columns)]
+    last = [text for text in plain(command.output[-8000:]).split("\n") if text.strip()][-OWN_END:]
+    before = command.output.strip().count("\n") + 1 - len(last)
+    above = [_cut(look, Span(f"  ▸ {counted(before, 'line')} before", "dim"))] if before > 0 else []
+    return [head, *above, *tail_lines(last, look.shown.columns)]
 
 
 def linked(spans: Iterable[Span], look: Look) -> tuple[Span, ...]:

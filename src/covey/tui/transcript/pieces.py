@@ -77,7 +77,7 @@ def can_open(item: Item) -> bool:
                 return False
             return item.result is not None or bool(item.tail or item.printed or whole_call(item.call))
         case ShellItem():
-            return bool(item.command.output.strip())
+            return not item.is_short
         case PromptItem():
             return _beginning(item.text) < len(item.text) or bool(item.pictures)
         case NoteItem():
@@ -108,7 +108,8 @@ def sections(item: Item, *, is_open: bool) -> list[Section]:
         case CallItem():
             return _call_sections(item) if is_open and item.call.name != "todos" else []
         case ShellItem():
-            return [Section("text", item.command.output)] if is_open else []
+            output = item.command.output
+            return [Section("text", output)] if output.strip() and (is_open or item.is_short) else []
         case NoteItem():
             return [_picture(item.picture)] if is_open and item.picture else []
         case _:
