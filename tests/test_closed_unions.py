@@ -36,7 +36,7 @@ OPEN: dict[str, str] = {
     "tui/app.py _do: effect": "what is not its own is carried out beside it",
     "tui/app.py stepped: fed": EVENTS,
     "tui/face/answering.py _permission: intent": INTENT,
-    "tui/face/answering.py _question: intent": INTENT,
+    "tui/face/questioning.py key: intent": INTENT,
     "tui/face/composing.py _special: intent": INTENT,
     "tui/face/picking.py page_key: intent": INTENT,
     "tui/face/picking.py picker_key: intent": INTENT,

@@ -78,4 +78,4 @@ def test_a_command_of_several_lines_is_left_to_the_lines_for_the_file() -> None:
 
 def test_a_rule_as_long_as_its_command_is_not_shown_beside_it() -> None:
     shown = PermissionShown(["bash:"], request("bash", "bash:" + "x" * 500), is_cut=False)
-    assert dict(choices(shown))["r"] == "yes, always here: this very command, word for word"
+    assert dict(choices(shown))["A"] == "yes, always here: this very command, word for word"

@@ -270,6 +270,11 @@ WANTS_NETWORK = msgspec.structs.replace(CONFINED, network=True, asks_for="networ
         ("o", PermissionAnswer("allow")),
         ("so", PermissionAnswer("allow_session")),
         ("ru", PermissionAnswer("allow_always", unsandboxed=True)),
+        ("A", PermissionAnswer("allow_always", network=True)),
+        ("AU", PermissionAnswer("allow_always", unsandboxed=True)),
+        ("a", PermissionAnswer("allow", network=True)),
+        ("ao", PermissionAnswer("allow")),
+        ("Y", PermissionAnswer("allow", network=True)),
         ("n", PermissionAnswer("deny")),
         ("no", PermissionAnswer("deny")),
     ],
@@ -287,7 +292,7 @@ def test_the_choices_say_what_a_plain_yes_gives() -> None:
         return dict(choices(PermissionShown(["bash:"], asked, is_cut=False)))
 
     assert texts(WANTS_NETWORK)["y"] == "yes, once, with network"
-    assert texts(WANTS_NETWORK)["r"] == "yes, always here, with network: bash:x"
+    assert texts(WANTS_NETWORK)["A"] == "yes, always here, with network: bash:x"
     assert texts(WANTS_NETWORK)["o"] == "yes, once, without network"
     guessed = texts(msgspec.structs.replace(CONFINED, network=True))
     assert (guessed["y"], guessed["w"]) == ("yes, once, without network", "yes, once, with network")

@@ -64,11 +64,11 @@ def test_a_rule_is_for_the_directory_that_the_question_names(own_home: Home) -> 
     terminal = Terminal(own_home, *own_home.command("run", "use the tool"))
     try:
         terminal.wait_for(QUESTION)
-        assert "\n  r  yes, always here: bash:touch made" in terminal.shown
+        assert "\n  A  yes, always here: bash:touch made" in terminal.shown
         terminal.type("?")
         terminal.wait_for(QUESTION, count=2)
         assert f"holdsin{own_home.project}andnowhereelse:bash:touchmade" in "".join(terminal.shown.split())
-        terminal.type("r")
+        terminal.type("A")
         assert terminal.finish() == 0
     finally:
         terminal.close()

@@ -147,3 +147,16 @@ async def test_what_no_waiting_changes_is_raised_where_the_face_waits(server: St
 async def cut_after_the_head(request: Request, connection: Connection) -> None:
     await connection.begin_events()
     connection.cut()
+
+
+async def test_a_session_accepts_edits_before_its_run_hears_that_this_one_is_allowed(
+    server: StubServer, client: Client
+) -> None:
+    server.on("PUT", f"{W}/sessions/s1", answer(200, some_session("s1")))
+    server.on("POST", f"{W}/permissions/grant", stall)
+    async with following(client) as follower:
+        follower.allow_edits("p1", "s1")
+        await server.wait_for("POST", f"{W}/permissions/grant")
+    sent = [request for request in server.requests if request.path in (f"{W}/sessions/s1", f"{W}/permissions/grant")]
+    assert [request.method for request in sent] == ["PUT", "POST"]
+    assert sent[0].json() == {"mode": "accept_edits"}

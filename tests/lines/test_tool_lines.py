@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from covey.lines.calls import call_line
-from covey.lines.diffs import beginning, diff_lines, read_diff
+from covey.lines.diffs import beginning, diff_lines, near_changes, read_diff
 from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span
 from covey.lines.results import Shown, begun_line, result_lines, telling_line
@@ -304,3 +304,10 @@ def test_a_question_that_nobody_answered_is_not_done() -> None:
     assert row.text.startswith("· ") and row.text.endswith("nobody answered")
     assert result_lines(call, nobody, None, Shown(80, plain=True))[0].text.startswith("not answered: ")
     assert result_lines(call, answered, None, Shown(80))[0].text.startswith("✓ ")
+
+
+def test_lines_that_stay_as_they_are_are_left_out_with_a_mark_and_no_other_is() -> None:
+    diff = "@@ -1,7 +1,7 @@\n a\n b\n-c\n+C\n d\n e\n f\n-g\n+G\n@@ -20,2 +20,3 @@\n t\n+u\n v\n\\ No newline\n"
+    lines, _ = read_diff(diff, 0, len(diff), beginning(diff))
+    kept = {n: "|".join(f"{each.sign}{each.text}" for each in near_changes(lines, n)) for n in (0, 1)}
+    assert kept == {0: "-c|+C|@|-g|+G|@|+u|@|\\ No newline", 1: " b|-c|+C| d|@| f|-g|+G|@| t|+u| v|\\ No newline"}

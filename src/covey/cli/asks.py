@@ -19,6 +19,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "y": "allow",
     "yes": "allow",
     "a": "allow",
+    "A": "allow_always",
+    "P": "allow_prefix",
     "s": "allow_session",
     "session": "allow_session",
     "always": "allow_session",
@@ -30,7 +32,8 @@ ANSWERS: dict[str, PermissionAction] = {
     "no": "deny",
     "d": "deny",
 }
-"""With `a` and `d` of the terminal UI among them: no letter allows more in one face than in another."""
+"""With `a` and `d` of the terminal UI among them: no letter allows more in one face than in another. `r` and `p` are of
+earlier versions."""
 SHOW = ("v", "view", "show")
 ALL_EDITS = ("m", "mode")
 """Allow it, and all edits in the session."""
@@ -44,7 +47,7 @@ def rules_text(request: PermissionRequest) -> str:
 
 def prefix_offer(request: PermissionRequest) -> str:
     """What is added to the question where a command may be allowed with any further words."""
-    return f", [p]refix: always {visible(request.prefix_rules[-1])}" if request.prefix_rules else ""
+    return f", [P]refix: always {visible(request.prefix_rules[-1])}" if request.prefix_rules else ""
 
 
 class Heard(Enum):
@@ -119,14 +122,14 @@ class PermissionAsk:
 
         always = ALWAYS.get(self.request.action, "exactly this")
         where = visible(self.request.path)
-        rule = f", [r]ule: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
+        rule = f", [A]: always in {where} ({rules_text(self.request)})" if self.request.rules else ""
         rule += prefix_offer(self.request)
         rule += ", all edits in this session ([m]ode)" if self.request.action == "write" else ""
         show = ", [v]iew all of it" if self.is_cut else ""
         further = ""
         if self.request.confined:
             other = ("with[o]ut", "so") if self.request.yes_has_network else ("[w]ith", "sw")
-            further = f", yes {other[0]} network, [u]nsandboxed (also after s or r, as in {other[1]})"
+            further = f", yes {other[0]} network, [u]nsandboxed (also after s or A, as in {other[1]})"
         yes = f"[y]es{reach_words(self.request)}"
         return f"Allow it? {yes}, [n]o or no and why, in this [s]ession always {always}{rule}{further}{show}: "
 
@@ -140,9 +143,8 @@ class PermissionAsk:
 
     def hear(self, line: str) -> Answer | Heard:
         """`no` may be followed by words for the model: `no, use pytest`."""
-        words = line.strip().lower()
-        said, further = self._split(words)
-        action = ANSWERS.get(said)
+        said, further = self._split(line.strip())
+        words, action = line.strip().lower(), _action(said)
         allows_unseen = action not in (None, "deny") and "command" in self.request.params
         if self.is_cut and (words in SHOW or allows_unseen):
             self.shown_whole = True
@@ -177,10 +179,16 @@ class PermissionAsk:
 
     def _split(self, words: str) -> tuple[str, str]:
         """An answer, and how far it lets a command get: `sw` is `s`, with the network."""
-        if not self.request.confined or words[-1:] not in (WITH_NETWORK, WITHOUT_NETWORK, WITHOUT_SANDBOX):
+        further = words[-1:].lower()
+        if not self.request.confined or further not in (WITH_NETWORK, WITHOUT_NETWORK, WITHOUT_SANDBOX):
             return words, ""
         said = words[:-1].strip() or "y"
-        return (said, words[-1]) if ANSWERS.get(said, "deny") != "deny" else (words, "")
+        return (said, further) if _action(said) not in (None, "deny") else (words, "")
+
+
+def _action(said: str) -> PermissionAction | None:
+    """By the letter as it is, where that is one of its own, else whatever its case."""
+    return ANSWERS.get(said) or ANSWERS.get(said.lower())
 
 
 @dataclass

@@ -58,7 +58,7 @@ from covey.client.view.inputs import (
 from covey.client.view.view import Step, View
 from covey.client.view_loads import load
 from covey.protocol.errors import ApiError
-from covey.protocol.requests import PermissionAction, PostPrompt, QuestionResponse
+from covey.protocol.requests import PermissionAction, PostPrompt, QuestionResponse, UpdateSession
 
 LONGEST_DELAY_S = 2.0
 """Between attempts to load while the stream is there: the server answers, and is only in trouble."""
@@ -183,6 +183,15 @@ class Follower:
         self._answer(
             ask_id, lambda: self._client.answer_permission(self.workspace_id, ask_id, action, reason, **further)
         )
+
+    def allow_edits(self, ask_id: str, session_id: str) -> None:
+        """Yes to an edit, and to all others in its session, which has the mode before its run asks about the next."""
+
+        async def send() -> bool:
+            await self._client.update_session(self.workspace_id, session_id, UpdateSession(mode="accept_edits"))
+            return await self._client.answer_permission(self.workspace_id, ask_id, "allow")
+
+        self._answer(ask_id, send)
 
     def answer_questions(self, ask_id: str, responses: Sequence[QuestionResponse]) -> None:
         """Without responses: the agent goes on without."""

@@ -101,7 +101,7 @@ def diff_lines(diff: str, columns: int, *, limit: int | None = SHORT) -> list[St
     """The lines that change, with their numbers; with `limit` None also those around them, and each in full."""
     lines, _ = read_diff(diff, 0, len(diff) if limit is None else LOOKED_AT, beginning(diff))
     if limit is None:
-        return [_numbered(line, _shown(line)) for line in lines]
+        return numbered_rows(lines)
     shown: list[StyledLine] = []
     marks: list[StyledLine] = []  # where the next changed line is, said if that is shown
     left_out = 0
@@ -119,6 +119,25 @@ def diff_lines(diff: str, columns: int, *, limit: int | None = SHORT) -> list[St
         more = counted(left_out, "more line") if len(diff) <= LOOKED_AT else "many more lines"
         shown.append(StyledLine((Span(f"      … {more}", "dim"),)))
     return shown
+
+
+def numbered_rows(lines: Iterable[DiffLine]) -> list[StyledLine]:
+    """A row for each, however wide it gets."""
+    return [_numbered(line, _shown(line)) for line in lines]
+
+
+def near_changes(lines: Sequence[DiffLine], context: int) -> list[DiffLine]:
+    """Without lines that stay as they are and are further than so many from one that changes; a mark parts the rest."""
+    changed = [number for number, line in enumerate(lines) if line.sign in "+-"]
+    near = {number for at in changed for number in range(at - context, at + context + 1)}
+    found: list[DiffLine] = []
+    for number, line in enumerate(lines):
+        is_kept = line.sign not in " @" or number in near
+        if is_kept:
+            found.append(line)
+        elif found and found[-1].sign != "@":
+            found.append(replace(line, sign="@", text=""))
+    return found[:-1] if found and found[-1].sign == "@" else found
 
 
 def unified_rows(lines: Sequence[DiffLine], columns: int) -> list[StyledLine]:

@@ -23,6 +23,8 @@ ANSWERED: dict[PermissionAction, str] = {
     "allow_prefix": "always allowed here, with any further words",
     "deny": "denied",
 }
+_OTHER_LETTERS = {"yes": "y", "a": "y", "no": "n", "d": "n", "f": "v", "r": "A", "p": "P"}
+"""Those of the terminal UI, and of earlier versions. What lasts beyond the session has a capital letter everywhere."""
 INDENT = "    "
 """What the text of a request has before the command or the change."""
 
@@ -55,6 +57,11 @@ def reach_words(request: PermissionRequest) -> str:
     return ", without network" if request.network else ""
 
 
+def letter_of(word: str) -> str:
+    """The letter of a choice that was typed, as it is shown: `A` is another one than `a`, which is `y`."""
+    return word if word in _OTHER_LETTERS.values() else _OTHER_LETTERS.get(word.lower(), word.lower())
+
+
 def choices(shown: PermissionShown) -> list[Choice]:
     """The keys, and what each of them does."""
     request, reach = shown.request, reach_words(shown.request)
@@ -65,9 +72,9 @@ def choices(shown: PermissionShown) -> list[Choice]:
         many = f"{len(request.rules)} rules, which ? lists"
         what = many if len(request.rules) > RULES_SHOWN else _rules(request)
         what = what if len(what) <= RULE_CHARACTERS else f"{_covers(request)}, word for word"
-        found.append(("r", f"yes, always here{reach}: {what}"))
+        found.append(("A", f"yes, always here{reach}: {what}"))
     if request.prefix_rules:
-        found.append(("p", f"yes, always here{reach}: {visible(request.prefix_rules[-1])}"))
+        found.append(("P", f"yes, always here{reach}: {visible(request.prefix_rules[-1])}"))
     if request.confined:
         other = ("o", "yes, once, without network") if request.yes_has_network else ("w", "yes, once, with network")
         found += [other, ("u", "yes, once, outside the sandbox")]
@@ -143,9 +150,9 @@ def help_lines(request: PermissionRequest, columns: int) -> list[StyledLine]:
     if request.rules:
         where = visible(request.path)
         said = f"It is done, and your config.toml gets what holds in {where} and nowhere else: {_rules(request)}"
-        texts.append(("r", said))
+        texts.append(("A", said))
     if request.prefix_rules:
-        texts.append(("p", "The same, for the command with any further words after it."))
+        texts.append(("P", "The same, for the command with any further words after it."))
     if request.yes_has_network:
         texts.append(("", "All of these give the command the network, which it asks for; a rule says so."))
     if request.confined:

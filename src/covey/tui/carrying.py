@@ -186,6 +186,8 @@ class Carrier:
                 follower.post(self._prompt(effect, mode))
             case wanted.Cancel(session_id):
                 follower.cancel(session_id)
+            case wanted.AllowEdits(ask_id, session_id):
+                follower.allow_edits(ask_id, session_id)
             case wanted.AnswerPermission(ask_id, action, reason, network, unsandboxed):
                 further = {name: True for name, on in (("network", network), ("unsandboxed", unsandboxed)) if on}
                 follower.answer_permission(ask_id, action, reason, **further)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
-from covey.protocol.events import QuestionChoice, QuestionItem
-from covey.tui.face.effects import AnswerBatch
+from covey.protocol.events import QuestionBatchNotification, QuestionChoice, QuestionItem
+from covey.tui.face.effects import AnswerBatch, Cancel
+from covey.tui.face.facts import CancelDone
 from tests.tui.face.desk import Desk, a_batch, a_run
 
 
@@ -31,7 +33,7 @@ def test_row_29_scrolling_and_looking_do_not_answer_a_question(desk: Desk) -> No
     desk.event(a_batch(COLOURS, SHALL))
     desk.look()
     desk.wait(1)
-    desk.keys("down", "up", "pageup", "pagedown", "f", "down", "escape", "enter", "enter")
+    desk.keys("pageup", "pagedown", "f", "down", "escape", "enter", "enter")
     assert desk.did(AnswerBatch) == []
     assert "Which colour?" in desk.text
 
@@ -44,7 +46,7 @@ def test_row_29_every_answer_is_kept_also_one_in_words_that_stays_empty(desk: De
     assert "Shall I?" in desk.text
     desk.keys("y", "enter", "enter")
     desk.write("kestrel")
-    desk.keys("enter", "enter")
+    desk.keys("enter")
     [sent] = desk.did(AnswerBatch)
     colour, shall, name = sent.responses
     assert (colour.selected_ids, shall.yes, name.fill_in_text) == (("b",), True, "kestrel")
@@ -56,9 +58,68 @@ def test_where_words_are_the_only_answer_typing_writes_it(desk: Desk) -> None:
     desk.wait(1)
     desk.write("x, or any fey name")  # letters that are keys at other questions
     assert desk.draft == "" and "> x, or any fey name" in desk.text
-    desk.keys("enter", "enter")
+    assert "⏎ send" in desk.text
+    desk.keys("enter")
     [sent] = desk.did(AnswerBatch)
     assert sent.responses[0].fill_in_text == "x, or any fey name"
+
+
+def test_enter_chooses_what_somebody_went_to_and_goes_on(desk: Desk) -> None:
+    desk.event(a_batch(COLOURS, SHALL))
+    desk.look()
+    desk.wait(1)
+    desk.keys("enter")
+    assert "choose first" in desk.text and "Which colour?" in desk.text
+    desk.keys("down")
+    assert "⏎ choose it, and next" in desk.text
+    desk.keys("enter")
+    assert "Shall I?" in desk.text and desk.did(AnswerBatch) == []
+    desk.keys("y", "enter")
+    [sent] = desk.did(AnswerBatch)
+    assert sent.responses[0].selected_ids == ("b",)
+
+
+@pytest.mark.parametrize(("keys", "chosen"), [(("2", "up"), ("r",)), (("down", "1"), ("r",)), (("1", "down"), ("b",))])
+def test_enter_sends_the_choice_that_somebody_went_to_or_made_last(
+    desk: Desk, keys: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    desk.event(a_batch(COLOURS))
+    desk.look()
+    desk.wait(1)
+    desk.keys(*keys, "enter")
+    assert desk.did(AnswerBatch)[0].responses[0].selected_ids == chosen
+
+
+def test_words_are_the_answer_of_whoever_looked_at_the_choices_before(desk: Desk) -> None:
+    desk.event(a_batch(COLOURS))
+    desk.look()
+    desk.wait(1)
+    desk.keys("down", "e")
+    desk.write("green")
+    desk.keys("enter", "enter")
+    assert [(a.selected_ids, a.notes) for a in desk.did(AnswerBatch)[0].responses] == [((), "green")]
+
+
+def test_of_several_choices_enter_takes_none_that_was_not_chosen(desk: Desk) -> None:
+    desk.event(a_batch(structs.replace(COLOURS, type="multi_choice")))
+    desk.look()
+    desk.wait(1)
+    desk.keys("down", "enter")
+    assert desk.did(AnswerBatch) == []
+    desk.keys("space", "enter")
+    assert desk.did(AnswerBatch)[0].responses[0].selected_ids == ("b",)
+
+
+def test_a_question_whose_run_is_cancelled_does_not_say_that_the_agent_goes_on(desk: Desk) -> None:
+    desk.event(a_batch(COLOURS))
+    desk.look()
+    desk.wait(1)
+    desk.keys("escape", "escape")
+    assert desk.did(Cancel) == [Cancel("s1")]
+    desk.feed(CancelDone(1))
+    desk.event(QuestionBatchNotification(batch_id="q1", session_id="s1"))
+    desk.look()
+    assert "cancelled 1 run" in desk.text and "goes on without" not in desk.text
 
 
 def test_whoever_writes_goes_on_writing_when_words_are_asked_for(desk: Desk) -> None:

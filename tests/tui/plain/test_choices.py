@@ -52,8 +52,21 @@ def test_each_offer_has_a_number_and_the_number_answers() -> None:
         Allowed("deny"),
     ]
     assert [choices.hear(str(number), 80) for number in range(1, 8)] == expected
-    assert [choices.hear(letter, 80) for letter in ("y", " S ", "r", "p", "w", "u", "no")] == expected
+    assert [choices.hear(letter, 80) for letter in ("y", " S ", "A", "P", "w", "u", "no")] == expected
+    assert [choices.hear(letter, 80) for letter in ("a", "session", "r", "p", "W", "U", "d")] == [
+        *expected[:1],
+        None,
+        *expected[2:],
+    ]
     assert "Type a number from 1 to 8, or a letter, and Enter." in _texts(choices)
+
+
+def test_all_edits_of_the_session_can_be_accepted_where_one_is_asked_about() -> None:
+    choices = _permission(action="write", params={"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n"})
+    assert "  3. yes, and all edits in this session (m)" in _texts(choices)
+    assert choices.hear("m", 80) == Allowed("allow", edits_in="s1")
+    assert "covey sessions mode s1 ask" in Allowed("allow", edits_in="s1").news["allowed"]
+    assert _permission().hear("m", 80) is None
 
 
 def test_each_yes_to_a_call_that_asks_for_the_network_gives_it_but_one() -> None:

@@ -9,25 +9,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from msgspec import structs
-
 from covey.client.view.records import AskRequest, OpenAsk
 from covey.client.view.view import View
-from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
+from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
-from covey.protocol.requests import PermissionAction, QuestionResponse
-from covey.tui.face import looks
-from covey.tui.face.approval_rows import approval_rows
+from covey.protocol.requests import PermissionAction
+from covey.tui.face import looks, questioning
+from covey.tui.face.approval_rows import extension
 from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.editor import Editor
-from covey.tui.face.effects import AnswerBatch, AnswerPermission, DecideApproval
-from covey.tui.face.permission_rows import panel_columns, permission_rows
-from covey.tui.face.state import ALONE_S, QUIET_AT_MOST_S, QUIET_S, AskPanel, FaceState, PendingAnswer
+from covey.tui.face.effects import AllowEdits, AnswerPermission, DecideApproval
+from covey.tui.face.permission_rows import subject
+from covey.tui.face.state import ALONE_S, QUIET_AT_MOST_S, QUIET_S, AskPanel, FaceState, PendingAnswer, TextPage
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import Key
 
 KEEP_TYPING = "keep typing"
 """What leaving an ask is called: the prompt below it has the keys again."""
+ANSWERS = (
+    *("allow_once", "allow_session", "allow_edits", "allow_always", "allow_prefix", "deny", "deny_with_words"),
+    *("approve", "refuse"),
+)
+"""What may be pressed on the page with all of it, too."""
 
 
 def shown(state: FaceState, view: View) -> OpenAsk | None:
@@ -56,7 +59,7 @@ def hold_keys(step: FaceStep) -> FaceStep:
     panel = replace(panel, has_keys=has_keys)
     ask = shown(step.state, step.view)
     if has_keys and ask and not ask.is_being_answered and isinstance(ask.request, QuestionBatchRequest):
-        panel = _written_to(panel, ask.request)
+        panel = questioning.written_to(panel, ask.request)
     return step.set(ask=panel)
 
 
@@ -76,7 +79,7 @@ def next_key(step: FaceStep, pressed: Key) -> FaceStep:
     if pressed.name == "enter":
         return _confirmed(step, pending.intent)
     step = step.set(ask=replace(step.state.ask, pending=None))
-    if not pressed.text:
+    if not pressed.text or step.state.overlay is not None:
         return step
     composer = step.state.composer
     step = step.set(focus="composer", ask=replace(step.state.ask, has_keys=False))
@@ -88,12 +91,14 @@ def _confirmed(step: FaceStep, intent: str) -> FaceStep:
     ask = shown(step.state, step.view)
     if ask is None or ask.is_being_answered:
         return step
+    if isinstance(step.state.overlay, TextPage):
+        step = step.set(overlay=None, focus="ask")  # the panel says what becomes of it
     request = ask.request
     match request:
         case PermissionRequest():
             return _permission(step, request, intent) or step
         case QuestionBatchRequest():
-            return _question(step, request, intent, Key("")) or step
+            return questioning.key(step, request, intent, Key("")) or step
         case ApprovalRequest():
             return _approval(step, request, intent) or step
         case _:
@@ -126,7 +131,7 @@ def _closed(step: FaceStep) -> FaceStep:
     step = step.set(ask=AskPanel(), focus="composer" if state.focus == "ask" else state.focus)
     if closed is None or (state.ask.is_sent and closed.outcome != "closed"):
         return step
-    if closed.outcome in ("allowed", "denied") and not closed.by:
+    if closed.outcome != "closed" and not closed.by:
         return step  # its run was cancelled, or a rule decides now: that is said where it happened
     by = f" by {looks.called(closed.by, state.me)}" if closed.by else ""
     words = {
@@ -155,8 +160,26 @@ def key(step: FaceStep, intent: str, pressed: Key) -> FaceStep | None:
     if intent and pressed.text and (not is_question or intent == "question_refuse"):
         return step.set(ask=replace(step.state.ask, pending=PendingAnswer(intent, pressed.text, step.state.now)))
     if isinstance(ask.request, QuestionBatchRequest):
-        return _question(step, ask.request, intent, pressed)
+        return questioning.key(step, ask.request, intent, pressed)
     return _confirmed(step, intent) if intent in ("confirm", "leave_ask") else None
+
+
+def page_key(step: FaceStep, page: TextPage, pressed: Key) -> FaceStep | None:
+    """What a key that means nothing to the page answers, once the end of what is asked about was seen.
+
+    Whoever types words there answers nothing: such a key has to stand alone, before and after.
+    """
+    state, ask = step.state, shown(step.state, step.view)
+    if ask is None or ask.is_being_answered or ask.request.id != page.asks:
+        return None
+    intent = state.preferences.keys.find((ask.kind,), pressed.name)
+    if intent not in ANSWERS or not pressed.text:
+        return None
+    if not state.ask.is_seen:
+        return step.say(f"read it to its end first: {state.preferences.keys.shown('page_page_down')}")
+    if state.now < state.last_input_at + QUIET_S:
+        return step.say("that came too fast for an answer: press it again")
+    return step.set(ask=replace(state.ask, pending=PendingAnswer(intent, pressed.text, state.now)))
 
 
 def escape(step: FaceStep) -> FaceStep | None:
@@ -174,7 +197,7 @@ def behind_escape(state: FaceState, view: View) -> str:
     panel, ask = state.ask, shown(state, view)
     if ask is None or not panel.is_half_given:
         return KEEP_TYPING
-    if isinstance(ask.request, QuestionBatchRequest) and _item(panel, ask.request).type == "free_text":
+    if isinstance(ask.request, QuestionBatchRequest) and questioning.shown_item(panel, ask.request).type == "free_text":
         return "other keys"
     return "back"
 
@@ -194,6 +217,8 @@ def _permission(step: FaceStep, request: PermissionRequest, intent: str) -> Face
             return _allow(step, request, "allow")
         case "allow_session":
             return _allow(step, request, "allow_session")
+        case "allow_edits" if request.action == "write":
+            return _seen(step, request, AllowEdits(request.id, request.session_id))
         case "allow_always" if request.rules:
             return step.set(ask=replace(panel, confirming="allow_always"))
         case "allow_prefix" if request.prefix_rules:
@@ -207,7 +232,7 @@ def _permission(step: FaceStep, request: PermissionRequest, intent: str) -> Face
         case "diff_shape" if request.params.get("diff"):
             return step.set(is_unified=not step.state.is_unified)
         case "deny":
-            return _sent(step, AnswerPermission(request.id, "deny"))
+            return step.answer(AnswerPermission(request.id, "deny"))
         case "deny_with_words":
             return step.set(ask=replace(panel, words=Editor(), confirming=""))
         case "leave_ask":
@@ -216,28 +241,27 @@ def _permission(step: FaceStep, request: PermissionRequest, intent: str) -> Face
 
 
 def _allow(step: FaceStep, request: PermissionRequest, action: PermissionAction) -> FaceStep:
-    """What was shown in part only cannot be allowed before all of it was seen."""
     panel = step.state.ask
-    if not panel.is_seen and permission_rows(step.state, request)[1]:
+    return _seen(step, request, AnswerPermission(request.id, action, "", panel.network, panel.unsandboxed))
+
+
+def _seen(step: FaceStep, request: PermissionRequest, answer: AnswerPermission | AllowEdits) -> FaceStep:
+    """What would be done and was not shown cannot be allowed before all of it was seen."""
+    panel = step.state.ask
+    if not panel.is_seen and subject(step.state, request).is_cut:
         return step.say(f"see all of it first: {step.state.preferences.keys.shown('whole')}", "warning")
-    answer = AnswerPermission(request.id, action, network=panel.network, unsandboxed=panel.unsandboxed)
-    return _sent(step.set(ask=replace(panel, confirming="")), answer)
-
-
-def _sent(step: FaceStep, answer: AnswerPermission | AnswerBatch | DecideApproval) -> FaceStep:
-    """It is on its way; the ask goes when the server says so."""
-    return step.set(ask=replace(step.state.ask, is_sent=True)).do(answer)
+    return step.set(ask=replace(panel, confirming="")).answer(answer)
 
 
 def _approval(step: FaceStep, request: ApprovalRequest, intent: str) -> FaceStep | None:
     """What it is must have been seen: all of it may be executed, or told to the model."""
     panel, state = step.state.ask, step.state
     if intent == "approve":
-        if not panel.is_seen and approval_rows(request, panel_columns(state), state.height)[1]:
+        if not panel.is_seen and extension(state, request).is_cut:
             return step.say(f"see all of it first: {state.preferences.keys.shown('whole')}", "warning")
-        return _sent(step, DecideApproval(request.id, True))
+        return step.answer(DecideApproval(request.id, True))
     if intent == "refuse":
-        return _sent(step, DecideApproval(request.id, False))
+        return step.answer(DecideApproval(request.id, False))
     return step.set(focus="composer") if intent == "leave_ask" else None
 
 
@@ -255,68 +279,10 @@ def _words_done(step: FaceStep, ask: OpenAsk, text: str) -> FaceStep:
     if isinstance(ask.request, PermissionRequest):
         if not text:
             return step.say("say why, or esc: d denies without words")
-        return _sent(step.set(ask=replace(panel, words=None)), AnswerPermission(ask.request.id, "deny", text))
+        return step.set(ask=replace(panel, words=None)).answer(AnswerPermission(ask.request.id, "deny", text))
     if isinstance(ask.request, ApprovalRequest):
         return step.set(ask=replace(panel, words=None))
-    item = ask.request.questions[panel.question]
-    if item.type == "free_text":
-        if not text:
-            return step.say("write an answer, or esc: x answers none")
-        return _answer(step, ask.request, replace_answer(panel, item, fill_in_text=text), moves=True)
-    step = step.set(ask=replace(panel, words=None))
-    return _answer(step, ask.request, replace_answer(panel, item, notes=text), moves=False)
-
-
-# ── questions ──
-
-
-def answer_of(panel: AskPanel, item: QuestionItem) -> QuestionResponse:
-    return next((a for a in panel.answers if a.request_id == item.id), QuestionResponse(request_id=item.id))
-
-
-def replace_answer(panel: AskPanel, item: QuestionItem, **changes: object) -> AskPanel:
-    """The panel with another answer to one question; the others stay as they are."""
-    answer = structs.replace(answer_of(panel, item), **changes)
-    others = tuple(a for a in panel.answers if a.request_id != item.id)
-    return replace(panel, answers=(*others, answer))
-
-
-def is_answered(item: QuestionItem, answer: QuestionResponse) -> bool:
-    match item.type:
-        case "yes_no":
-            return answer.yes is not None
-        case "free_text":
-            return bool(answer.fill_in_text)
-        case "single_choice" | "multi_choice":
-            return bool(answer.selected_ids or answer.notes)
-        case _:
-            assert_never(item.type)
-
-
-def _question(step: FaceStep, batch: QuestionBatchRequest, intent: str, pressed: Key) -> FaceStep | None:
-    panel = step.state.ask
-    item = batch.questions[min(panel.question, len(batch.questions) - 1)]
-    match intent:
-        case "choice_up" | "choice_down" if item.choices:
-            choice = panel.choice + (1 if intent == "choice_down" else -1)
-            return step.set(ask=replace(panel, choice=max(0, min(choice, len(item.choices) - 1))))
-        case "choose":
-            return _choose(step, batch, item, panel.choice)
-        case "question_yes" | "question_no" if item.type == "yes_no":
-            return _answer(step, batch, replace_answer(panel, item, yes=intent == "question_yes"), moves=False)
-        case "question_words":
-            given = answer_of(panel, item)
-            text = given.fill_in_text or (given.notes if isinstance(given.notes, str) else "")
-            return step.set(ask=replace(panel, words=Editor(text, len(text))))
-        case "question_back":
-            return step.set(ask=_at(panel, batch, max(panel.question - 1, 0)))
-        case "question_next":
-            return _next(step, batch, item)
-        case "question_refuse":
-            return _sent(step, AnswerBatch(batch.id, ()))
-    if pressed.name.isdecimal() and 0 < int(pressed.name) <= len(item.choices):
-        return _choose(step, batch, item, int(pressed.name) - 1)
-    return None
+    return questioning.said(step, ask.request, text)
 
 
 def choose_by_mouse(step: FaceStep, number: int) -> FaceStep:
@@ -324,61 +290,4 @@ def choose_by_mouse(step: FaceStep, number: int) -> FaceStep:
     ask = shown(step.state, step.view)
     if ask is None or ask.is_being_answered or not isinstance(ask.request, QuestionBatchRequest):
         return step
-    batch = ask.request
-    item = batch.questions[min(step.state.ask.question, len(batch.questions) - 1)]
-    step = step.set(focus="ask", ask=replace(step.state.ask, has_keys=True))
-    return _choose(step, batch, item, number) if number < len(item.choices) else step
-
-
-def _choose(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem, number: int) -> FaceStep:
-    panel = replace(step.state.ask, choice=number)
-    if item.type == "free_text":
-        return step.set(ask=replace(panel, words=Editor()))
-    if not item.choices:
-        return step
-    chosen, given = item.choices[number].id, answer_of(panel, item).selected_ids
-    if item.type == "single_choice":
-        selected: tuple[str, ...] = (chosen,)
-    else:
-        selected = tuple(i for i in given if i != chosen) if chosen in given else (*given, chosen)
-    return _answer(step, batch, replace_answer(panel, item, selected_ids=selected), moves=False)
-
-
-def _answer(step: FaceStep, batch: QuestionBatchRequest, panel: AskPanel, *, moves: bool) -> FaceStep:
-    is_last = panel.question + 1 >= len(batch.questions)
-    at = panel.question + 1 if moves and not is_last else panel.question
-    panel = replace(panel, words=None)
-    return step.set(ask=_at(panel, batch, at) if at != panel.question else panel)
-
-
-def _item(panel: AskPanel, batch: QuestionBatchRequest) -> QuestionItem:
-    """The question that is shown."""
-    return batch.questions[min(panel.question, len(batch.questions) - 1)]
-
-
-def _at(panel: AskPanel, batch: QuestionBatchRequest, number: int) -> AskPanel:
-    """The panel with another of the questions."""
-    return _written_to(replace(panel, question=number, choice=0), batch)
-
-
-def _written_to(panel: AskPanel, batch: QuestionBatchRequest) -> AskPanel:
-    """Where words are the only answer, whoever types writes it: no letter is a key there, or begins a prompt."""
-    item = _item(panel, batch)
-    if item.type != "free_text" or panel.words is not None or is_answered(item, answer_of(panel, item)):
-        return panel
-    return replace(panel, words=Editor())
-
-
-def _next(step: FaceStep, batch: QuestionBatchRequest, item: QuestionItem) -> FaceStep:
-    """Enter goes on; on the last question it sends, once every question has an answer."""
-    panel = step.state.ask
-    if item.type == "free_text" and not is_answered(item, answer_of(panel, item)):
-        return step.set(ask=replace(panel, words=Editor()))
-    if not is_answered(item, answer_of(panel, item)):
-        return step.say("choose first: space or a number; e answers in words, x answers none")
-    if panel.question + 1 < len(batch.questions):
-        return step.set(ask=_at(panel, batch, panel.question + 1))
-    missing = [n for n, i in enumerate(batch.questions) if not is_answered(i, answer_of(panel, i))]
-    if missing:
-        return step.set(ask=_at(panel, batch, missing[0])).say("this one has no answer yet")
-    return _sent(step, AnswerBatch(batch.id, tuple(answer_of(panel, i) for i in batch.questions)))
+    return questioning.choose(step.set(focus="ask", ask=replace(step.state.ask, has_keys=True)), ask.request, number)

@@ -1,18 +1,26 @@
-"""Extensions as rows: as much of what waits for an approval as fits, and their states. Pure."""
+"""An extension that waits for an approval as rows: as much of it as fits, and the keys. Pure."""
 
 from __future__ import annotations
 
 from covey.lines.approval import all_rows
-from covey.lines.line import Span, StyledLine, line
+from covey.lines.line import StyledLine
 from covey.protocol.extensions import ApprovalRequest
+from covey.tui.face.key_rows import flowed, key_spans
+from covey.tui.face.permission_rows import Subject, cut_rows, gap, panel_columns
+from covey.tui.face.room import ask_rows_left
+from covey.tui.face.state import FaceState
 
-FEWEST = 4
-"""Rows of it that are shown on the smallest screen."""
+
+def extension(state: FaceState, request: ApprovalRequest) -> Subject:
+    """As much as there is room for: all of it may be executed, or told to the model."""
+    columns = panel_columns(state)
+    most = ask_rows_left(state, len([*gap(state), *approval_keys(state, columns, is_cut=True)]))
+    rows = all_rows(request, columns)
+    is_cut = len(rows) > most
+    return Subject(cut_rows(rows, most), is_cut, is_whole=not is_cut)
 
 
-def approval_rows(request: ApprovalRequest, columns: int, height: int) -> tuple[list[StyledLine], bool]:
-    """As much as a third of the screen takes, and whether there is more."""
-    rows, most = all_rows(request, columns), max(height // 3, FEWEST)
-    if len(rows) <= most:
-        return rows, False
-    return [*rows[: most - 1], line(Span(f"  … {len(rows) - most + 1} more rows", "dim"))], True
+def approval_keys(state: FaceState, columns: int, *, is_cut: bool) -> list[StyledLine]:
+    keys = state.preferences.keys
+    spans = key_spans(keys, ("approve", "use it, as it is"), ("refuse", "do not"))
+    return flowed(spans + key_spans(keys, ("whole", "see all of it")) if is_cut else spans, columns)

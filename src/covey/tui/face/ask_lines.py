@@ -6,19 +6,28 @@ from covey.client.view.records import OpenAsk
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import visible
-from covey.lines.request_text import reasons
-from covey.lines.widths import cut_line, width
+from covey.lines.widths import cut_line
 from covey.lines.wrap import wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest, QuestionItem
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import QuestionResponse
-from covey.tui.face import answering, looks
-from covey.tui.face.approval_rows import approval_rows
+from covey.tui.face import answering, looks, questioning
+from covey.tui.face.approval_rows import approval_keys, extension
 from covey.tui.face.boxes import boxed, rule, window
-from covey.tui.face.keys import KeyTable, shown
+from covey.tui.face.key_rows import flowed, key_spans
+from covey.tui.face.keys import shown
 from covey.tui.face.line_editor import line_with_caret
-from covey.tui.face.permission_rows import FRAME, SPLIT_FROM, as_chosen, panel_columns, panel_width, permission_rows
-from covey.tui.face.sizes import body_columns, is_low
+from covey.tui.face.permission_rows import (
+    answer_rows,
+    cut_rows,
+    gap,
+    panel_columns,
+    panel_width,
+    reason_rows,
+    subject,
+)
+from covey.tui.face.room import ask_rows_left
+from covey.tui.face.sizes import is_low
 from covey.tui.face.state import AskPanel, FaceState
 
 Caret = tuple[int, int] | None
@@ -73,72 +82,30 @@ def _foot(state: FaceState, ask: OpenAsk, *, has_keys: bool) -> str:
     return "" if has_keys else "keys open in a moment"
 
 
-def _keys(keys: KeyTable, *intents: tuple[str, str]) -> list[Span]:
-    spans: list[Span] = []
-    for intent, words in intents:
-        spans += [Span(keys.shown(intent), "key"), Span(f" {words}   ")]
-    return spans
-
-
-def _flowed(spans: list[Span], columns: int) -> list[StyledLine]:
-    """Keys with their words, as many on a row as fit; a key stays with its word."""
-    rows: list[StyledLine] = []
-    row: list[Span] = []
-    used = 0
-    for key, words in zip(spans[::2], spans[1::2], strict=True):
-        needed = width(key.text) + width(words.text.rstrip())
-        if row and used + needed > columns:
-            rows.append(StyledLine(tuple(row)))
-            row, used = [], 0
-        # The blanks after the last word of a row would be cut with a sign that something is missing.
-        room = max(columns - used - width(key.text), width(words.text.rstrip()))
-        row += [key, Span(words.text[:room], words.style)]
-        used += width(key.text) + width(words.text)
-    return [*rows, StyledLine(tuple(row))]
-
-
 def _permission(
     state: FaceState, view: View, request: PermissionRequest, ask: OpenAsk, columns: int
 ) -> tuple[list[StyledLine], Caret]:
-    panel, keys = state.ask, state.preferences.keys
-    back = answering.behind_escape(state, view)
-    lines, is_cut = permission_rows(state, request)
-    for text in reasons(as_chosen(state, request)) if not is_low(state) else ():
-        lines += wrap([Span(visible(text), "dim")], columns)
+    panel, shown_of_it = state.ask, subject(state, request)
+    column: int | None = None
+    why, back = reason_rows(state, request, columns), answering.behind_escape(state, view)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "no, because: ")
-        return [*lines, row, _hint(f"⏎ denies and says why   esc {back}")], (len(lines), column)
-    if panel.confirming:
-        return [*lines, *_added_rule(request, panel, columns), _hint(f"⏎ add it, and allow   esc {back}")], None
-    once = "once, with network" if panel.network else "once"
-    spans = _keys(keys, ("allow_once", once), ("allow_session", "session"))
-    if request.rules:
-        spans += _keys(keys, ("allow_always", "always …"))
-    if request.prefix_rules:
-        spans += _keys(keys, ("allow_prefix", "always, any words …"))
-    spans += _keys(keys, ("deny", "deny"), ("deny_with_words", "deny with words"))
-    if request.confined and not is_low(state):
-        spans += _keys(keys, ("with_network", f"network: {'on' if panel.network else 'off'}"))
-        spans += _keys(keys, ("without_sandbox", f"sandbox: {'off' if panel.unsandboxed else 'on'}"))
-    spans += _keys(keys, ("whole", "see all of it" if is_cut else "whole"))
-    if request.params.get("diff") and body_columns(state) - FRAME >= SPLIT_FROM:
-        spans += _keys(keys, ("diff_shape", "beside each other" if state.is_unified else "unified"))
-    if ask.is_being_answered:
-        return lines, None
-    return [*lines, *_gap(state), *_flowed(spans, columns)], None
-
-
-def _gap(state: FaceState) -> list[StyledLine]:
-    return [] if is_low(state) else [StyledLine()]
+        below = [row, _hint(f"⏎ denies and says why   esc {back}")]
+    elif panel.confirming:
+        below = [*_added_rule(request, panel, columns), _hint(f"⏎ add it, and allow   esc {back}")]
+    else:
+        keys = [] if ask.is_being_answered else answer_rows(state, request, columns, is_whole=shown_of_it.is_whole)
+        return [*shown_of_it.rows, *why, *(gap(state) if keys else ()), *keys], None
+    # What was shown until now gives way to what is written or confirmed.
+    lines = [*cut_rows(shown_of_it.rows, ask_rows_left(state, len(why) + len(below))), *why]
+    return [*lines, *below], (len(lines), column) if column is not None else None
 
 
 def _approval(state: FaceState, request: ApprovalRequest, ask: OpenAsk, columns: int) -> list[StyledLine]:
-    lines, is_cut = approval_rows(request, min(columns, panel_columns(state)), state.height)
+    found = extension(state, request)
     if ask.is_being_answered:
-        return lines
-    keys = state.preferences.keys
-    spans = _keys(keys, ("approve", "use it, as it is"), ("refuse", "do not"), ("whole", "see all of it"))
-    return [*lines, *_gap(state), *_flowed(spans if is_cut else spans[:-2], columns)]
+        return found.rows
+    return [*found.rows, *gap(state), *approval_keys(state, columns, is_cut=found.is_cut)]
 
 
 def _added_rule(request: PermissionRequest, panel: AskPanel, columns: int) -> list[StyledLine]:
@@ -164,25 +131,28 @@ def _questions(
     panel = state.ask
     number = min(panel.question, len(batch.questions) - 1)
     item = batch.questions[number]
-    given = answering.answer_of(panel, item)
+    is_last = number + 1 == len(batch.questions)
+    given = questioning.answer_of(panel, item)
     lines = _question_rows(state, item, number, len(batch.questions), columns)
     lines += _choices(state, item, given, columns)
     if panel.words is not None:
         row, column = line_with_caret(panel.words, columns, "> ")
-        return [*lines, row, _hint(f"⏎ keep it   esc {answering.behind_escape(state, view)}")], (len(lines), column)
+        done = ("send" if is_last else "next") if item.type == "free_text" else "keep it"
+        return [*lines, row, _hint(f"⏎ {done}   esc {answering.behind_escape(state, view)}")], (len(lines), column)
     if said := given.fill_in_text or (given.notes if isinstance(given.notes, str) else ""):
         lines += wrap([Span(f"“{visible(said)}”")], columns)
     if ask.is_being_answered:
         return lines, None
-    is_last = number + 1 == len(batch.questions)
     keys = state.preferences.keys
-    spans = _keys(keys, ("question_yes", "yes"), ("question_no", "no")) if item.type == "yes_no" else []
+    spans = key_spans(keys, ("question_yes", "yes"), ("question_no", "no")) if item.type == "yes_no" else []
     if item.choices:
-        spans += _keys(keys, ("choose", "or number: choose"))
-    spans += _keys(keys, ("question_words", "in words"), ("question_next", "send" if is_last else "next"))
-    spans += _keys(keys, ("question_back", "back")) if number else []
-    spans += _keys(keys, ("question_refuse", "answer none"))
-    return [*lines, *_gap(state), *_flowed(spans, columns)], None
+        spans += key_spans(keys, ("choose", "or number: choose"))
+    goes_on = "send" if is_last else "next"
+    goes_on = f"choose it, and {goes_on}" if questioning.takes_marked(panel, batch) else goes_on
+    spans += key_spans(keys, ("question_words", "in words"), ("question_next", goes_on))
+    spans += key_spans(keys, ("question_back", "back")) if number else []
+    spans += key_spans(keys, ("question_refuse", "answer none"))
+    return [*lines, *gap(state), *flowed(spans, columns)], None
 
 
 def choice_at(state: FaceState, view: View, row: int) -> int | None:
@@ -197,7 +167,7 @@ def choice_at(state: FaceState, view: View, row: int) -> int | None:
     at = 1 + len(_question_rows(state, item, number, len(batch.questions), inner))  # the frame is above it
     if item.type == "yes_no":
         return None
-    given = _choice_rows(item, answering.answer_of(state.ask, item), state.ask.choice, inner)
+    given = _choice_rows(item, questioning.answer_of(state.ask, item), state.ask.choice, inner)
     for choice in _shown_choices(state, item):
         if at <= row < at + len(given[choice]):
             return choice

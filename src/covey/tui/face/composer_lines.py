@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
-from covey.lines.plain_text import one_line
-from covey.lines.widths import TAB, cut, width
-from covey.lines.wrap import wrap
+from covey.lines.widths import TAB
 from covey.tui.face import answering, looks
 from covey.tui.face.boxes import rule
 from covey.tui.face.composer import Composer
 from covey.tui.face.editor import TextRow, caret_column, cells, is_token, row_of, wrapped
-from covey.tui.face.sizes import composer_top, is_low, text_columns
+from covey.tui.face.notice_lines import notice_rows
+from covey.tui.face.sizes import composer_top, text_columns
 from covey.tui.face.state import FaceState
-
-LONGEST_NOTICE = 4
-"""Rows: more is in the log, or said where it happened. What went wrong may take two thirds: it says what to do."""
 
 
 def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[StyledLine], tuple[int, int]]:
@@ -37,21 +33,6 @@ def composer_rows(state: FaceState, view: View, columns: int) -> tuple[list[Styl
         lines.append(line(Span(f" {'> ' if is_first else '  '}", mark), *spans))
     column = caret_column(composer.text, rows[at], composer.editor.caret, composer.label)
     return lines, (at - first + above, min(column + 3, columns - 1))
-
-
-def notice_rows(state: FaceState, columns: int) -> list[StyledLine]:
-    """What was said last, on the rule above the prompt: it covers nothing. A long sentence takes rows of its own."""
-    toast = state.toast
-    if toast is None:
-        return []
-    style: Style = "accent" if toast.kind == "note" else toast.kind
-    text = one_line(toast.text)
-    if is_low(state) or width(text) + 4 <= columns:
-        text = cut(text, columns - 4)
-        return [line(Span("─ ", "border"), Span(text, style), Span(f" {'─' * (columns - width(text) - 3)}", "border"))]
-    most = max(LONGEST_NOTICE, state.height * 2 // 3) if toast.kind == "error" else LONGEST_NOTICE
-    rows = wrap([Span(text, style)], columns - 2, (Span("  "),), (Span("  "),))[:most]
-    return [rule(columns), *rows, rule(columns)]
 
 
 def _rule(state: FaceState, view: View, columns: int, *, is_focused: bool) -> StyledLine:

@@ -48,6 +48,13 @@ class AnswerPermission(Struct, frozen=True):
     unsandboxed: bool = False
 
 
+class AllowEdits(Struct, frozen=True):
+    """Yes to an edit, and to all others in its session."""
+
+    ask_id: str
+    session_id: str
+
+
 class AnswerBatch(Struct, frozen=True):
     """Without responses: the agent goes on without."""
 
@@ -248,7 +255,7 @@ ConversationEffect = Scroll | Search
 ShellEffect = SaveDraft | SaveHistory | Settle | Do
 LocalEffect = Copy | Notify | OpenEditor | ReadClipboard | ReadFile | LogIn | UseEmbedded
 """What needs this machine, and no server."""
-IntentEffect = Post | Cancel | AnswerPermission | AnswerBatch | DecideApproval | GoToSession | DropUnsent
+IntentEffect = Post | Cancel | AnswerPermission | AllowEdits | AnswerBatch | DecideApproval | GoToSession | DropUnsent
 """What the follower sees to."""
 SessionEffect = ChangeSession | DeleteSession | ExportSession | Summarize | Undo | Fork | RunOwnCommand
 QueueEffect = EditQueued | DropQueued

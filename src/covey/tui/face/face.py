@@ -12,11 +12,11 @@ from dataclasses import replace
 from covey.client.view.view import View
 from covey.lines.segments import last_code
 from covey.tui.face import answering, looks, pointing
-from covey.tui.face.composer_lines import notice_rows
 from covey.tui.face.editor import place_in, wrapped
 from covey.tui.face.effects import CarriedEffect, Copy, Effect, Scroll, Search, ShellEffect
 from covey.tui.face.facts import FaceInput, Pointed, SearchFound
 from covey.tui.face.layout import Layout, Regions, lay_out
+from covey.tui.face.notice_lines import notice_rows
 from covey.tui.face.reduce import reduce
 from covey.tui.face.sizes import composer_top, text_columns
 from covey.tui.face.state import ALONE_S, FaceState, Picker

@@ -133,8 +133,9 @@ DEFAULT: tuple[Binding, ...] = (
     _bind("leave", "transcript queue", "tab i", "back to the prompt"),
     _bind("allow_once", "permission", "a y 1", "yes, this once"),
     _bind("allow_session", "permission", "s 2", "yes, and not asked again in this session"),
-    _bind("allow_always", "permission", "A 3", "yes, always here, by a rule; enter confirms"),
-    _bind("allow_prefix", "permission", "P 4", "the same, with any further words; enter confirms"),
+    _bind("allow_edits", "permission", "m", "yes, and all edits in this session"),
+    _bind("allow_always", "permission", "A 3 r", "yes, always here, by a rule; enter confirms"),
+    _bind("allow_prefix", "permission", "P 4 p", "the same, with any further words; enter confirms"),
     _bind("with_network", "permission", "w", "with the network, or not"),
     _bind("without_sandbox", "permission", "u", "outside of the sandbox, or not"),
     _bind("deny", "permission", "d n 5", "no"),
@@ -147,7 +148,7 @@ DEFAULT: tuple[Binding, ...] = (
     _bind("choice_up", "question", "up k", "the choice above"),
     _bind("choice_down", "question", "down j", "the choice below"),
     _bind("choose", "question", "space", "choose it, or not"),
-    _bind("question_next", "question", "enter right tab", "the next question; after the last: send"),
+    _bind("question_next", "question", "enter right tab", "choose where you went; the next question, or send"),
     _bind("question_back", "question", "left", "the question before"),
     _bind("question_yes", "question", "y", "yes"),
     _bind("question_no", "question", "n", "no"),
@@ -210,10 +211,11 @@ class KeyTable:
         """What the key means where the user is, the nearest context first; '': nothing."""
         return next((found for context in contexts if (found := self._by_key.get((context, key)))), "")
 
-    def shown(self, intent: str) -> str:
-        """The first key of an intent, for people; '': it has none."""
+    def shown(self, intent: str, *, beside: Context | None = None) -> str:
+        """The first key of an intent, for people; '': it has none. `beside`: one that means nothing else there."""
         binding = self._by_intent.get(intent)
-        return shown(binding.keys[0]) if binding and binding.keys else ""
+        keys = [key for key in binding.keys if not (beside and self.find((beside,), key))] if binding else []
+        return shown(keys[0]) if keys else ""
 
     def of(self, context: Context) -> list[Binding]:
         return [b for b in self.bindings if context in b.contexts and b.about and b.keys]

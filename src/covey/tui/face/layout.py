@@ -19,13 +19,13 @@ from covey.tui.face.landing import landing_rows
 from covey.tui.face.line_editor import line_with_caret
 from covey.tui.face.list_lines import completion_rows, page_rows, picker_height, picker_rows
 from covey.tui.face.panel_lines import left_side, pinned_rows, right_side
+from covey.tui.face.room import fewest_of_talk
 from covey.tui.face.sizes import (
     BORDER,
     RIGHT_BORDER,
     body_columns,
     foot_rows,
     head_rows,
-    is_low,
     left_columns,
     right_columns,
 )
@@ -119,7 +119,7 @@ def _body(
     if isinstance(state.overlay, Picker):
         return _with_picker(state, state.overlay, view, pane, columns, room, prompt, at)
     ask, ask_caret = ask_panel(state, view, client_id)
-    fewest = 0 if ask and is_low(state) else 1  # rows of the conversation
+    fewest = fewest_of_talk(state) if ask else 1
     completion = state.composer.completion
     suggests = completion if state.focus == "composer" else None
     suggested = completion_rows(suggests, columns, room - fewest) if suggests else []

@@ -12,19 +12,33 @@ from covey.lines.widths import expanded
 from covey.lines.wrap import broken, wrap
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
-from covey.tui.face.permission_rows import as_chosen, whole_diff
+from covey.tui.face.permission_rows import as_chosen, diff_rows
 from covey.tui.face.state import FaceState, PageText, TextPage
 
 BACK = "esc goes back; nothing is answered here"
+UNREAD = "answer at its end, or esc back"
 
 
 def whole_page(request: AskRequest, state: FaceState) -> TextPage:
     if isinstance(request, QuestionBatchRequest):
         return TextPage("questions", partial(_questions, request), hint=BACK)
+    hint = page_hint(request, state)
     if isinstance(request, ApprovalRequest):
-        return TextPage(f"{request.kind} {visible(request.name)}", partial(_approval, request), hint=BACK)
+        title = f"{request.kind} {visible(request.name)}"
+        return TextPage(title, partial(_approval, request), hint=hint, asks=request.id)
     write = partial(_permission, as_chosen(state, request), state.is_unified)
-    return TextPage(f"{request.tool_name}: all of it", write, hint=BACK)
+    return TextPage(f"{request.tool_name}: all of it", write, hint=hint, asks=request.id)
+
+
+def page_hint(request: AskRequest, state: FaceState) -> str:
+    """What can be pressed on the page: answers too, once its end was seen."""
+    if not state.ask.is_seen:
+        return UNREAD
+    offered = [("allow_once", "once"), ("allow_session", "session")]
+    if isinstance(request, ApprovalRequest):
+        offered = [("approve", "use it, as it is")]
+    keys = [(state.preferences.keys.shown(intent, beside="page"), words) for intent, words in offered]
+    return "   ".join([*(f"{key} {words}" for key, words in keys if key), "esc back"])
 
 
 def _approval(request: ApprovalRequest, columns: int) -> PageText:
@@ -39,7 +53,7 @@ def _permission(request: PermissionRequest, is_unified: bool, columns: int) -> P
     lines.append(StyledLine())
     diff = request.params.get("diff")
     if isinstance(diff, str) and diff:
-        lines += whole_diff(diff, columns, is_unified=is_unified)
+        lines += diff_rows(diff, columns, is_unified=is_unified)
     else:
         for name, value in request.params.items():
             if value not in (None, "", False):  # what was not asked for is nothing to be read

@@ -23,7 +23,8 @@ from covey.tui.face.effects import (
     Undo,
     UseEmbedded,
 )
-from covey.tui.face.sizes import body_columns, page_columns, page_rows_left
+from covey.tui.face.room import page_rows_left
+from covey.tui.face.sizes import body_columns, page_columns
 from covey.tui.face.state import Item, Picker, TextPage
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import Key
@@ -179,7 +180,8 @@ def page_key(step: FaceStep, page: TextPage, intent: str) -> FaceStep | None:
         "page_next_hunk": _beyond(text.hunks, page.top),
         "page_previous_hunk": _before(text.hunks, page.top),
     }
-    if intent in tops:
+    leads_nowhere = {"file": not text.files, "hunk": not text.hunks}.get(intent.rpartition("_")[2], False)
+    if intent in tops and not leads_nowhere:
         return step.set(overlay=replace(page, top=max(0, min(tops[intent], last))))
     match intent:
         case "page_close":
@@ -189,6 +191,12 @@ def page_key(step: FaceStep, page: TextPage, intent: str) -> FaceStep | None:
         case "page_confirm" if page.confirms == "kill_job":
             return step.set(overlay=None).do(KillJob(page.subject))
     return None
+
+
+def is_at_end(step: FaceStep, page: TextPage) -> bool:
+    """The last row of the page is in sight."""
+    lines = page.text(page_columns(body_columns(step.state))).lines
+    return page.top + page_rows_left(step.state) >= len(lines)
 
 
 def scroll_page(step: FaceStep, page: TextPage, by: int) -> FaceStep:

@@ -14,7 +14,7 @@ from covey.tui.face.editing import keyed, one_line
 from covey.tui.face.effects import Cancel, Copy, Effect, Scroll, Search
 from covey.tui.face.facts import FaceInput, Pointed
 from covey.tui.face.keys import Context
-from covey.tui.face.permission_page import whole_page
+from covey.tui.face.permission_page import page_hint, whole_page
 from covey.tui.face.state import ARMED_S, Armed, FaceState, Picker, SearchBar, TextPage
 from covey.tui.face.step import FaceStep
 from covey.tui.inputs import FocusChange, Key, Mouse, Paste, Resize
@@ -41,11 +41,23 @@ def reduce(state: FaceState, view: View, fed: FaceInput, now: float) -> tuple[Fa
             step = step.set(width=width, height=height)
         case _:
             step = learning.learn(step, fed)
+    step = _read(step)
     if step.state.toast and now >= step.state.toast.until:
         step = step.set(toast=None)
     if step.state.armed and now >= step.state.armed.until:
         step = step.set(armed=None)
     return step.state, step.effects
+
+
+def _read(step: FaceStep) -> FaceStep:
+    """Whoever has seen the end of what is asked about may answer it."""
+    page, panel, ask = step.state.overlay, step.state.ask, answering.shown(step.state, step.view)
+    if not isinstance(page, TextPage) or panel.is_seen or ask is None or ask.request.id != page.asks:
+        return step
+    if not picking.is_at_end(step, page):
+        return step
+    step = step.set(ask=replace(panel, is_seen=True))
+    return step.set(overlay=replace(page, hint=page_hint(ask.request, step.state)))
 
 
 def contexts(state: FaceState, view: View, now: float) -> tuple[Context, ...]:
@@ -91,14 +103,14 @@ def _of_focus(step: FaceStep, where: Context, intent: str, key: Key) -> FaceStep
     if isinstance(state.overlay, Picker):
         return picking.picker_key(step, state.overlay, intent, key)
     if isinstance(state.overlay, TextPage):
-        return picking.page_key(step, state.overlay, intent)
+        page = state.overlay
+        return picking.page_key(step, page, intent) or answering.page_key(step, page, key)
     if state.search and state.search.is_typing:
         return _search_key(step, state.search, intent, key)
     if answering.takes_keys(state, step.view, state.now):
         if intent == "whole" and state.ask.words is None:
             ask = answering.shown(state, step.view)
-            seen = step.set(ask=replace(state.ask, is_seen=True))
-            return seen.set(overlay=whole_page(ask.request, state)) if ask else step
+            return step.set(overlay=whole_page(ask.request, state)) if ask else step
         found = answering.key(step, intent, key)
         if found is not None or intent or not key.text or state.ask.words is not None:
             return found

@@ -77,11 +77,6 @@ def prompt_rows(state: FaceState, columns: int) -> int:
     return min(rows, max(state.height // HIGHEST_SHARE, 1)) + 1
 
 
-def page_rows_left(state: FaceState) -> int:
-    """Rows for the text of a page, below its title."""
-    return max(state.height - head_rows(state) - foot_rows(state) - prompt_rows(state, body_columns(state)) - 1, 1)
-
-
 def page_columns(columns: int) -> int:
     """Of the text of a page: a column is free at either side."""
     return max(columns - 2, 8)

@@ -91,6 +91,8 @@ class TextPage:
     subject: str = ""
     """What it is about: a run, or a job."""
     hint: str = ""
+    asks: str = ""
+    """Of all that a permission or an approval is about: the ask, which can be answered at the end of the page."""
 
     def text(self, columns: int) -> PageText:
         return _written(self.write, columns)
@@ -128,11 +130,13 @@ class AskPanel:
     is_sent: bool = False
     """It was answered here."""
     is_seen: bool = False
-    """All of it was looked at."""
+    """All of it was looked at, to its end."""
     words: Editor | None = None
     """An answer in words, while it is written."""
     question: int = 0
     choice: int = 0
+    has_moved: bool = False
+    """Somebody has gone to the choice that is marked, and has chosen none since."""
     answers: tuple[QuestionResponse, ...] = ()
     """To the questions, in their order, as far as given."""
 

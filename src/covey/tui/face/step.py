@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from covey.client.view.view import View
 from covey.tui.face.composer import Composer, draft_of
-from covey.tui.face.effects import Effect, SaveDraft
+from covey.tui.face.effects import AllowEdits, AnswerBatch, AnswerPermission, DecideApproval, Effect, SaveDraft
 from covey.tui.face.state import TOAST_S, FaceState, Toast
 
 
@@ -27,6 +27,10 @@ class FaceStep:
     def say(self, text: str, kind: Literal["note", "warning", "error"] = "note") -> FaceStep:
         """Longer sentences stay longer."""
         return self.set(toast=Toast(text, kind, self.state.now + max(TOAST_S, len(text) / 15)))
+
+    def answer(self, answer: AnswerPermission | AllowEdits | AnswerBatch | DecideApproval) -> FaceStep:
+        """It is on its way; the ask goes when the server says so."""
+        return self.set(ask=replace(self.state.ask, is_sent=True)).do(answer)
 
     def compose(self, composer: Composer) -> FaceStep:
         """With another composer, whose draft is kept if it is another one."""

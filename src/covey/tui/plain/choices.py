@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from covey.lines.approval import all_rows
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.permission import ALWAYS, PermissionShown, reach_words, request_lines
+from covey.lines.permission import ALWAYS, PermissionShown, letter_of, reach_words, request_lines
 from covey.lines.plain_text import visible
 from covey.lines.request_text import request_text
 from covey.lines.wrap import wrap
@@ -48,6 +48,18 @@ class Allowed:
     reason: str = ""
     network: bool = False
     unsandboxed: bool = False
+    edits_in: str = ""
+    """The session in which edits are accepted from now on."""
+
+    @property
+    def news(self) -> dict[str, str]:
+        """What is said once it counts, by the outcome, where more than this call is allowed; else nothing is."""
+        if self.action in ("allow_always", "allow_prefix"):
+            return {"allowed": "A rule for this is in your config.toml now. It holds in this directory only."}
+        if self.edits_in:
+            back = f"`covey sessions mode {self.edits_in} ask` takes that back."
+            return {"allowed": f"Edits are accepted now. {back}"}
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,8 @@ class Decided:
     """Whether an extension may be used; None: that is left for later."""
 
     approve: bool | None
+    news: ClassVar[dict[str, str]] = {"allowed": "It may be used.", "denied": "It is not used."}
+    """What is said once it counts, by the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +138,8 @@ class PermissionChoices:
         return not self.is_whole and request_text(self.request) != request_text(self.request, whole=True)
 
     def _by_letter(self, text: str) -> int | None:
-        """The number of what a letter stands for, as `covey run` has them; `yes` and `no` are such letters, too."""
-        word = text.strip().lower()
-        letter = {"yes": "y", "no": "n"}.get(word, word)
+        """The number of what a letter stands for, as every face has them; `yes` and `no` are such letters, too."""
+        letter = letter_of(text.strip())
         return next((number for number, offer in enumerate(self._offered(), 1) if offer[0] == letter), None)
 
     def _offered(self) -> list[tuple[str, str, Allowed | str]]:
@@ -139,13 +152,15 @@ class PermissionChoices:
             ("y", f"yes, this once{reach}", Allowed("allow", network=network)),
             ("s", session, Allowed("allow_session", network=network)),
         ]
+        if request.action == "write":
+            found.append(("m", "yes, and all edits in this session", Allowed("allow", edits_in=request.session_id)))
         always = f"yes, and always in this directory{reach}"
         if request.rules:
             rules = visible(" ".join(request.rules))
-            found.append(("r", f"{always}: {rules}", Allowed("allow_always", network=network)))
+            found.append(("A", f"{always}: {rules}", Allowed("allow_always", network=network)))
         if request.prefix_rules:
             prefix = visible(request.prefix_rules[-1])
-            found.append(("p", f"{always}: {prefix}", Allowed("allow_prefix", network=network)))
+            found.append(("P", f"{always}: {prefix}", Allowed("allow_prefix", network=network)))
         if request.confined:
             letter, other = ("o", "without") if network else ("w", "with")
             found.append((letter, f"yes, this once, {other} network", Allowed("allow", network=not network)))

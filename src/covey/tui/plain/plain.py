@@ -43,8 +43,6 @@ from covey.tui.plain.paper import Paper
 from covey.tui.plain.story import LineStory
 
 PROMPT = "> "
-DECIDED = {"allowed": "It may be used.", "denied": "It is not used."}
-RULED = {"allowed": "A rule for this is in your config.toml now. It holds in this directory only."}
 QUIET_S = 0.4
 """A line that comes so soon after a question was shown was typed before anybody could have read it."""
 
@@ -347,11 +345,13 @@ class Talk:
         match understood:
             case None:
                 return False
-            case Allowed(action, reason, network, unsandboxed):
+            case Allowed(action, reason, network, unsandboxed, edits_in):
                 self._asked = None
-                if action in ("allow_always", "allow_prefix"):
-                    self._decided = (ask_id, RULED)
-                self.follower.answer_permission(ask_id, action, reason, network=network, unsandboxed=unsandboxed)
+                self._decided = (ask_id, understood.news) if understood.news else self._decided
+                if edits_in:
+                    self.follower.allow_edits(ask_id, edits_in)
+                else:
+                    self.follower.answer_permission(ask_id, action, reason, network=network, unsandboxed=unsandboxed)
             case Decided(approve):
                 self._asked = None
                 self._decide(ask_id, approve)
@@ -370,7 +370,7 @@ class Talk:
             self._put_aside(ask_id, "Left for later: `covey trust` shows it, and so does the next start.")
             self.offer()
         else:
-            self._decided = (ask_id, DECIDED)
+            self._decided = (ask_id, Decided.news)
             self.follower.answer_approval(ask_id, approve=approve)
 
     async def post(self, text: str, mode: Mode | None = None) -> None:
