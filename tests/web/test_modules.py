@@ -85,6 +85,19 @@ def test_a_run_that_waits_for_the_store_is_said_to() -> None:
     assert f"{STORE}: 'Waits for the disk" in (DIRECTORY / "js/status.js").read_text("utf-8")
 
 
+def test_what_runs_keeps_prompts_out_as_the_server_has_it() -> None:
+    options = ["undefined", '{cwd: "src", debug: true, unattended: true}', "{accept_edits: true}"]
+    script = (
+        f"const {{ SessionRecord }} = await import({json.dumps(str(DIRECTORY / 'js/records.js'))});"
+        f"console.log(JSON.stringify([{', '.join(options)}].map((options) => {{ const record = new SessionRecord();"
+        "record.runs.set('r', { run: { state: 'active', options } }); return record.keepsOthersOut; })));"
+    )
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout) == [False, False, True]
+
+
 def test_the_types_are_right() -> None:
     command = [str(TOOLS / "node_modules/.bin/tsc"), "-p", str(ROOT / "tests/web/tsconfig.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

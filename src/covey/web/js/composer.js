@@ -109,9 +109,10 @@ export class Composer {
     stop.hidden = !isBusy;
     mode.hidden = !isBusy;
     send.disabled = !hasText;
-    const word = isBusy ? MODES[mode.value] : 'Send';
+    const how = mode.value === 'fold' && this.app.record?.keepsOthersOut ? 'own_turn' : mode.value;
+    const word = isBusy ? MODES[how] : 'Send';
     if (send.getAttribute('aria-label') !== word) { send.setAttribute('aria-label', word); send.title = word; }
-    const says = isBusy && hasText ? `${word}: ${SAYS[mode.value]}${this.app.isTouch ? '' : ` · Alt Enter: ${MODES[other(mode.value)]}`}` : '';
+    const says = isBusy && hasText ? `${word}: ${SAYS[how]}${this.app.isTouch ? '' : ` · Alt Enter: ${MODES[other(mode.value)]}`}` : '';
     if (hint.textContent !== says) hint.textContent = says;
     this.#fit();
   }

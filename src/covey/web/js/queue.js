@@ -19,7 +19,7 @@ export class QueueDock {
     const { view } = this.app;
     const waiting = this.app.record?.queue ?? [];
     const sent = [...view.outbox.prompts.values()].filter((each) => each.prompt.session_id === view.current);
-    const key = JSON.stringify([view.current, waiting.map((run) => [run.run_id, run.prompt, run.parked_by]), sent.map((each) => [each.prompt.run_id, each.state, each.error])]);
+    const key = JSON.stringify([view.current, this.app.record?.keepsOthersOut, waiting.map((run) => [run.run_id, run.prompt, run.parked_by]), sent.map((each) => [each.prompt.run_id, each.state, each.error])]);
     if (key === this.drawn) return;
     if (this.editing && waiting.some((run) => run.run_id === this.editing)) return; // somebody types in it
     this.editing = '';
@@ -39,7 +39,7 @@ export class QueueDock {
 
   /** @param {any} run @param {number} index @param {any[]} all */
   #waiting(run, index, all) {
-    const note = run.parked_by ? 'held back' : run.mode === 'fold' && 'joins the turn';
+    const note = run.parked_by ? 'held back' : run.mode === 'fold' && !this.app.record?.keepsOthersOut && 'joins the turn';
     const item = h('li', { data: { run: run.run_id } }, h('span.queued-text', { title: oneLine(run.prompt) }, oneLine(run.prompt)), note && h('small', null, note),
       h('span.queue-buttons', null,
         index > 0 && iconButton('up', 'Sooner', () => this.#change(run, { before: all[index - 1].run_id })),

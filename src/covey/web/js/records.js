@@ -31,6 +31,12 @@ export class SessionRecord {
     return ['failed', 'interrupted'].includes(this.endedAs) && !this.openRuns.some((run) => run.started_at);
   }
 
+  /** What runs was started with options of its own: no prompt joins it. */
+  get keepsOthersOut() {
+    const options = this.openRuns.find((run) => run.state === 'active')?.options ?? {};
+    return Object.keys(options).some((name) => !['cwd', 'debug', 'unattended'].includes(name));
+  }
+
   /** The prompts that wait, in the order in which they will run. */
   get queue() {
     return this.openRuns.filter((run) => run.state === 'queued')
