@@ -53,6 +53,7 @@ ALSO_ALLOWED: dict[str, set[str]] = {
     "cli/logout.py": {"credentials"},
     "cli/mcp_login.py": {"credentials"},
     "cli/doctor_keys.py": {"credentials"},
+    "cli/keys_here.py": {"credentials"},
     "cli/doctor_sandbox.py": {"sandbox"},
     "cli/doctor_aside.py": {"doctor"},
     "cli/doctor_texts.py": {"context"},

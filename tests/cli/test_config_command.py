@@ -142,15 +142,33 @@ def test_a_value_is_set_and_everything_else_stays(project: Path, tmp_path: Path)
     )
 
 
-def test_a_model_of_a_provider_that_nobody_knows_is_doubted(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("key", ["model", "small"])
+def test_a_model_of_a_provider_that_nobody_knows_is_not_set(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
+    before = own_file(tmp_path).read_text()
+    assert main(["config", "set", key, "locla/big"]) == exits.USAGE
+    said = capsys.readouterr().err
+    assert "there is no provider locla; did you mean local/big? known: local/" in said
+    assert "Nothing was changed; `covey config edit` names a provider of your own" in said
+    assert own_file(tmp_path).read_text() == before
+    assert main(["config", "set", key, "local/a-new-one"]) == exits.OK
+    assert capsys.readouterr().err == "", "lists are not complete"
+
+
+def test_a_model_whose_key_is_missing_can_be_set_and_is_doubted_until_there_is_one(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("TEAM", "birds")
     assert main(["config", "set", "model", "openai/gpt"]) == exits.OK
-    assert capsys.readouterr().err == "", "its key may come from a login"
-    assert main(["config", "set", "model", "locla/big"]) == exits.OK
-    assert "there is no provider locla; known: local/" in capsys.readouterr().err
+    assert "there is no key for openai (`covey login openai`, or $OPENAI_API_KEY)" in capsys.readouterr().err
     assert main(["config", "check"]) == exits.FAILED
-    assert 'models.large is "locla/big"' in capsys.readouterr().err
+    assert "models.large: no model is known as" in capsys.readouterr().err
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    for words in (["check"], ["set", "model", "openai/other"]):
+        assert main(["config", *words]) == exits.OK
+        assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -199,12 +217,15 @@ def test_what_holds_in_one_directory_is_shown_as_such(own_home: Home) -> None:
     assert f'# {own_home.config}, for {root} only\npermissions.allow = ["bash:make"]\n' in said
 
 
-@pytest.mark.parametrize(
-    "words", [["path"], ["check"], ["set", "limits.cost_per_run", "2"], ["set", "model", "nope/x"]]
-)
+@pytest.mark.parametrize("words", [["path"], ["check"], ["set", "limits.cost_per_run", "2"]])
 def test_each_action_has_json(own_home: Home, words: list[str]) -> None:
     done = own_home.covey("config", *words, "--json")
     assert done.returncode == exits.OK and isinstance(json.loads(done.stdout), dict)
-    if words[-1] == "nope/x":
-        wrong = own_home.covey("config", "check", "--json")
-        assert (wrong.returncode, json.loads(wrong.stdout)["exit_code"]) == (exits.FAILED, exits.FAILED)
+
+
+def test_a_check_that_fails_and_a_value_that_is_refused_have_json(own_home: Home) -> None:
+    refused = own_home.covey("config", "set", "model", "nope/x", "--json")
+    assert (refused.returncode, json.loads(refused.stdout)["exit_code"]) == (exits.USAGE, exits.USAGE)
+    own_home.config.write_text('[models]\nlarge = "nope/x"\n')
+    wrong = own_home.covey("config", "check", "--json")
+    assert (wrong.returncode, json.loads(wrong.stdout)["exit_code"]) == (exits.FAILED, exits.FAILED)

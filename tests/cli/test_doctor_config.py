@@ -10,7 +10,14 @@ from covey.cli import exits
 from tests.cli.conftest import Home
 
 
-@pytest.mark.parametrize("wrong", ['[models]\nlarge = "nope/x"\n', "nope = 1\n"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '[models]\nlarge = "nope/x"\n',
+        "nope = 1\n",
+        '[models]\nlarge = "groq/nope"\n[providers.mine]\ntype = "scripted"\nmodels = [{ id = "a" }]\n',
+    ],
+)
 def test_the_store_and_the_configuration_have_a_verdict_each(own_home: Home, wrong: str) -> None:
     own_home.covey("run", "hello")
     own_home.covey("stop")
@@ -24,6 +31,8 @@ def test_the_store_and_the_configuration_have_a_verdict_each(own_home: Home, wro
     assert "no prompt is accepted until this is fixed" in done.stderr and "nope" in done.stderr
     found = json.loads(own_home.covey("doctor", "--json").stdout)
     assert found["healthy"] is True and "nope" in found["config"]
+    checked = own_home.covey("config", "check")
+    assert checked.returncode == exits.FAILED and found["config"] in checked.stderr, "both say the same"
 
 
 def test_what_config_check_warns_of_is_told_here_too(own_home: Home) -> None:

@@ -166,6 +166,28 @@ def test_a_login_is_enough_for_a_known_provider(own_home: Home) -> None:
     assert models["keys"] == {"anthropic": "covey login, account default, in credentials.json in your data directory"}
 
 
+def test_a_login_is_known_beside_a_provider_of_a_file_and_leaves_the_default_alone(at: Home) -> None:
+    assert at.covey("login", "anthropic", "--no-check", stdin=GOOD).returncode == 0
+    models = json.loads(at.covey("models", "--json").stdout)
+    assert {model["provider"] for model in models["models"]} == {"birds", "openrouter", "anthropic"}
+    assert models["large"] == "birds/a-model" and models["keys"].keys() == {"anthropic"}
+    sizes = {model["id"]: model["context_window"] for model in models["models"] if model["provider"] == "anthropic"}
+    assert all(sizes.values()), "the catalogue knows them"
+    assert "The key of anthropic: covey login" in at.covey("doctor").stdout
+    assert at.covey("config", "set", "model", "anthropic/claude-opus-5-5").returncode == 0
+    assert at.covey("config", "check").returncode == 0
+    at.covey("logout", "anthropic")
+    assert "there is no key for anthropic (`covey login anthropic`" in at.covey("run", "-q", "x").stderr
+
+
+def test_a_key_in_the_environment_is_sent_for_a_model_beside_one_of_a_file(at: Home, provider: FakeProvider) -> None:
+    at.env |= {"OPENAI_API_KEY": OTHER, "OPENAI_BASE_URL": f"{provider.url}/v1"}
+    at.covey("run", "-q", "-m", "openai/gpt", "x")
+    assert provider.asked[-1][1] == OTHER
+    at.covey("run", "-q", "x")
+    assert provider.asked[-1][1] == ""
+
+
 def test_a_command_of_the_users_own_file_gives_the_key(at: Home, provider: FakeProvider, tmp_path: Path) -> None:
     make_program(tmp_path / "give-key", f"print({GOOD!r})")
     text = at.config.read_text()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from covey.config import local_model
-from covey.config.defaults import KNOWN, OPENAI_MODEL, Role, discover, environment_key, find, resolve, with_defaults
+from covey.config.defaults import (
+    KNOWN,
+    OPENAI_MODEL,
+    Role,
+    discover,
+    environment_key,
+    find,
+    resolve,
+    why_no_prompt,
+    with_defaults,
+    with_keys,
+)
 from covey.config.schema import Config, ConfigError, LimitSettings, ModelChoice, ModelSettings, ProviderSettings
 
 OLLAMA, LLAMACPP, LMSTUDIO = (f"http://127.0.0.1:{port}/v1" for port in (11434, 8080, 1234))
@@ -174,12 +186,87 @@ async def test_the_embedded_model_comes_last() -> None:
 @pytest.mark.anyio
 async def test_discovery_fills_gaps_and_overrules_nothing() -> None:
     configured = Config(providers={"mine": provider("a")})
-    assert await with_defaults(configured, {"OPENAI_API_KEY": "k"}, nobody) is configured
+    assert await with_defaults(configured, {}, nobody) is configured
 
     bare = Config(models=ModelChoice(large="openai/m", small="openai/s"), limits=LimitSettings(steps_per_run=3))
     filled = await with_defaults(bare, {"OPENAI_API_KEY": "k"}, nobody)
     assert (filled.models, filled.limits, list(filled.providers)) == (bare.models, bare.limits, ["openai"])
     assert (await with_defaults(Config(), {"OPENAI_API_KEY": "k"}, nobody)).models.large == f"openai/{OPENAI_MODEL.id}"
+
+
+KEYS = {"OPENAI_API_KEY": "k"}
+SOL = OPENAI_MODEL.id
+
+
+@pytest.mark.anyio
+async def test_keys_at_hand_are_known_beside_the_providers_of_files_and_nobody_is_searched_for() -> None:
+    mine = provider("a")
+    known = await with_defaults(Config(providers={"mine": mine}), KEYS, nobody, logged_in={"anthropic"})
+    assert list(known.providers) == ["mine", "anthropic", "openai"]
+    assert find(known, f"openai/{SOL}").provider_id == find(known, SOL).provider_id == "openai"
+    assert find(known, "anthropic/a-new-one").model.id == "a-new-one"
+    assert all(not found.api_key for found in known.providers.values()), "where keys come from is decided elsewhere"
+    chosen = Config(providers={"mine": mine}, models=ModelChoice(large=f"openai/{SOL}"))
+    large = resolve(await with_defaults(chosen, KEYS, nobody), "large")
+    assert large and large.provider_id == "openai"
+
+
+@pytest.mark.parametrize("role", ["large", "small"])
+def test_a_key_at_hand_is_never_the_default_beside_a_provider_of_a_file(role: Role) -> None:
+    found = resolve(with_keys(Config(providers={"mine": provider("a")}), KEYS, ()), role)
+    assert found and (found.provider_id, found.model.id) == ("mine", "a")
+    assert resolve(with_keys(Config(providers={"mine": provider()}), KEYS, ()), role) is None
+
+
+def test_what_a_file_says_of_a_provider_wins_over_its_key_at_hand() -> None:
+    elsewhere = ProviderSettings(type="openai-compatible", base_url="http://127.0.0.1:1/v1")
+    config = with_keys(Config(providers={"openai": elsewhere}), {**KEYS, "OPENAI_BASE_URL": "no address"}, {"openai"})
+    assert config.providers == {"openai": elsewhere} and config.at_hand == ()
+
+
+@pytest.mark.parametrize(
+    ("listed", "reference"),
+    [((SOL,), SOL), (("openai/gpt",), "openai/gpt"), ((), SOL), ((), "anything")],
+    ids=["listed by both", "a listed name that begins like a provider", "the only one lists none", "any name"],
+)
+def test_a_key_at_hand_does_not_change_where_a_model_of_the_files_is(listed: tuple[str, ...], reference: str) -> None:
+    files = Config(providers={"mine": provider(*listed)})
+    assert find(files, reference) == find(with_keys(files, KEYS, ()), reference)
+
+
+def test_an_address_in_the_environment_matters_only_with_its_key() -> None:
+    files = Config(providers={"mine": provider("a")})
+    assert with_keys(files, {"OPENAI_BASE_URL": "no address"}, ()) is files
+
+
+@pytest.mark.parametrize(
+    ("providers", "keys", "models", "said"),
+    [
+        ({}, {}, {}, ""),
+        ({}, {}, {"large": "openai/m"}, ""),
+        ({}, {}, {"large": "ollama/m"}, ""),
+        ({}, {}, {"large": "a-bare-name"}, ""),
+        ({}, {}, {"large": "opnai/m"}, "models.large: .* no provider opnai; did you mean openai/m[?] no provider is"),
+        (
+            {},
+            KEYS,
+            {"large": "ollama/m"},
+            "models.large: .* no provider ollama .it is looked for only ",
+        ),
+        ({}, KEYS, {"large": "groq/m"}, "models.large: .* no key for groq .`covey login groq`, or [$]GROQ_API_KEY.; "),
+        ({"mine": provider("a")}, KEYS, {"large": "openai/m", "small": "groq/m"}, ""),
+        ({"mine": provider("a")}, {}, {"large": "openai/m"}, "models.large: .* no key for openai .*; known: mine/a "),
+        ({"mine": provider("a")}, {}, {"large": "mien/b"}, "models.large: .* no provider mien; did you mean mine/b[?]"),
+        ({"mine": provider("a")}, {}, {"small": "mien/b"}, "models.small: .* no provider mien; did you mean mine/b[?]"),
+        ({"mine": provider("a")}, {}, {"large": "b"}, "models.large: no model is known as .b.; known: mine/a"),
+        ({"mine": provider("a")}, {}, {"large": "b", "aliases": {"b": "mine/c"}}, ""),
+    ],
+)
+def test_it_is_known_without_a_server_that_no_prompt_is_taken(
+    providers: dict[str, ProviderSettings], keys: dict[str, str], models: dict[str, Any], said: str
+) -> None:
+    why = why_no_prompt(with_keys(Config(providers=providers, models=ModelChoice(**models)), keys, ()))
+    assert re.match(said, why) if said else why == ""
 
 
 PROVIDERS = {"one": provider("a", "both", "org/x"), "two": provider("b", "both"), "three": provider()}

@@ -11,7 +11,7 @@ import pytest
 
 from covey.config.edit import trust
 from covey.config.load import is_trusted, keys_that_need_trust, load
-from covey.config.schema import Config, ConfigError
+from covey.config.schema import Config, ConfigError, ModelChoice
 from tests.config.conftest import LOCAL, Files
 
 # What needs trust
@@ -173,6 +173,36 @@ def test_without_trust_a_model_goes_with_the_provider_that_brings_it(files: File
     loaded = files.load()
     assert loaded.config.models.large == "mine/a"
     assert "models.large, providers.local" in loaded.warnings[0]
+
+
+MINE = '[providers.mine]\ntype = "openai-compatible"\nbase_url = "http://127.0.0.1:1"\nmodels = [{ id = "a" }]\n'
+
+
+@pytest.mark.parametrize(
+    ("choice", "counts"),
+    [
+        ('large = "mine/new"', True),
+        ('small = "a"', True),
+        ('fallback = ["mine/a", "mine/b"]', True),
+        ('aliases = { quick = "mine/a" }\nlarge = "quick"', True),
+        ('large = "openai/gpt-6.1-sol"', False),
+        ('large = "gpt-6.1-sol"', False),
+        ('fallback = ["mine/a", "openai/m"]', False),
+        ('aliases = { "gpt-6.1-sol" = "mine/a", other = "openai/m" }\nlarge = "gpt-6.1-sol"', False),
+    ],
+)
+@pytest.mark.parametrize("by", ["user", "extra"])
+def test_without_trust_a_project_chooses_only_among_providers_that_files_of_the_user_name(
+    files: Files, choice: str, counts: bool, by: str
+) -> None:
+    """A key that is merely at hand would be used for what a stranger has chosen."""
+    (files.user if by == "user" else files.extra).write_text(MINE)
+    files.project.write_text(f"[models]\n{choice}\n")
+    loaded = files.load()
+    assert bool(loaded.warnings) is not counts
+    assert (loaded.config.models != ModelChoice()) is counts
+    if by == "user":
+        assert bool(keys_that_need_trust(files.project.parent, files.environ)) is not counts
 
 
 def test_a_variable_that_is_ignored_is_not_missed(files: Files) -> None:

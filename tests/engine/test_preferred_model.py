@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from covey.config.schema import Config, ConfigError, ModelChoice, ModelSettings, ProviderSettings
@@ -48,3 +49,9 @@ async def test_the_small_model_of_a_provider_is_one_of_its_own(tmp_path: Path) -
         with pytest.raises(NotFound):
             settings.default_small_model("three")
         assert settings.config().models["small"] == SelectedModel(model="b", provider="one")
+
+
+async def test_the_small_model_of_a_provider_whose_key_is_at_hand_is_one_of_its_own(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=msgspec.structs.replace(BOTH, at_hand=("two",))) as engine:
+        found = engine.workspace.settings.default_small_model("two")
+        assert found == SelectedModel(model="c", provider="two")

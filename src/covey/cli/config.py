@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from covey.cli import common, exits
+from covey.cli.keys_here import with_keys_here
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text
-from covey.config.defaults import unknown_providers
+from covey.config.defaults import lacks_only_key, why_no_prompt, why_unknown
 from covey.config.edit import set_value
 from covey.config.load import config_dir, load
 from covey.config.origins import SettingOrigin, origins, plain_key
@@ -75,7 +76,7 @@ def _check(args: argparse.Namespace) -> int:
     for warning in loaded.warnings:
         if warning not in loaded.unprotected:
             common.complain(warning)
-    if doubts := [*loaded.unprotected, *unknown_providers(loaded.config)]:
+    if doubts := [*loaded.unprotected, *filter(None, [why_no_prompt(with_keys_here(loaded.config))])]:
         raise exits.CommandFailed("\n".join(doubts))
     if args.json:
         print(json_text({"files": [str(path) for path in loaded.files], "warnings": loaded.warnings}))
@@ -112,9 +113,8 @@ def _set(args: argparse.Namespace) -> int:
         section, key, value = plain_key(*args.words)
     except ConfigError as error:
         raise exits.UsageError(error.message) from None
+    doubts = _model_doubts(args, str(value)) if section == "models" else []
     path = set_value(os.environ, section, key, value)
-    loaded = load(_project(args), _extra(args), os.environ) if section == "models" else None
-    doubts = list(unknown_providers(loaded.config)) if loaded else []
     if args.json:
         done = {"key": f"{section}.{key}", "value": value, "file": str(path), "warnings": doubts}
         print(json_text(done))
@@ -123,3 +123,15 @@ def _set(args: argparse.Namespace) -> int:
     for doubt in doubts:
         common.complain(doubt)
     return common.reload_servers(args)
+
+
+def _model_doubts(args: argparse.Namespace, reference: str) -> list[str]:
+    """What to know of a model that is to be set. Raises UsageError for one with which no prompt would be taken.
+
+    Only a key may come later: a provider that nobody knows has to be named first.
+    """
+    config = with_keys_here(load(_project(args), _extra(args), os.environ).config)
+    why = why_unknown(config, reference) if reference else ""
+    if why and not lacks_only_key(config, reference):
+        raise exits.UsageError(f"{why}. Nothing was changed; `covey config edit` names a provider of your own")
+    return [why] if why else []

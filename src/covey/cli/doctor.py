@@ -15,9 +15,10 @@ import apsw
 
 from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_store, doctor_texts, exits
 from covey.cli.doctor_rules import GlobalRules
+from covey.cli.keys_here import with_keys_here
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
-from covey.config.defaults import resolve, unknown_providers
+from covey.config.defaults import why_no_prompt
 from covey.config.load import load
 from covey.config.schema import ConfigError
 from covey.doctor.oracle import Examination, examine, open_runs
@@ -205,11 +206,9 @@ def _config_doubts() -> tuple[str, tuple[str, ...]]:
     try:
         loaded = load(Path(common.working_directory(None)), None, os.environ)
         warnings = loaded.warnings
-        if loaded.config.providers:  # else it is only known where there is a server which models there are
-            resolve(loaded.config, "large")
+        return why_no_prompt(with_keys_here(loaded.config)), warnings
     except ConfigError as error:
         return error.message, warnings
-    return " ".join(unknown_providers(loaded.config)), warnings
 
 
 def _global_rules(records: list[Record]) -> GlobalRules:

@@ -15,14 +15,14 @@ from covey.credentials.sources import NoKey, describe, source_of
 def look(environ: Mapping[str, str]) -> dict[str, str]:
     """By provider, where its key comes from, or what is wrong with that. Reads the user's own files; runs nothing."""
     try:
-        providers = load(None, None, environ).config.providers
-        providers = providers or {provider_id: known_provider(provider_id, environ) for provider_id in KNOWN}
+        named = load(None, None, environ).config.providers
+        known = {name: known_provider(name, environ) for name in KNOWN if name not in named}
         accounts = read_accounts(environ)
     except ConfigError:  # reported where the configuration is read
         return {}
     except CredentialsError as error:
         return {"every provider": str(error)}
-    sources = {name: source_of(name, provider, accounts, environ) for name, provider in providers.items()}
+    sources = {name: source_of(name, provider, accounts, environ) for name, provider in {**named, **known}.items()}
     return {
         name: about
         for name, source in sources.items()

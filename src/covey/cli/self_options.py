@@ -14,14 +14,14 @@ examples:
   covey config set model anthropic/claude-opus-5-5
   covey config set limits.cost_per_run 2
   covey config edit                      with $VISUAL or $EDITOR; checked when you are done
-  covey config check                     whether all files that count here are right
+  covey config check                     whether all files that count here are right, and a prompt would be taken
 
 `set` takes keys with one plain value of [models], [limits], [retention], [permissions], [server], [notify] and [tui];
 `model` is models.large, `small` is models.small. A server that runs takes it up at once. Everything else: `covey config
 edit`.
 
 exit codes:
-  0 right, or changed     1 something is wrong with a file     2 wrong usage
+  0 right, or changed     1 something is wrong with a file, or no prompt would be taken     2 wrong usage
 """
 LOGS_EXAMPLES = """\
 examples:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
@@ -100,10 +100,29 @@ class ResolvedModel:
 async def with_defaults(
     config: Config, environ: Mapping[str, str], probe: Probe, logged_in: Collection[str] = ()
 ) -> Config:
-    """`config` as it is when it names a provider, else with whatever `discover` finds."""
+    """`config` with the providers whose key is at hand; where nobody names one, with whatever `discover` finds."""
     if config.providers:
+        return with_keys(config, environ, logged_in)
+    return _filled(config, await discover(environ, probe, logged_in=logged_in))
+
+
+def with_keys(config: Config, environ: Mapping[str, str], logged_in: Collection[str]) -> Config:
+    """`config` with the known providers that have a key: all that can be said without a search.
+
+    What the files say of a provider wins, and so do their providers wherever a model is meant without a further word.
+    Without any provider the result leaves open what a search would find.
+    """
+    found = _with_keys(environ, logged_in, named=config.providers)
+    if found is None:
         return config
-    found = await discover(environ, probe, logged_in=logged_in)
+    if not config.providers:
+        return _filled(config, found)
+    providers = {**config.providers, **found.providers}
+    return msgspec.structs.replace(config, providers=providers, at_hand=tuple(found.providers))
+
+
+def _filled(config: Config, found: Config) -> Config:
+    """`config`, which names no provider, with those that were found, and with their choice unless it has its own."""
     models = config.models
     if not models.large:
         models = msgspec.structs.replace(found.models, aliases=models.aliases)
@@ -131,8 +150,8 @@ async def discover(
     return Config()
 
 
-def _with_keys(environ: Mapping[str, str], logged_in: Collection[str]) -> Config | None:
-    """All known providers that have a key; the first one is used, and the others can be chosen.
+def _with_keys(environ: Mapping[str, str], logged_in: Collection[str], named: Collection[str] = ()) -> Config | None:
+    """All known providers that have a key, but for those in `named`; the first is used, and the others can be chosen.
 
     Those to which the user has logged in come before those whose key merely is in the environment.
     """
@@ -140,9 +159,9 @@ def _with_keys(environ: Mapping[str, str], logged_in: Collection[str]) -> Config
     choices: list[ModelChoice] = []
     for provider_id in sorted(KNOWN, key=lambda id: id not in logged_in):
         known = KNOWN[provider_id]
-        provider = known_provider(provider_id, environ)
-        if provider_id not in logged_in and not environment_key(provider_id, provider, environ)[1]:
+        if provider_id in named or (provider_id not in logged_in and not _key_in(environ, known)[1]):
             continue
+        provider = known_provider(provider_id, environ)
         models = (known.large, known.small)
         if provider_id == "openai" and (chosen := environ.get("OPENAI_MODEL")):  # at that address may be no other
             models = (ModelSettings(id=chosen),) * 2
@@ -176,6 +195,10 @@ def environment_key(provider_id: str, provider: ProviderSettings, environ: Mappi
         own = msgspec.structs.replace(own, base_url=elsewhere)
     if origin(provider) != origin(own):
         return "", ""
+    return _key_in(environ, known)
+
+
+def _key_in(environ: Mapping[str, str], known: Known) -> tuple[str, str]:
     return next(((name, key) for name in known.keys if (key := environ.get(name, "").strip())), ("", ""))
 
 
@@ -212,7 +235,7 @@ def resolve(config: Config, role: Role) -> ResolvedModel | None:
                 return find(config, reference)
             except ConfigError as error:
                 raise ConfigError(f"models.{key}: {error}") from None
-    for provider_id, provider in config.providers.items():
+    for provider_id, provider in _by_files(config).items():
         if provider.models:
             return ResolvedModel(provider_id, provider, provider.models[0])
         if provider.type in KNOWN and not provider.base_url:  # the company itself, so its models are known
@@ -225,20 +248,11 @@ def find(config: Config, reference: str) -> ResolvedModel:
     """The model meant by `provider/model`, listed or not, by another name for it, or by a bare id of one provider."""
     _check_read(config)
     reference = config.models.aliases.get(reference, reference)
-    provider_id, _, model_id = reference.partition("/")
-    if model_id and provider_id in config.providers:
-        return _of_provider(config, provider_id, model_id)
-    owners = [id for id, provider in config.providers.items() if any(m.id == reference for m in provider.models)]
-    if not owners and len(config.providers) == 1 and "/" not in reference:
-        (only,) = config.providers
-        if not config.providers[only].models:  # it lists none, so no listed one can have been meant
-            owners = [only]
-    if len(owners) == 1:
-        return _of_provider(config, owners[0], reference)
-    if owners:
-        raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
-    why = f": there is no provider {provider_id}" if model_id else ""
-    raise ConfigError(f'no model is known as "{reference}"{why}; {_near(config, reference)}{_what_exists(config)}')
+    at_hand = {id: provider for id, provider in config.providers.items() if id in config.at_hand}
+    for providers in (_by_files(config), at_hand):  # a key at hand must not change where a model of the files is found
+        if found := _found_among(providers, reference):
+            return found
+    raise ConfigError(_unknown(config, reference))
 
 
 def _check_read(config: Config) -> None:
@@ -246,24 +260,82 @@ def _check_read(config: Config) -> None:
         raise ConfigError(config.mistake)
 
 
-def unknown_providers(config: Config) -> Iterator[str]:
-    """A sentence for each chosen model whose provider nobody knows: neither the files nor Covey.
+def why_unknown(config: Config, reference: str) -> str:
+    """Why nobody knows a model by this name, as far as that can be said without a search; '' if somebody may.
 
-    Of a provider that Covey knows, the key may still come: from a login or from the environment.
+    `config` has the keys that are at hand (`with_keys`).
     """
-    known = {*config.providers, *KNOWN, *LOCAL_SERVERS, local_model.PROVIDER_ID}
-    listed = {model.id for provider in config.providers.values() for model in provider.models}
+    if config.providers:
+        try:
+            find(config, reference)
+        except ConfigError as error:
+            return error.message
+        return ""
+    reference = config.models.aliases.get(reference, reference)
+    provider_id, slash, _ = reference.partition("/")
+    findable = {*KNOWN, *LOCAL_SERVERS, local_model.PROVIDER_ID}
+    return _unknown(config, reference) if slash and provider_id not in findable else ""
+
+
+def lacks_only_key(config: Config, reference: str) -> bool:
+    """Whether it is a model of a provider that Covey knows, which will be there as soon as its key is."""
+    provider_id, slash, _ = config.models.aliases.get(reference, reference).partition("/")
+    return bool(slash) and provider_id in KNOWN and provider_id not in config.providers
+
+
+def why_no_prompt(config: Config) -> str:
+    """Why prompts are refused with what was configured; '' if they are not, or if only a search can tell.
+
+    `config` has the keys that are at hand (`with_keys`). Small things are left undone while only their key is missing.
+    """
+    try:
+        if config.providers:
+            resolve(config, "large")
+    except ConfigError as error:
+        return error.message
     for role in ("large", "small"):
         reference: str = getattr(config.models, role)
-        provider_id, slash, _ = reference.partition("/")
-        if slash and provider_id not in known and reference not in listed:
-            yield f'models.{role} is "{reference}", but there is no provider {provider_id}; {_what_exists(config)}'
+        if reference and not lacks_only_key(config, reference) and (why := why_unknown(config, reference)):
+            return f"models.{role}: {why}"
+    return ""
 
 
-def _of_provider(config: Config, provider_id: str, model_id: str) -> ResolvedModel:
-    provider = config.providers[provider_id]
+def _by_files(config: Config) -> dict[str, ProviderSettings]:
+    """The providers out of which a model is chosen by itself: all but those whose key merely is at hand."""
+    return {id: provider for id, provider in config.providers.items() if id not in config.at_hand}
+
+
+def _found_among(providers: Mapping[str, ProviderSettings], reference: str) -> ResolvedModel | None:
+    provider_id, _, model_id = reference.partition("/")
+    if model_id and provider_id in providers:
+        return _of_provider(providers, provider_id, model_id)
+    owners = [id for id, provider in providers.items() if any(m.id == reference for m in provider.models)]
+    if not owners and len(providers) == 1 and "/" not in reference:
+        (only,) = providers
+        if not providers[only].models:  # it lists none, so no listed one can have been meant
+            owners = [only]
+    if len(owners) > 1:
+        raise ConfigError(f'"{reference}" is ambiguous; write ' + " or ".join(f"{id}/{reference}" for id in owners))
+    return _of_provider(providers, owners[0], reference) if owners else None
+
+
+def _of_provider(providers: Mapping[str, ProviderSettings], provider_id: str, model_id: str) -> ResolvedModel:
+    provider = providers[provider_id]
     listed = (model for model in provider.models if model.id == model_id)
     return ResolvedModel(provider_id, provider, next(listed, ModelSettings(id=model_id)))
+
+
+def _unknown(config: Config, reference: str) -> str:
+    """That no model is known by this name, why, and what is."""
+    provider_id, _, model_id = reference.partition("/")
+    why = ""
+    if lacks_only_key(config, reference):
+        why = f": there is no key for {provider_id} (`covey login {provider_id}`, or ${KNOWN[provider_id].keys[0]})"
+    elif model_id:
+        why = f": there is no provider {provider_id}"
+        if provider_id in (*LOCAL_SERVERS, local_model.PROVIDER_ID):
+            why += " (it is looked for only where no other provider is known; a file can name it)"
+    return f'no model is known as "{reference}"{why}; {_near(config, reference)}{_what_exists(config)}'
 
 
 def _near(config: Config, reference: str) -> str:
@@ -272,12 +344,15 @@ def _near(config: Config, reference: str) -> str:
 
     names = {f"{id}/{model.id}": model.id for id, provider in config.providers.items() for model in provider.models}
     near = get_close_matches(reference, [*names, *names.values()], n=1, cutoff=0.7)
+    provider_id, slash, model_id = reference.partition("/")
+    if not near and slash and provider_id not in KNOWN:
+        near = [f"{id}/{model_id}" for id in get_close_matches(provider_id, [*config.providers, *KNOWN], n=1)]
     return f"did you mean {near[0]}? " if near else ""
 
 
 def _what_exists(config: Config) -> str:
     if not config.providers:
-        return "no provider is configured"
+        return f"no provider is configured (`covey login` knows {', '.join(KNOWN)})"
     known = [f"{id}/{model.id}" for id, provider in config.providers.items() for model in provider.models]
     known += [f"{id}/<model>" for id, provider in config.providers.items() if not provider.models]
     return f"known: {', '.join(known)} (write provider/model for one that is not listed)"

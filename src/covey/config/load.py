@@ -10,7 +10,6 @@ it broke, and with it the value of the variable.
 from __future__ import annotations
 
 import os.path
-import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -122,8 +121,9 @@ def load(project: Path | None, extra: Path | None, environ: Mapping[str, str]) -
         if path is project_file:
             _check_leaves_to_the_user(path, raw)
         if path is project_file and project and not is_trusted(project, environ):
-            data, said = _untrusted(path, project, raw, merged)
-            layers.append(Layer(path, _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))[0]))
+            own = load(None, extra, environ).config  # a later file counts here as well: `extra` may name providers
+            data, said, layer = _untrusted(path, project, raw, merged, own)
+            layers.append(layer)
         else:
             data, said = _believed(path, project, raw, merged, environ)
             layers += _layers(path, project, raw)
@@ -193,20 +193,22 @@ def _not_the_full_path(path: Path, name: str, root: str) -> str:
 
 
 def _untrusted(
-    path: Path, project: Path, raw: dict[str, Any], merged: dict[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+    path: Path, project: Path, raw: dict[str, Any], merged: dict[str, Any], own: Config
+) -> tuple[dict[str, Any], list[str], Layer]:
     """What of a project's file counts before the directory is trusted. No variable is looked up.
 
     What is ignored must be right as well, so that a mistake is found before the directory is trusted.
     """
+    from covey.config.untrusted import how_to_trust, without_open_providers, without_trust  # late: for projects alone
+
     with blaming(path):
-        check(_merge(merged, expand(_without_open_providers(raw), None, [])), Files)
-    kept, ignored = _without_trust(raw, merged.get("permissions", {}).get("sandbox", "auto"))
-    warnings = [_how_to_trust(path, project, ignored)] if ignored else []
+        check(_merge(merged, expand(without_open_providers(raw), None, [])), Files)
+    kept, ignored = without_trust(raw, own, merged.get("permissions", {}).get("sandbox", "auto"))
+    warnings = [how_to_trust(path, project, ignored)] if ignored else []
     literal: list[str] = []
     data: dict[str, Any] = expand(kept, None, literal)
     why = "a variable in it counts as it is written, as this directory is not trusted"
-    return data, warnings + [f"{path}: {key}: {why}" for key in literal]
+    return data, warnings + [f"{path}: {key}: {why}" for key in literal], Layer(path, kept)
 
 
 def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
@@ -227,20 +229,6 @@ def _check_leaves_to_the_user(path: Path, raw: dict[str, Any]) -> None:
         if isinstance(table, dict) and "api_key_command" in table:
             key = dotted(dotted("providers", name), "api_key_command")
             raise ConfigError(f"{path}: {key}: only your own config.toml can name a command that is run for a key")
-
-
-def _without_open_providers(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` without providers that have a variable in them: whether a URL is one cannot be known without its value."""
-    providers = raw.get("providers")
-    if not isinstance(providers, dict):
-        return raw
-
-    def has_variable(name: str) -> bool:
-        found: list[str] = []
-        expand(providers[name], None, found, dotted("providers", name))
-        return bool(found)
-
-    return {**raw, "providers": {name: table for name, table in providers.items() if not has_variable(name)}}
 
 
 def is_trusted(project: Path, environ: Mapping[str, str]) -> bool:
@@ -267,12 +255,14 @@ def read_trusted(environ: Mapping[str, str]) -> Trusted:
 
 def keys_that_need_trust(project: Path, environ: Mapping[str, str]) -> list[str]:
     """What of a project's file counts only if the directory is trusted. Raises ConfigError for a mistake in it."""
+    from covey.config.untrusted import without_trust
+
     path = project / PROJECT_FILE
     raw, user = _read(path) or {}, _read(config_dir(environ) / "config.toml") or {}
     _check_leaves_to_the_user(path, raw)
     with blaming(path):
         check(_merge(expand(user, environ, []), expand(raw, environ, [])), Files)
-    return _without_trust(raw)[1]
+    return without_trust(raw, load(None, None, environ).config)[1]
 
 
 @contextmanager
@@ -338,36 +328,6 @@ def _merge(below: dict[str, Any], above: dict[str, Any], key: str = "") -> dict[
             value = old + [rule for rule in value if rule not in old]
         merged[name] = value
     return merged
-
-
-_STRICTER = ("off", "auto", "required")
-
-
-def _without_trust(raw: dict[str, Any], sandbox: str = "auto") -> tuple[dict[str, Any], list[str]]:
-    """What a project may say before it is trusted, and the keys that it may not set.
-
-    `sandbox` is what the user has said about it: a project can make it stricter, and no more.
-    """
-    kept: dict[str, Any] = {}
-    ignored: list[str] = []
-    for section, table in raw.items():
-        for name, value in table.items():
-            # A model's name is sent to its provider: it must not carry a variable. And a project that brings its own
-            # providers means one of those, which are not there yet.
-            chooses = section == "models" and "$" not in "".join(value) and "providers" not in raw
-            stricter = (section, name) == ("permissions", "sandbox") and value in _STRICTER[_STRICTER.index(sandbox) :]
-            if chooses or stricter or (section, name) == ("permissions", "deny"):
-                kept.setdefault(section, {})[name] = value
-            else:
-                ignored.append(dotted(section, name))
-    return kept, ignored
-
-
-def _how_to_trust(path: Path, project: Path, ignored: list[str]) -> str:
-    return (
-        f"{path}: ignored, as this directory is not trusted: {', '.join(ignored)}. "
-        f"If you trust it, run: covey trust {shlex.quote(str(project.resolve()))}"
-    )
 
 
 def _anchor_files(data: dict[str, Any], directory: Path) -> None:

@@ -303,6 +303,8 @@ class Config(Sections, frozen=True):
     """By provider, once the keys have been looked for. No file can say this."""
     key_variables: tuple[str, ...] = ()
     """The environment variables that became a part of a key or a header."""
+    at_hand: tuple[str, ...] = ()
+    """Providers that no file names, whose key is there: used once somebody names them, and never by themselves."""
     of_project: ExtensionSections = ExtensionSections()
     """What the project's own file names, if its directory is trusted: as it is written, no variable is looked up."""
     mistake: str = ""

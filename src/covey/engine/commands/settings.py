@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from covey.config.defaults import find, resolve
-from covey.config.schema import AllowRule, Config, ConfigError, ModelChoice, NotifySettings
+from covey.config.schema import AllowRule, Config, ConfigError, NotifySettings
 from covey.config.stamp import Stamp
 from covey.config.view import view
 from covey.engine.agent import Agent
@@ -139,7 +139,7 @@ class WorkspaceSettings:
             chosen = find(self._agent.config, reference) if reference else None
             if chosen and chosen.provider_id == provider_id:
                 return SelectedModel(model=chosen.model.id, provider=provider_id)
-        alone = msgspec.structs.replace(self._agent.config, providers={provider_id: provider}, models=ModelChoice())
+        alone = Config(providers={provider_id: provider})
         found = resolve(alone, "small")
         return SelectedModel(model=found.model.id if found else "", provider=provider_id)
 
