@@ -151,6 +151,14 @@ def test_a_command_shows_its_end_and_how_it_ended() -> None:
     assert shown(call("bash", command="true"), nothing) == ["✓ $ true"]
 
 
+def test_a_line_that_was_drawn_over_itself_is_shown_as_it_was_left() -> None:
+    came = result("\rprogress 10%\rprogress 20%\n\x1b[32mend\x1b[0m\n\nexit code 0", exit_code=0)
+    assert [row.text for row in result_lines(call("bash", command="x"), came, None, WIDE)[1:]] == [
+        "  │ progress 20%",
+        "  │ end",
+    ]
+
+
 def test_lines_that_only_separate_do_not_stand_for_a_failure() -> None:
     ruler = "-" * 70
     said = f"{'=' * 70}\nFAIL: test_add\n{ruler}\nAssertionError: -1 != 3\n\n{ruler}\nRan 1 test\n\nFAILED (failures=1)"

@@ -174,7 +174,7 @@ def test_attachments_that_cannot_be_shown_are_named() -> None:
 
 
 def test_shell_commands_are_reported() -> None:
-    command = ShellCommandPart(data=ShellCommand(command="ls", output="a.py", exit_code=0))
+    command = ShellCommandPart(data=ShellCommand(command="ls", output="10%\r\x1b[1ma.py\x1b[0m", exit_code=0))
     [sent] = messages(request(message("user", command)))
     assert sent["content"] == "(I ran this command myself.)\n$ ls\na.py\n(exit code 0)"
 

@@ -106,6 +106,12 @@ async def test_the_model_reads_output_and_how_it_ended(
     assert output.metadata["exit_code"] == completed.exit_code
 
 
+async def test_the_model_reads_no_escape_sequences_and_the_last_state_of_a_progress_bar(context: ToolContext) -> None:
+    command = r"for i in 10 20 30; do printf '\rprogress %s%%' $i; done; echo; printf '\033[31mred\033]0;t\007\nend'"
+    output = await bash_tool(LocalProcesses()).run(BashParams(command=command), context)
+    assert output.content == "progress 30%\nred\nend\n\nexit code 0"
+
+
 @pytest.mark.parametrize("error", [FileNotFoundError("no bash"), ValueError("embedded null byte")])
 async def test_what_cannot_start_is_a_failed_call(context: ToolContext, error: Exception) -> None:
     with pytest.raises(ToolFailed, match="could not be started"):

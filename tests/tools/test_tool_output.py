@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.tools import output
-from covey.tools.output import Output, Spill, Unread
+from covey.tools.output import CommandOutput, Output, Spill, Unread
 
 
 @given(pieces=st.lists(st.binary(max_size=40)), limit=st.integers(0, 50))
@@ -58,7 +58,7 @@ def test_all_is_put_aside_once_it_is_too_long_whenever_it_is_written(
     assert shown.text() == plain.text()
 
 
-@given(text=st.text(), cuts=st.lists(st.integers(0, 400)))
+@given(text=st.text(st.characters(exclude_characters="\x1b\r\b", codec="utf-8")), cuts=st.lists(st.integers(0, 400)))
 def test_looks_at_what_is_new_never_tear_a_character(text: str, cuts: list[int]) -> None:
     unread, whole, seen = Unread(10_000, lambda data: None), text.encode("utf-8", "replace"), ""
     at = 0
@@ -69,6 +69,30 @@ def test_looks_at_what_is_new_never_tear_a_character(text: str, cuts: list[int])
     unread.add(whole[at:])
     assert seen + unread.take(last=True) == whole.decode()
     assert unread.take(last=True) == ""
+
+
+def test_a_look_may_fall_into_an_escape_sequence() -> None:
+    unread = Unread(100, lambda data: None)
+    unread.add(b"10%\r20%\x1b[3")
+    assert unread.take(last=False) == "20%"
+    unread.add(b"1mred\x1b[")
+    assert unread.take(last=False) == "red"
+    assert unread.take(last=True) == ""
+
+
+def test_a_command_that_is_handed_over_in_the_middle_of_an_escape_sequence_leaves_none_of_it() -> None:
+    printed, heir = CommandOutput(100), Unread(100, lambda data: None)
+    printed.add(b"one\x1b]0;ti")
+    printed.hand_over(heir)
+    printed.add(b"tle\x07two")
+    assert (printed.text(), heir.take(last=True)) == ("one", "two")
+
+
+def test_what_is_cut_out_never_goes_through_an_escape_sequence() -> None:
+    printed = CommandOutput(20)
+    for _ in range(50):
+        printed.add(b"\x1b[1;31mab\x1b[0m")
+    assert printed.text() == "ababababab\n[... 80 bytes are left out here ...]\nababababab"
 
 
 def test_each_look_is_bounded_and_the_next_one_begins_anew() -> None:

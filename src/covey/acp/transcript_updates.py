@@ -25,6 +25,7 @@ from covey.protocol.messages import (
     TextPart,
     ToolCall,
 )
+from covey.protocol.printed import as_printed
 
 SUMMARISED = "The conversation until here was replaced by a summary."
 
@@ -210,7 +211,7 @@ def _user(message: Message) -> Iterator[Json]:
             case BinaryPart(data=data) if data.MIMEType != COMMAND_TYPE:
                 yield _chunk("user_message_chunk", text_block(f"\n[{one_line(data.Path)}]"), message.id)
             case ShellCommandPart(data=data):
-                text = fenced(f"$ {data.command}\n{data.output}")
+                text = fenced(f"$ {data.command}\n{as_printed(data.output)}")
                 yield _chunk("user_message_chunk", text_block(text), message.id)
 
 

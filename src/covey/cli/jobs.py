@@ -16,6 +16,7 @@ from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
 from covey.protocol.errors import ApiError
 from covey.protocol.jobs import JobView
+from covey.protocol.printed import as_printed
 from covey.protocol.requests import WorkspaceView
 
 NO_SERVER = "No server is running, so no jobs run. `covey jobs output ID` still shows those that have ended."
@@ -58,7 +59,7 @@ async def _each(client: Client, args: argparse.Namespace) -> int:
         if args.action == "kill":
             _print_one(job, args)
         else:
-            print(json_text(job) if args.json else plain((job.output or "").rstrip("\n")))
+            print(json_text(job) if args.json else plain(as_printed(job.output or "").rstrip("\n")))
     return exits.OK
 
 

@@ -16,6 +16,7 @@ from covey.lines.words import counted, lasted, size
 from covey.lines.wrap import wrap
 from covey.protocol.endings import OUTPUT_UNTIL_THEN, THE_USER_SAYS, CallEnd, call_end, denied_by
 from covey.protocol.messages import ToolCall, ToolResult
+from covey.protocol.printed import as_printed
 
 OUTPUT_SHOWN = 3
 """Last lines of what a command printed."""
@@ -79,7 +80,7 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
 
 def _until_then(given: _Result) -> list[StyledLine]:
     """What a call had printed when it was cancelled."""
-    printed = plain(given.result.content.partition(OUTPUT_UNTIL_THEN)[2])
+    printed = plain(as_printed(given.result.content.partition(OUTPUT_UNTIL_THEN)[2]))
     lines = printed.split("\n")
     return (
         _all(printed, given.shown)
@@ -207,7 +208,7 @@ def whole_result(call: ToolCall, result: ToolResult) -> tuple[Literal["diff", "m
 def _printed(content: str) -> list[str]:
     """What a command printed, without our own words about its end."""
     content = content[-LOOKED_AT:]
-    output = content.rpartition("\n\n")[0] or content
+    output = as_printed(content.rpartition("\n\n")[0] or content)
     lines = [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
     return [each for each in lines if not _RULER.fullmatch(each.strip())] or lines
 

@@ -23,6 +23,7 @@ from covey.protocol.messages import (
     ToolResult,
     ToolResultPart,
 )
+from covey.protocol.printed import as_printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def _piece(part: Part, images: ImageSupport) -> Piece | None:
             where = "" if data.url.startswith("data:") else f" at {data.url}"
             return Words(f"(There is a picture{where}, but you cannot see it.)")
         case ShellCommandPart(data=data):
-            return Words(f"(I ran this command myself.)\n$ {data.command}\n{data.output}\n(exit code {data.exit_code})")
+            printed = as_printed(data.output)  # it is kept as it was, for people
+            return Words(f"(I ran this command myself.)\n$ {data.command}\n{printed}\n(exit code {data.exit_code})")
         case ReasoningPart() | ToolCallPart() | ToolResultPart() | FinishPart():
             return None
         case _:

@@ -20,7 +20,7 @@ from covey.tools.git_guard import repository_of
 from covey.tools.jobs import Job, Jobs
 from covey.tools.links import WorkspaceLinks
 from covey.tools.live_output import LiveOutput
-from covey.tools.output import Output, Spill, spill_for
+from covey.tools.output import CommandOutput, Output, Spill, spill_for
 from covey.tools.processes import Completed, Processes
 from covey.tools.sandbox_words import sandbox_facts, sandbox_note
 
@@ -106,7 +106,7 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
         if params.background:
             return await _start(params, context, jobs, directory, env)
         live = LiveOutput(context.open_sink(outlives_call=jobs is not None))
-        output = Output(OUTPUT_LIMIT, spill_for(context, "bash"), live)
+        output = CommandOutput(OUTPUT_LIMIT, spill_for(context, "bash"), live)
         work = processes.run_command(
             params.command,
             cwd=directory,

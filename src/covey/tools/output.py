@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from covey.machine.replace import create_new
+from covey.protocol.printed import SequenceFilter, overdrawn
 from covey.tools.base import ToolContext
 from covey.tools.live_output import LiveOutput
 from covey.tools.spill import FILE_LIMIT, FILES_LIMIT
@@ -124,6 +125,9 @@ class Output:
             return
         if self._live:
             self._live.add(data)
+        self._keep(data)
+
+    def _keep(self, data: bytes) -> None:
         if self.spill and self.size + len(data) > self.limit:
             self._put_aside(data, self.spill)
         room = self._head_limit - len(self._head)
@@ -162,7 +166,29 @@ class Output:
         self._cut += excess
 
 
-class Unread(Output):
+class CommandOutput(Output):
+    """What a command prints, for the model: without escape sequences, and each line as it was left.
+
+    People who watch, by `live`, get all of it. What is put aside has each state of a line.
+    """
+
+    def __init__(self, limit: int, spill: Spill | None = None, live: LiveOutput | None = None) -> None:
+        super().__init__(limit, spill, live)
+        # Before anything is cut, so that no cut goes through a sequence.
+        self._filter = SequenceFilter()
+
+    def hand_over(self, heir: Output) -> None:
+        super().hand_over(heir)
+        heir._keep(self._filter.take_begun())
+
+    def text(self) -> str:
+        return overdrawn((self._bytes() + self._filter.rest()).decode("utf-8", "replace"))
+
+    def _keep(self, data: bytes) -> None:
+        super()._keep(self._filter.passed(data))
+
+
+class Unread(CommandOutput):
     """What came since somebody last looked. `on_news` is called with each piece."""
 
     def __init__(self, limit: int, on_news: Callable[[bytes], None], live: LiveOutput | None = None) -> None:
@@ -178,11 +204,14 @@ class Unread(Output):
 
     def take(self, *, last: bool) -> str:
         """What is new; with `last`, nothing will come any more."""
-        text = self._decoder.decode(self._bytes(), last)
+        rest = self._filter.rest() if last else b""
+        text = self._decoder.decode(self._bytes() + rest, last)
         self._head.clear()
         self._tail.clear()
         self._cut = 0
-        return text
+        if last:
+            self._filter.take_begun()
+        return overdrawn(text)
 
 
 def spill_for(context: ToolContext, tool: str) -> Spill | None:

@@ -110,7 +110,7 @@ def test_row_39_markup_and_escapes_of_a_running_command_are_text() -> None:
     view = view_of([message("a", "assistant", call("c", "bash", '{"command":"echo [red]\\u001b[2J"}'))])
     printed(view, "c", "\x1b[31m[bold]red\x1b[0m\x07\n\x00nul\r\n")
     rows = Screen(view, 60).texts()
-    assert rows[:3] == ["● $ echo [red][2J", "  │ [31m[bold]red[0m", "  │ nul"]
+    assert rows[:3] == ["● $ echo [red][2J", "  │ [bold]red", "  │ nul"]
 
 
 @pytest.mark.parametrize(

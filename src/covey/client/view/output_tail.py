@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from covey.protocol.events import ToolOutputDelta
+from covey.protocol.printed import as_printed
 from covey.protocol.utf8 import next_character
 
 SHOWN_BYTES = 64 * 1024
@@ -40,10 +41,9 @@ class ShownOutput:
 
     def last_lines(self, count: int) -> list[str]:
         """The last lines with something on them. Looks only at the end, however much was printed."""
-        end = self._data[-LOOKED_AT:].decode("utf-8", "replace")
-        lines = [line for line in end.replace("\r\n", "\n").split("\n") if line.strip()]
-        # A line that was drawn over itself, such as a progress bar, is what it became in the end.
-        return [line.rstrip("\r").rpartition("\r")[2] for line in lines[-count:]] if count else []
+        end = as_printed(self._data[-LOOKED_AT:].decode("utf-8", "replace"))
+        lines = [line.rstrip("\r") for line in end.split("\n") if line.strip()]
+        return lines[-count:] if count else []
 
     def add(self, delta: ToolOutputDelta) -> None:
         """Bytes that are known are passed over. Where some are missing, what was known before them goes."""

@@ -13,6 +13,7 @@ from typing import Self
 
 from covey.feed.feed import Feed
 from covey.feed.outputs import OutputTail
+from covey.protocol.printed import as_printed
 from covey.protocol.runs import Run
 from covey.tools.live_output import NoSink, OutputSink
 
@@ -78,7 +79,7 @@ class CallOutput:
     def cut_off(self) -> None:
         """The call has no result of its own: what it printed is kept for the one that it gets."""
         self.close()
-        if text := self._tail.delta().delta.strip()[-KEPT_CHARACTERS:]:
+        if text := as_printed(self._tail.delta().delta).strip()[-KEPT_CHARACTERS:]:
             self._on_cut_off(text)
 
     def open_sink(self, *, outlives_call: bool = False) -> OutputSink:

@@ -18,6 +18,7 @@ from covey.lines.results import Shown, result_lines, tail_lines
 from covey.lines.widths import cut_line, expanded, width
 from covey.lines.words import counted, so_far
 from covey.lines.wrap import broken_line, wrap
+from covey.protocol.printed import as_printed
 from covey.tui.transcript.items import (
     AnswerItem,
     CallItem,
@@ -304,7 +305,7 @@ def _shell_head(item: ShellItem, look: Look, *, is_open: bool) -> list[StyledLin
     )
     if is_open or item.is_short:
         return [head]
-    last = [text for text in plain(command.output[-8000:]).split("\n") if text.strip()][-OWN_END:]
+    last = [text for text in plain(as_printed(command.output[-8000:])).split("\n") if text.strip()][-OWN_END:]
     before = command.output.strip().count("\n") + 1 - len(last)
     above = [_cut(look, Span(f"  ▸ {counted(before, 'line')} before", "dim"))] if before > 0 else []
     return [head, *above, *tail_lines(last, look.shown.columns)]

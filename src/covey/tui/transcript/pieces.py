@@ -14,6 +14,7 @@ from covey.lines.plain_text import one_line
 from covey.lines.results import whole_result
 from covey.lines.segments import Segment, more_segments
 from covey.protocol.messages import ToolResult
+from covey.protocol.printed import as_printed
 from covey.tui.transcript.items import (
     AnswerItem,
     CallItem,
@@ -108,8 +109,8 @@ def sections(item: Item, *, is_open: bool) -> list[Section]:
         case CallItem():
             return _call_sections(item) if is_open and item.call.name != "todos" else []
         case ShellItem():
-            output = item.command.output
-            return [Section("text", output)] if output.strip() and (is_open or item.is_short) else []
+            output = as_printed(item.command.output) if is_open or item.is_short else ""
+            return [Section("text", output)] if output.strip() else []
         case NoteItem():
             return [_picture(item.picture)] if is_open and item.picture else []
         case _:
@@ -135,7 +136,7 @@ def _call_sections(item: CallItem) -> list[Section]:
     call = whole_call(item.call)
     found = [Section("text", call)] if call else []
     if item.printed:
-        found.append(Section("text", item.printed))
+        found.append(Section("text", as_printed(item.printed)))
     elif item.result and item.result.content:
         kind, text = whole_result(item.call, item.result)
         found.append(Section(kind, text, file_language(item.call) if kind == "file" else ""))
