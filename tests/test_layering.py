@@ -67,7 +67,7 @@ ALSO_ALLOWED: dict[str, set[str]] = {
 
 PURE = {
     *("__future__", "collections", "covey", "dataclasses", "enum", "fnmatch", "functools", "msgspec", "re", "typing"),
-    *("base64", "binascii", "copy", "difflib", "graphlib", "itertools", "unicodedata"),
+    *("base64", "binascii", "copy", "difflib", "graphlib", "html", "itertools", "unicodedata"),
 }
 """What rules may import: nothing that waits, reads, writes, draws lots or knows the time."""
 

@@ -38,6 +38,11 @@ def f(x):  # comment
 ---
 The end, with snake_case_names, 2*3*4 and a `tick
 """
+NESTED = """A title &amp; more
+===
+***bold italic*** and *it with **bold** inside*, ***a** b* and ***c* d**, **e *f***, 这是**重点**内容, 这是*重点*内容
+Not path/*.py and src/*.js, src/**/*.py and x/**, 2**3 and 4**5, __init__.py and __all__, f(*a, **k) and g(*a, **k).
+"""
 
 
 def texts(lines: list[StyledLine]) -> list[str]:
@@ -55,15 +60,16 @@ def test_columns_of_a_table_stand_on_the_side_that_is_marked() -> None:
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80])
-def test_it_does_not_matter_in_which_pieces_a_text_comes(columns: int) -> None:
-    whole = markdown(SAMPLE, columns)
+@pytest.mark.parametrize("sample", [SAMPLE, NESTED])
+def test_it_does_not_matter_in_which_pieces_a_text_comes(columns: int, sample: str) -> None:
+    whole = markdown(sample, columns)
     assert max(width(row.text) for row in whole) <= columns
     chance = random.Random(columns)
     for longest in (1, 3, 40):
         rows, got, at = MarkdownRows(columns), list[StyledLine](), 0
-        while at < len(SAMPLE):
+        while at < len(sample):
             size = chance.randint(1, longest)
-            got += rows.add(SAMPLE[at : at + size])
+            got += rows.add(sample[at : at + size])
             assert width(rows.open_row.text) <= columns
             at += size
         assert texts([*got, *rows.end()]) == texts(whole)
@@ -126,6 +132,44 @@ def test_marks_inside_a_line_become_styles() -> None:
     assert styled("**b** in a title", "heading")[0] == Span("b", "heading")
 
 
+def test_marks_may_be_nested() -> None:
+    assert styled("***a***") == [Span("a", "strong")]
+    assert styled("*it with **bold** inside*") == [
+        Span("it with ", "emphasis"),
+        Span("bold", "strong"),
+        Span(" inside", "emphasis"),
+    ]
+    assert styled("***a** b*") == [Span("a", "strong"), Span(" b", "emphasis")]
+    assert [span.text for span in styled("***a* b** **c *d***")] == ["a", " b", " ", "c ", "d"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("path/*.py and src/*.js", "src/**/*.py and tests/**/*.js", "src/** or tests/**", "*.py and *.md, lib*.so"),
+        *("__init__.py and __main__.py", "__all__, __slots__", "2**3 and 4**5, 2*3*4", "x = *p*2"),
+        *("f(*args, **kwargs) and g(*args, **kwargs)", "SELECT *, count(*) FROM t", "int *p, char *q"),
+    ],
+)
+def test_stars_and_underscores_of_names_paths_and_sums_stay(text: str) -> None:
+    assert styled(text) == [Span(text)]
+
+
+def test_where_words_have_no_blanks_between_them_marks_stand_between_letters() -> None:
+    assert styled("这是**重点**内容") == [Span("这是"), Span("重点", "strong"), Span("内容")]
+    assert styled("这是*重点*内容") == [Span("这是"), Span("重点", "emphasis"), Span("内容")]
+
+
+def test_entities_are_what_they_stand_for_unless_nobody_could_see_that() -> None:
+    assert "".join(span.text for span in styled("a &amp;&nbsp;b &lt;x&gt; &#8230; `&lt;`")) == "a & b <x> … &lt;"
+    hidden = "&#27; &#x202e; &#10; &nothing;"
+    assert "".join(span.text for span in styled(hidden)) == hidden
+
+
+def test_a_heading_that_is_underlined_has_a_line_under_it() -> None:
+    assert texts(markdown("Title\n=====\ntext\n\n====\n", 8)) == ["Title", "═" * 8, "text", "", "===="]
+
+
 def test_words_are_shown_as_soon_as_they_are_whole_and_an_open_mark_is_not() -> None:
     rows = MarkdownRows(20)
     assert rows.add("one two three four fi") == []
@@ -166,6 +210,7 @@ def test_control_characters_of_a_text_never_get_into_a_row() -> None:
         "```\n" + "x = 1  # a line of code\n" * 20,
         "y" * 50,
         "**open and never closed ",
+        "***open and **nested *marks ",
         "| a | b |\n",
         "- item\n",
     ],

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html.entities import html5
 
 from covey.lines.line import Span, Style
 
 LONGEST = 240
 """Characters between two marks that belong together. Further apart they are taken as they stand."""
 
+_TOGETHER = "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+"""Scripts that write words without blanks: there a mark may stand between two letters."""
+_BEGINS = rf"(?:(?<![\w/.\\)\]}}])|(?<=[{_TOGETHER}]))"
+"""Where emphasis may begin. Inside of words and paths stars and underscores are part of a name: `src/*.py`, `2**8`."""
+_ENDS = rf"(?![^\W{_TOGETHER}]|[/])"
+_DUNDER = "(?![a-z0-9_]{1,60}__)"
+"""`__init__` is a name."""
 _MARKS = re.compile(
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"
     rf"|(?<!`)(?P<ticks>`+)(?!`)(?P<code>.{{1,{LONGEST}}}?)(?<!`)(?P=ticks)(?!`)"
-    rf"|\*\*(?=\S)(?P<strong>.{{1,{LONGEST}}}?)(?<=\S)\*\*"
-    rf"|(?<!\w)__(?=\S)(?P<strong_>.{{1,{LONGEST}}}?)(?<=\S)__(?!\w)"
+    rf"|{_BEGINS}\*(?=[^\W_]|[\"'(\[`$<@#“‘«„(《「]|\*\*[^\s*])"
+    rf"(?P<emphasis>[^*]{{1,{LONGEST}}}?|[^*]{{0,80}}\*\*(?=\S)[^*]{{1,64}}(?<=\S)\*\*[^*]{{0,80}})"
+    rf"(?<=[^\s/_(=-])\*(?!\*){_ENDS}"
+    rf"|{_BEGINS}\*\*(?=\S)(?P<strong>.{{1,{LONGEST}}}?)(?<=\S)\*\*(?![*\d])"
+    rf"|{_BEGINS}__{_DUNDER}(?=[^\s_])(?P<strong_>.{{1,{LONGEST}}}?)(?<=\S)__{_ENDS}"
     rf"|~~(?=\S)(?P<struck>.{{1,{LONGEST}}}?)(?<=\S)~~"
-    rf"|(?<!\w)\*(?=[^\s*])(?P<emphasis>[^*]{{1,{LONGEST}}}?)(?<=\S)\*(?!\*)"
-    rf"|(?<!\w)_(?=[^\s_])(?P<emphasis_>[^_]{{1,{LONGEST}}}?)(?<=\S)_(?!\w)"
+    rf"|{_BEGINS}_(?=[^\s_])(?P<emphasis_>[^_]{{1,{LONGEST}}}?)(?<=\S)_{_ENDS}"
     rf"|!?\[(?P<label>[^\[\]]{{0,{LONGEST}}})\]\((?P<url>[^()\s]{{1,{LONGEST}}}(?:\([^()\s]{{0,80}}\))?[^()\s]{{0,80}})"
     r"(?:\s+\"[^\"]{0,200}\")?\)"
     rf"|<(?P<auto>[a-z][a-z0-9+.-]{{1,20}}:[^\s<>]{{1,{LONGEST}}})>"
+    r"|&(?P<entity>#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
     rf"|(?P<bare>https?://[^\s<>()\[\]`*]{{1,{LONGEST}}}[^\s<>()\[\]`*.,;:!?'\"])"
     r"|(?<![\w./@+-])(?P<place>(?:[\w.@+-]{0,80}/){0,20}[\w.@+-]{1,80}\.[A-Za-z]\w{0,9}:\d{1,7})(?![\w/])"
 )
@@ -40,6 +51,7 @@ _NESTED: dict[str, Style] = {
     "emphasis": "emphasis",
     "emphasis_": "emphasis",
 }
+_MAY_BEGIN = re.compile(_BEGINS)
 _OPENS = re.compile(r"[`*_~\[\\]")
 _NO_LINK = re.compile(r"\[[^\[\]]*\](?=[^(])")
 
@@ -66,8 +78,10 @@ def _marked(found: re.Match[str], base: Style, depth: int) -> Iterator[Span]:
         yield Span(code, "code", code if _PLACE.fullmatch(code) else "")
     elif name == "escaped":
         yield Span(groups["escaped"], base)
+    elif name == "entity":
+        yield Span(_character(found[0]), base)
     elif name in _NESTED:
-        inner = base or _NESTED[name]
+        inner = _NESTED[name] if base in ("", "emphasis") else base
         yield from _spans(groups[name], inner, depth + 1) if depth < 3 else iter((Span(groups[name], inner),))
     elif name == "url":
         yield from _link(groups["label"], groups["url"], base)
@@ -75,6 +89,17 @@ def _marked(found: re.Match[str], base: Style, depth: int) -> Iterator[Span]:
         yield Span(groups[name], base, groups[name])
     else:
         yield Span(groups[name], "link", _target(groups[name]))
+
+
+def _character(entity: str) -> str:
+    """What an entity stands for. One that could not be seen stays as it was written."""
+    name = entity[1:-1]
+    if name.startswith("#"):
+        number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+        char = chr(number) if number <= 0x10FFFF else ""
+    else:
+        char = html5.get(f"{name};", "")
+    return char if char and char.isprintable() else " " if char == "\xa0" else entity
 
 
 def _link(label: str, url: str, base: Style) -> Iterator[Span]:
@@ -113,7 +138,7 @@ def complete_until(text: str) -> int:
     while found := _OPENS.search(text, at, end):
         begin = found.start()
         whole = _MARKS.match(text, begin)
-        if whole and whole.end() <= end:
+        if whole and whole.end() <= end and not _may_hold_more(text, whole):
             at = whole.end()
         elif not whole and (_cannot_open(text, begin) or len(text) - begin > LONGEST):
             at = begin + 1
@@ -127,5 +152,11 @@ def _cannot_open(text: str, at: int) -> bool:
     mark, following = text[at], text[at + 1 : at + 2]
     if mark == "[":
         return _NO_LINK.match(text, at) is not None
-    is_inside_word = mark in "*_" and text[at - 1 : at].isalnum() and following not in ("*", "")
+    is_inside_word = mark in "*_" and not _MAY_BEGIN.match(text, at)
     return is_inside_word or mark == "\\" or (mark in "*_~" and following == " ")
+
+
+def _may_hold_more(text: str, whole: re.Match[str]) -> bool:
+    """`***a**` is strong, unless it turns out as emphasis that begins with something strong."""
+    begin = whole.start()
+    return whole.lastgroup == "strong" and text.startswith("***", begin) and len(text) - begin <= LONGEST

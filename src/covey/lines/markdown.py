@@ -30,6 +30,8 @@ _PREFIX = re.compile(
 )
 _TASK = re.compile(r"\[([ xX])\] ")
 _RULE = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})")
+_UNDERLINE = re.compile(r" {0,3}={3,}\s*")
+"""The line below makes a heading of the one above it, which is on the screen already: it is drawn under it."""
 _UNDECIDED = re.compile(r"\s*(?:>\s*)*(?:#{0,6}|[-*+]?|\d{0,9}[.)]?|`{1,2}|~{1,2}|[-*+] ?(?:\[[ xX]?\]?)?)\s*")
 """The beginning of a line by which it is not known yet what the line is."""
 _WHOLE = re.compile(r"\s*(?:\||`{3}|~{3})")
@@ -119,7 +121,9 @@ class MarkdownRows:
             return self._long_code()
         text = self._open
         if self._rows is None:
-            if not text.strip() or _UNDECIDED.fullmatch(text) or _WHOLE.match(text) or _RULE.fullmatch(text):
+            if not text.strip() or _UNDECIDED.fullmatch(text) or _WHOLE.match(text):
+                return []
+            if _drawn(text):
                 return []
             if self._shown_until() == 0:
                 return []
@@ -193,9 +197,9 @@ class MarkdownRows:
             self._open = ""
             was_blank, self._was_blank = self._was_blank, True
             return [] if was_blank else [EMPTY]
-        if _RULE.fullmatch(text):
+        if (drawn := _drawn(text)) and not (drawn == "═" and self._was_blank):
             self._open, self._was_blank = "", False
-            return [StyledLine((Span("─" * min(self._columns, 40), "dim"),))]
+            return [StyledLine((Span(drawn * min(self._columns, 40), "dim"),))]
         full = self._begin()
         assert self._rows
         full += [*self._fill(len(self._open)), *self._rows.end()]
@@ -226,6 +230,13 @@ class MarkdownRows:
 def _fence_of(text: str) -> _Fence | None:
     found = _FENCE.fullmatch(text) if text else None
     return _Fence(found[2], plain(found[3]).lower(), len(found[1])) if found else None
+
+
+def _drawn(text: str) -> str:
+    """Of what a line is drawn that this stands for; '' if it is text."""
+    if len(text) > NO_TEXT:
+        return ""
+    return "─" if _RULE.fullmatch(text) else "═" if _UNDERLINE.fullmatch(text) else ""
 
 
 def markdown(text: str, columns: int) -> list[StyledLine]:
