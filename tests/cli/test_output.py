@@ -242,6 +242,18 @@ def test_a_note_in_the_middle_of_an_answer_stands_on_a_line_of_its_own() -> None
     assert terminal.getvalue().replace("half a\r\x1b[K", "") == "half a\na note\n line\n"
 
 
+@pytest.mark.usefixtures("no_color")
+@pytest.mark.parametrize(("is_plain", "gap"), [(False, "\n"), (True, "")])
+def test_a_blank_line_parts_an_answer_from_what_stands_above_it(is_plain: bool, gap: str) -> None:
+    terminal = Terminal()
+    screen = Screen(terminal, quiet=False, shares_terminal=True, is_plain=is_plain)
+    output = RowPrinter(terminal, screen)
+    output.update(BEGUN, [AnswerGrew("m1", "first\n")])
+    screen.say("a result")
+    output.update(BEGUN, [AnswerGrew("m2", "second\n")])
+    assert terminal.getvalue() == f"first\na result\n{gap}second\n"
+
+
 def test_a_summary_is_no_answer() -> None:
     summary = msgspec.structs.replace(text_message("m1", "what was said", finish="end_turn"), is_summary_message=True)
     grows_first = [created(msgspec.structs.replace(text_message("m1"), is_summary_message=True)), grows(0, "what")]

@@ -36,6 +36,7 @@ def test_a_command_that_there_is_not_is_named_with_the_nearest() -> None:
 def test_a_picture_for_a_model_that_is_not_known_to_see_is_said_to_be_in_vain() -> None:
     (said,) = unseen_pictures(config(sees=False), "", [PICTURE])
     assert said.startswith("desk/big is not known to see pictures: it is told the name of a.png, and")
+    assert unseen_pictures(config(sees=False), "", [PICTURE, PICTURE]) == [said], "each is named once"
     assert "sees_images = true where [providers.desk]" in said
     assert unseen_pictures(config(sees=True), "", [PICTURE]) == []
     assert unseen_pictures(config(sees=False), "desk/unlisted", [PICTURE]) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.lines.line import STYLES, Span, line
-from covey.lines.theme import DARK, LIGHT, NONE, SIXTEEN, THEMES, choose_theme, paint
+from covey.lines.theme import DARK, LIGHT, NONE, SIXTEEN, THEMES, choose_theme, paint, theme_doubt
 
 
 def test_every_theme_with_colours_has_one_for_every_style() -> None:
@@ -44,3 +44,8 @@ def test_text_of_others_is_plain_in_every_theme() -> None:
 )
 def test_the_environment_says_which_colours_are_wanted(env: dict[str, str], is_terminal: bool, theme: object) -> None:
     assert choose_theme(env, is_terminal=is_terminal) is theme
+
+
+def test_a_theme_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    assert theme_doubt({"COVEY_THEME": "bogus"}) == "COVEY_THEME=bogus is no theme: it may be dark, light, 16 or none."
+    assert {theme_doubt(env) for env in ({}, {"COVEY_THEME": ""}, {"COVEY_THEME": "16"})} == {""}

@@ -12,6 +12,7 @@ from covey.lines.diffs import beginning, diff_lines, near_changes, read_diff
 from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span
 from covey.lines.results import Shown, begun_line, result_lines, telling_line
+from covey.lines.todos import SpokenTodos
 from covey.lines.widths import width
 from covey.lines.words import counted, dollars, lasted, size
 from covey.protocol.endings import CallEnd, closing_result
@@ -192,11 +193,38 @@ def test_what_the_sandbox_refused_comes_with_what_could_be_allowed() -> None:
         (call("ls"), result(name="ls", entries=3), "✓ list .  3 entries"),
         (call("view", file_path="a"), result(name="view", lines=214), "✓ read a  214 lines"),
         (call("fetch", url="http://a"), result(name="fetch", status=200, bytes=1234), "✓ fetch http://a  200, 1.2 kB"),
-        (call("bash", command="x", background=True), result(job_id="j1"), "✓ $ x  (in the background)  j1"),
+        (call("grep", pattern="def "), result(name="grep", matches=2), '✓ grep "def "  2 matches'),
+        (call("grep", pattern="\ta\n"), result(name="grep", matches=0), r'✓ grep "\ta\n"  0 matches'),
     ],
 )
 def test_counts_are_beside_the_call(made: ToolCall, came: ToolResult, headline: str) -> None:
     assert shown(made, came)[0] == headline
+
+
+def test_a_command_that_is_left_running_is_not_done_and_shows_nothing_that_is_meant_for_the_model() -> None:
+    started = result("Started job-1. Read its output with job_output.", job_id="job-1")
+    assert shown(call("bash", command="x", background=True), started) == ["● $ x  (in the background)  job-1"]
+    moved = result("(no output yet)\n\nNot finished after 1 s: …", job_id="job-4", exit_code=None)
+    made = call("bash", command="x")
+    assert shown(made, moved) == ["● $ x  goes on in the background as job-4"]
+    assert shown(made, moved, how=Shown(80, plain=True)) == ["left running: $ x  goes on in the background as job-4"]
+    printed = result("so far\n\nNot finished after 1 s: …", job_id="job-4", exit_code=None)
+    assert shown(made, printed)[1:] == ["  │ so far"]
+
+
+def test_where_todos_are_read_out_only_those_that_changed_are_said() -> None:
+    spoken, how = SpokenTodos(), Shown(80, plain=True)
+
+    def said(*todos: tuple[str, str]) -> list[str]:
+        listed = [{"content": content, "status": status} for content, status in todos]
+        came = result(name="todos", todos=listed)
+        return [row.text for row in result_lines(call("todos", todos=listed), came, None, how, spoken)]
+
+    first = said(("read", "in_progress"), ("write", "pending"))
+    assert first == ["done: todos (2 items)", "under way: read", "to do: write"]
+    second = said(("read", "completed"), ("write", "pending"))
+    assert second == ["done: todos (2 items)", "done: read"]
+    assert said(("write", "pending")) == ["done: todos (1 item)"]
 
 
 def test_todos_are_a_checklist() -> None:

@@ -71,6 +71,11 @@ async def test_a_new_file_is_created_with_its_directories(desk: Desk, root: Path
     assert stat.S_IMODE((root / "a/b/c.txt").stat().st_mode) == 0o666 & ~umask
 
 
+async def test_a_file_that_is_written_as_it_was_is_not_changed(desk: Desk, root: Path) -> None:
+    assert len((await desk.write("a", "text\n")).files) == 1
+    assert (await desk.write("a", "text\n")).files == ()
+
+
 async def test_what_was_viewed_may_be_overwritten_and_keeps_its_mode(desk: Desk, root: Path) -> None:
     (root / "run.sh").write_text("old\n")
     (root / "run.sh").chmod(0o750)

@@ -32,6 +32,7 @@ from covey.protocol.runs import PromptReceipt, RunComplete
 
 if TYPE_CHECKING:
     from covey.lines.results import Shown
+    from covey.lines.todos import SpokenTodos
 
 AFTER_A_KILL = (
     "If the server was killed, the run ends as interrupted when it has started again; "
@@ -65,6 +66,7 @@ class Progress:
         """When each open call has begun to run: not while it waits for an answer, or for the calls before it."""
         self._thought: list[str] = []
         self._files: set[str] = set()
+        self._todos: SpokenTodos | None = None
         self._began = time.monotonic()
         screen.tail = self._tail
 
@@ -168,10 +170,12 @@ class Progress:
 
     def _ended(self, item: CallEnded) -> None:
         from covey.lines.results import result_lines
+        from covey.lines.todos import SpokenTodos
 
+        self._todos = self._todos or SpokenTodos()
         begun = self._since.pop(item.call.id, None)
         seconds = None if begun is None else time.monotonic() - begun
-        self._screen.show(result_lines(item.call, item.result, seconds, self._shown))
+        self._screen.show(result_lines(item.call, item.result, seconds, self._shown, self._todos))
 
     def _end_thought(self) -> None:
         text, self._thought = "".join(self._thought), []

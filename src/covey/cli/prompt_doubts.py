@@ -79,7 +79,7 @@ def unseen_pictures(config: ConfigView, chosen: str, pictures: Collection[Attach
     model = next((each for each in provider.models if each.id == model_id), None) if provider else None
     if model is None or model.supports_attachments:
         return []
-    names = ", ".join(each.file_name or each.file_path for each in pictures)
+    names = ", ".join(dict.fromkeys(each.file_name or each.file_path for each in pictures))
     return [
         f"{reference} is not known to see pictures: it is told the name of {names}, and sees nothing of it.\n"
         f"If it can, say sees_images = true where [providers.{provider_id}] lists it, in your config.toml."

@@ -29,6 +29,8 @@ class RowPrinter:
         self._theme = choose_theme(os.environ, is_terminal=True)
         self._rows: MarkdownRows | None = None
         self._current = ""
+        self._begins = True
+        """Nothing of this answer has been written."""
         self._drawn = ""
         """The row that is being written, as it is on the screen."""
         screen.before_note = self.settle
@@ -54,6 +56,7 @@ class RowPrinter:
     def _answer(self, item: AnswerGrew) -> None:
         if item.message_id != self._current or item.is_anew or self._rows is None:
             self.settle()
+            self._begins = True
             self._current, self._rows = item.message_id, MarkdownRows(columns_of(self._stdout))
         finished = self._rows.add(item.text)
         self._put(finished, self._rows.open_row if self._screen.moves_cursor else StyledLine())
@@ -63,9 +66,11 @@ class RowPrinter:
         if not rows and drawn == self._drawn:
             return
         self._screen.clear()
+        parted = "\n" if self._screen.takes_answer() and self._begins else ""
+        self._begins = False
         erased = "\r\x1b[K" if self._drawn else ""
         finished = "".join(f"{paint(row, self._theme)}\n" for row in rows)
-        self._stdout.write(f"{erased}{finished}{drawn}")
+        self._stdout.write(f"{parted}{erased}{finished}{drawn}")
         self._stdout.flush()
         self._drawn = drawn
         self._screen.at_line_start = not drawn

@@ -31,6 +31,7 @@ from covey.client.prompt import run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
+from covey.lines.theme import theme_doubt
 from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.events import Event, PermissionRequest
 from covey.protocol.requests import WorkspaceView
@@ -72,6 +73,8 @@ class _Command:
             shares_terminal=share_lines(sys.stdout, sys.stderr),
             is_plain=args.plain,
         )
+        if self._screen.is_terminal and (doubt := theme_doubt(os.environ)):
+            self._screen.warn(doubt)
         self._view = View(loads=False)
         """Of the session of the run, from when on it is known."""
         self._output = _output(args, sys.stdout, self._screen, self._view)

@@ -112,6 +112,8 @@ class Screen:
         """The row after which an answer is typed."""
         self._asked = _AskedRows()
         self.at_line_start = True
+        self._has_noted = False
+        """Notes stand above what is written next."""
 
     @property
     def columns(self) -> int:
@@ -217,6 +219,11 @@ class Screen:
         """Whether the answer's next text is on a line of its own already, because of a note in between."""
         return self.shares_terminal and self.at_line_start
 
+    def takes_answer(self) -> bool:
+        """Words of the answer come now: whether they begin below notes, from which a blank line parts them."""
+        has_noted, self._has_noted = self._has_noted, False
+        return has_noted and self.shares_terminal and not self.is_plain
+
     def _draw(self, rows: Sequence[StyledLine]) -> None:
         columns = self.columns - 1  # in the last column some terminals begin a new row
         shown = "\n".join(paint(cut_line(row, columns), self.theme) for row in rows)
@@ -233,6 +240,7 @@ class Screen:
             self._stream.write("".join(f"{text}\n" for text in texts))
             self._stream.flush()
             self._asked = _AskedRows()
+            self._has_noted = True
 
     def _fresh_line(self) -> None:
         self.clear()

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from covey.cli import exits
+from covey.lines.theme import theme_doubt
 from covey.tui.door import FaceWishes, Farewell, Say
 from covey.tui.start import start
 
@@ -21,6 +22,10 @@ SERVER_OPTIONS = ("host", "data_dir", "token_file")
 
 def main(args: argparse.Namespace) -> int:
     door = CommandLineDoor(args)
+    if doubt := theme_doubt(os.environ):
+        from covey.cli.common import complain
+
+        complain(doubt)
     try:
         if args.plain or os.environ.get("TERM", "dumb") == "dumb":
             from covey.tui.plain.plain import start as start_plain

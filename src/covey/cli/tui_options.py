@@ -19,7 +19,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-c", "-C", "--continue", dest="tui_resume", action="store_true", help="open the session of the latest prompt"
     )
     group.add_argument(
-        "--plain", dest="tui_plain", action="store_true", help="lines only: for screen readers and simple terminals"
+        "--plain",
+        dest="tui_plain",
+        action="store_true",
+        help="lines only: for screen readers and simple terminals. Markdown is rendered, also into a pipe, where "
+        "`covey run` writes it as it is",
     )
     group.add_argument("--cwd", dest="tui_cwd", metavar="DIR", help="the directory to work on, as for the commands")
     group.add_argument("--host", dest="tui_host", metavar="ADDRESS", help="which server, as for the commands")

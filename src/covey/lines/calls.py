@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from covey.lines.line import Span, StyledLine, line
-from covey.lines.plain_text import one_line
+from covey.lines.plain_text import one_line, visible
 from covey.lines.words import counted
 from covey.protocol.argument_names import with_own_names
 from covey.protocol.effects import RUN_SIDE_BY_SIDE
@@ -137,7 +137,9 @@ def _view(name: str, params: Params, root: str) -> StyledLine:
 
 
 def _grep(name: str, params: Params, root: str) -> StyledLine:
-    return _search("grep", _text(params, "pattern"), params, root, _text(params, "include"))
+    # Each blank of it counts.
+    pattern = visible(str(params.get("pattern") or "")[:LOOKED_AT]).replace("\t", "\\t")
+    return _search("grep", pattern, params, root, _text(params, "include"))
 
 
 def _glob(name: str, params: Params, root: str) -> StyledLine:

@@ -11,6 +11,7 @@ from covey.lines.calls import Params, call_line, decoded
 from covey.lines.diffs import SHORT, diff_lines
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line, plain
+from covey.lines.todos import SpokenTodos, todo_lines
 from covey.lines.widths import cut, cut_line, expanded, width
 from covey.lines.words import counted, lasted, size
 from covey.lines.wrap import wrap
@@ -28,6 +29,7 @@ ERRORS_SHOWN = 3
 """Of those that language servers find in what was written."""
 _RULER = re.compile(r"([-=_*~#─═])\1{3,}")
 """A line that only separates others, as test runners print many."""
+_NOTHING = ("(no output)", "(no output yet)", "(no new output)")
 NOBODY_ASKED = "nobody could be asked"
 _TELLING = ("error", "failed", "cannot", "no such", "not found", "denied", "refused", "exception")
 
@@ -62,8 +64,10 @@ def begun_line(call: ToolCall, shown: Shown) -> StyledLine:
     return cut_line(StyledLine((Span(mark, "dim"), *call_line(call, shown.root).spans)), shown.columns)
 
 
-def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, shown: Shown) -> list[StyledLine]:
-    """A call has ended; `seconds` is how long it ran, if that is known."""
+def result_lines(
+    call: ToolCall, result: ToolResult, seconds: float | None, shown: Shown, spoken: SpokenTodos | None = None
+) -> list[StyledLine]:
+    """A call has ended; `seconds` is how long it ran, if that is known. `spoken`: what was said of things to do."""
     given = _Result(result, decoded(result.metadata), shown)
     end = call_end(result)
     summary = _how_it_failed(result) if result.is_error else _summary(given)
@@ -73,7 +77,8 @@ def result_lines(call: ToolCall, result: ToolResult, seconds: float | None, show
     head = _headline(call, given, summary, took)
     if shown.plain and not shown.verbose:
         telling = _telling(given) if end not in _SAID else ""
-        return [cut_line(line(*head.spans, f": {telling}" if telling else ""), shown.columns)]
+        todos = spoken.news(given.facts.get("todos"), shown.columns) if spoken and call.name == "todos" else ()
+        return [cut_line(line(*head.spans, f": {telling}" if telling else ""), shown.columns), *todos]
     body = _until_then(given) if end in _SAID else _body(call, given)
     return [cut_line(head, shown.columns), *body]
 
@@ -94,6 +99,17 @@ def _failed(given: _Result) -> bool:
     return given.result.is_error or (isinstance(code, int) and code != 0)
 
 
+def _goes_on(given: _Result) -> bool:
+    """A command that is left running: what there is to see now is not what came of it."""
+    facts = given.facts
+    return given.result.name == "bash" and isinstance(facts.get("job_id"), str) and facts.get("exit_code") is None
+
+
+def _has_moved(given: _Result) -> bool:
+    """It was waited for, and then left running; else it was to be left running from the start."""
+    return _goes_on(given) and "exit_code" in given.facts
+
+
 def _is_unanswered(given: _Result) -> bool:
     """A question to people, with nobody who answered it: nothing failed, and nothing is done."""
     return given.result.name == "question" and not given.result.is_error and given.facts.get("answers", "") is None
@@ -107,6 +123,8 @@ def _headline(call: ToolCall, given: _Result, summary: str, took: str) -> Styled
     failed = _failed(given)
     if _is_unanswered(given):
         mark = Span("not answered: " if given.shown.plain else "· ", "dim")
+    elif _goes_on(given):
+        mark = Span("left running: ") if given.shown.plain else Span("● ", "accent")
     elif given.shown.plain:
         mark = Span("failed: " if failed else "done: ")
     else:
@@ -146,7 +164,7 @@ def _summary(given: _Result) -> str:
     if isinstance(status := facts.get("status"), int):
         found.insert(0, str(status))
     if isinstance(job := facts.get("job_id"), str):
-        found.append(one_line(job))
+        found.append(f"goes on in the background as {one_line(job)}" if _has_moved(given) else one_line(job))
     return ", ".join(found)
 
 
@@ -156,7 +174,7 @@ def _telling(given: _Result) -> str:
     if result.is_error:
         return one_line(_why(result))
     if result.name == "bash":
-        return one_line(next(iter(_printed(result.content)[-1:]), ""))
+        return one_line(next(iter(_printed(given)[-1:]), ""))
     return ""
 
 
@@ -191,7 +209,7 @@ def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
     elif shown.verbose:
         lines = _all(result.content, shown)
     elif call.name in ("bash", "job_output"):
-        lines = _quoted(_printed(result.content)[-OUTPUT_SHOWN:], shown, "dim")
+        lines = _quoted(_printed(given)[-OUTPUT_SHOWN:], shown, "dim")
     return [*lines, *_refused(facts, shown)]
 
 
@@ -205,11 +223,13 @@ def whole_result(call: ToolCall, result: ToolResult) -> tuple[Literal["diff", "m
     return "markdown" if call.name == "agent" else "file" if call.name == "view" else "text", result.content
 
 
-def _printed(content: str) -> list[str]:
+def _printed(given: _Result) -> list[str]:
     """What a command printed, without our own words about its end."""
-    content = content[-LOOKED_AT:]
+    if _goes_on(given) and not _has_moved(given):
+        return []  # it was only started: all that is said is for the model
+    content = given.result.content[-LOOKED_AT:]
     output = as_printed(content.rpartition("\n\n")[0] or content)
-    lines = [each.rstrip() for each in plain(output).split("\n") if each.strip() and each != "(no output)"]
+    lines = [each.rstrip() for each in plain(output).split("\n") if each.strip() and each not in _NOTHING]
     return [each for each in lines if not _RULER.fullmatch(each.strip())] or lines
 
 
@@ -248,17 +268,3 @@ def _refused(facts: Params, shown: Shown) -> list[StyledLine]:
     offer = str(denied.get("offer", ""))
     text = one_line(f"sandbox: {what} If you are asked again, you can {offer[:1].lower()}{offer[1:]}.")
     return wrap([Span(text, "warning")], shown.columns, (Span("  "),), (Span("  "),))
-
-
-_BOXES: dict[str, tuple[str, Style]] = {"completed": ("☑", "dim"), "in_progress": ("▸", "strong"), "pending": ("☐", "")}
-
-
-def todo_lines(todos: object, columns: int) -> list[StyledLine]:
-    """The list as a checklist."""
-    lines: list[StyledLine] = []
-    for todo in todos if isinstance(todos, list) else ():
-        if isinstance(todo, dict):
-            box, style = _BOXES.get(str(todo.get("status")), ("☐", ""))
-            text = Span(one_line(str(todo.get("content", ""))), style)
-            lines += wrap([text], columns, (Span(f"  {box} ", "marker"),), (Span("    "),))
-    return lines

@@ -117,6 +117,15 @@ def _painted(text: str, code: str) -> str:
     return f"\x1b[{code}m{safe}\x1b[0m" if code and safe else safe
 
 
+def theme_doubt(env: Mapping[str, str]) -> str:
+    """What is wrong with the user's choice; '' if nothing is."""
+    chosen = env.get(VARIABLE, "")
+    if not chosen or chosen in THEMES:
+        return ""
+    *names, last = THEMES
+    return f"{VARIABLE}={chosen} is no theme: it may be {', '.join(names)} or {last}."
+
+
 def choose_theme(env: Mapping[str, str], *, is_terminal: bool) -> Theme:
     """What the environment asks for. A no wins over everything, then the user's choice, then what is known."""
     forced = env.get("FORCE_COLOR", "0") not in ("", "0") or env.get("CLICOLOR_FORCE", "0") not in ("", "0")

@@ -106,7 +106,8 @@ class _Change(Generic[P]):
             change = self._plan(params, context)
             version = replace(change.path, change.content, change.name)
             self._reads.record(context.session_id, change.path, version)
-        files = (version_of(change.path, change.before, change.content),)
+        is_changed = change.before != change.content
+        files = (version_of(change.path, change.before, change.content),) if is_changed else ()
         metadata = {**change.shown(), **seen_fact((change.path, version))}
         return ToolOutput(change.summary, metadata=metadata, files=files)
 

@@ -26,6 +26,7 @@ from covey.lines.markdown import MarkdownRows
 from covey.lines.notes import CUT_SHORT, retry_note, summary_note
 from covey.lines.plain_text import one_line, plain
 from covey.lines.results import Shown, begun_line, result_lines
+from covey.lines.todos import SpokenTodos
 from covey.lines.words import counted, dollars
 from covey.lines.wrap import wrap
 from covey.protocol.runs import Run, RunComplete
@@ -41,6 +42,7 @@ class LineStory:
         self._view = view
         self._clock = clock
         self._shown = Shown(columns, root, plain=True)
+        self._todos = SpokenTodos()
         self._echoes = echoes
         self._own: set[str] = set()
         self._news: dict[str, RunNews] = {}
@@ -117,7 +119,7 @@ class LineStory:
             case CallBegun(call):
                 return [*self._settle(), begun_line(call, self._shown)]
             case CallEnded(call, result):
-                return [*self._settle(), *result_lines(call, result, None, self._shown)]
+                return [*self._settle(), *result_lines(call, result, None, self._shown, self._todos)]
             case SummaryWritten(message):
                 record = self._view.find_run(message.run_id or "")
                 return self._note(summary_note(record.run if record else None))
