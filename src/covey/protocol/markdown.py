@@ -23,7 +23,6 @@ from covey.protocol.messages import (
     ToolResult,
     ToolResultPart,
 )
-from covey.protocol.printed import as_printed
 
 SUBJECTS = ("command", "file_path", "path", "pattern", "url", "query", "prompt", "description")
 """What says most about a call, if it is among its parameters."""
@@ -59,6 +58,8 @@ def _blocks(part: Part, shown_chars: int | None) -> Iterator[str]:
         case ToolResultPart(data=result):
             yield from _result(result, shown_chars)
         case ShellCommandPart(data=command):
+            from covey.protocol.printed import as_printed  # late: a server listens before it needs any of this
+
             yield fenced(f"$ {command.command}\n{as_printed(command.output)}".rstrip("\n"), "", shown_chars)
         case ImageUrlPart(data=image):
             yield f"*(image: {_line(image.url)[:SUBJECT_CHARS]})*"

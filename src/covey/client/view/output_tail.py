@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from covey.protocol.events import ToolOutputDelta
-from covey.protocol.printed import as_printed
 from covey.protocol.utf8 import next_character
 
 SHOWN_BYTES = 64 * 1024
@@ -41,6 +40,8 @@ class ShownOutput:
 
     def last_lines(self, count: int) -> list[str]:
         """The last lines with something on them. Looks only at the end, however much was printed."""
+        from covey.protocol.printed import as_printed  # late: many runs print nothing
+
         end = as_printed(self._data[-LOOKED_AT:].decode("utf-8", "replace"))
         lines = [line.rstrip("\r") for line in end.split("\n") if line.strip()]
         return lines[-count:] if count else []
