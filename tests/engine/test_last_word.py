@@ -38,16 +38,39 @@ async def test_the_last_word_at_a_bound_is_the_text_of_the_run(tmp_path: Path) -
         assert [message.text for message in engine.messages() if message.role == "user"] == ["a"], "it is not stored"
 
 
-async def test_a_tool_call_in_the_last_word_is_closed_and_not_run(tmp_path: Path) -> None:
+async def test_a_tool_call_beside_the_words_of_the_last_one_is_closed_and_not_run(tmp_path: Path) -> None:
     async with running(tmp_path, settings=config(steps=1)) as engine:
-        steps(engine, 2)
+        steps(engine, 1)
+        engine.model.answer("Half of it is done.", *call(call_id="c1", subject="1"))
         await engine.post("a", "a")
-        await engine.ended("a")
+        assert (await engine.ended("a")).text == "Half of it is done."
         assert len(engine.tool.calls) == 1
         results = [result for message in engine.messages() for result in message.tool_results]
         assert [call_end(result) for result in results] == [CallEnd.ANSWERED, CallEnd.NOT_BEGUN]
         assert [request.may_call for request in engine.model.requests] == [True, False]
         assert engine.model.requests[0].tools == engine.model.requests[1].tools, "the conversation has calls of them"
+
+
+async def test_a_last_word_of_calls_alone_is_asked_for_again_without_tools(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=1)) as engine:
+        steps(engine, 2)
+        engine.model.answer("Half of it is done.")
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.text, len(engine.tool.calls)) == ("failed", "Half of it is done.", 1)
+        assert [bool(request.tools) for request in engine.model.requests] == [True, True, False]
+        results = [result for message in engine.messages() for result in message.tool_results]
+        assert [call_end(result) for result in results] == [CallEnd.ANSWERED], "the calls were taken back"
+
+
+async def test_calls_that_come_without_any_tools_are_closed_and_not_run(tmp_path: Path) -> None:
+    async with running(tmp_path, settings=config(steps=1)) as engine:
+        steps(engine, 3)
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.text, len(engine.tool.calls), len(engine.model.requests)) == (None, 1, 3)
+        results = [result for message in engine.messages() for result in message.tool_results]
+        assert [call_end(result) for result in results] == [CallEnd.ANSWERED, CallEnd.NOT_BEGUN]
 
 
 async def test_a_last_word_that_fails_changes_nothing_of_the_reason(tmp_path: Path) -> None:

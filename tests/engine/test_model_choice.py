@@ -150,8 +150,9 @@ async def test_half_an_answer_is_not_given_twice(tmp_path: Path) -> None:
 
 async def test_no_further_step_is_begun_once_the_run_has_cost_too_much(tmp_path: Path) -> None:
     async with running(tmp_path, model=MODELS, settings=settings()) as engine:
-        for number in range(3):
+        for number in range(2):
             MODELS["one"].answer(*call(call_id=f"c{number}"), UsageReported(500_000, 0))
+        MODELS["one"].answer("That is all.", *call(call_id="c2"), UsageReported(500_000, 0))
         await post(engine, "a", "a", max_cost=0.9)
         run = await engine.ended("a")
         assert run.state == "failed"

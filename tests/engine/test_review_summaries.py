@@ -189,6 +189,7 @@ async def test_a_summary_that_is_only_a_tool_call_leaves_no_call_open(tmp_path: 
     async with running(tmp_path, settings=with_window(1000)) as engine:
         engine.model.answer("I look.", *call(), UsageReported(990, 10))
         engine.model.answer(*call(call_id="c2"))
+        engine.model.answer(*call(call_id="c3"))  # although there was no tool to call any more
         await engine.post("a house", "a")
         assert (await engine.ended("a")).state == "failed"
         await engine.post("and a door", "b")

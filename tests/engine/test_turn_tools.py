@@ -177,7 +177,7 @@ async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> 
 async def test_a_turn_has_a_bounded_number_of_steps(tmp_path: Path) -> None:
     async with running(tmp_path, settings=config(steps=3)) as engine:
         for number in range(5):
-            engine.model.answer(*call(call_id=f"c{number}", subject=str(number)))
+            engine.model.answer("I look. ", *call(call_id=f"c{number}", subject=str(number)))
         await engine.post("a", "a")
         run = await engine.ended("a")
         assert (run.state, len(engine.model.requests)) == ("failed", 4), "three steps, and a last word"

@@ -318,13 +318,13 @@ class TurnBody:
             room = min(filter(None, (room, self._seen.tokens // 2)))
         request = request_about(seen, room, words, self._run, parts.world)
         try:
-            return await speaker.speak(self._system, request, self._tools, may_call=False)
+            return await speaker.speak_in_words(self._system, request, self._tools)
         except ModelFailed as failure:
             if not failure.overflow or not self._nothing_said:
                 raise
             speaker.shorten(failure)
         request = request_about(seen, tokens_of(request) // 2, words, self._run, parts.world)
-        return await speaker.speak(self._system, request, self._tools, may_call=False)
+        return await speaker.speak_in_words(self._system, request, self._tools)
 
     def _is_too_long(self) -> bool:
         """By what the provider counted in the last step, or by a guess where that is more."""

@@ -31,6 +31,7 @@ from covey.protocol.runs import Run, Usage
 
 START = "start"
 """What a run waits on before its turn has begun to ask anything."""
+NO_WORDS = "The model called tools where it was asked for words; it is asked again without any tools"
 TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
 
 
@@ -125,6 +126,18 @@ class Speaker:
                     raise
         self.live()
         return reply
+
+    async def speak_in_words(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> Reply:
+        """The same, where no call would be run: words are wanted.
+
+        Some servers do not know how to forbid calls. A model that only calls is asked once more, without any tools.
+        """
+        reply = await self.speak(system, messages, tools, may_call=False)
+        if not reply.has_calls or reply.message(self._world.now_s()).text.strip():
+            return reply
+        self._on_retry(Retry(1, 0.0, NO_WORDS))
+        self._take_back(reply)
+        return await self.speak(system, messages, ())
 
     def finish(self, reply: Reply, reason: FinishReason) -> Message:
         """The answer as a whole, not yet written."""
