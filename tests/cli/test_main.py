@@ -62,11 +62,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"covey {__version__}\n"
 
 
-def test_without_a_command_or_a_terminal_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_or_a_terminal_it_says_why_and_what_to_do_in_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == exits.USAGE
     said = capsys.readouterr()
     assert said.out == ""
-    assert "terminal UI needs a terminal" in said.err
+    assert len(said.err.splitlines()) == 3
+    assert said.err.startswith("covey: the terminal UI needs a terminal.")
     assert "covey run" in said.err
 
 

@@ -95,7 +95,7 @@ def test_an_interrupt_cancels_the_run_and_is_the_next(home: Home) -> None:
 
 def test_wait_needs_no_id_if_there_is_one_open_run(tidy_home: Home) -> None:
     none = tidy_home.covey("runs", "wait")
-    assert none.returncode == exits.USAGE and "there is no open run" in none.stderr
+    assert none.returncode == exits.USAGE and "`covey runs --all` lists those that have ended" in none.stderr
     detach_until_it_asks(tidy_home)
     done = tidy_home.covey("runs", "wait", "--deny")
     assert done.returncode == 0 and done.stdout.endswith("Done.\n"), done.stderr

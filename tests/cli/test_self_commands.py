@@ -64,6 +64,10 @@ def test_39_no_message_sends_people_to_a_page_that_is_not_installed() -> None:
         (["sessions", "exprot", "x"], "did you mean export?"),
         (["run", "--acept-edits", "x"], "did you mean --accept-edits?"),
         (["help", "sesions"], "did you mean sessions"),
+        (["export"], "did you mean `covey sessions export`?"),
+        (["search", "words"], "did you mean `covey sessions search`?"),
+        (["help", "export"], "did you mean `covey sessions export`?"),
+        (["cancel"], "did you mean `covey runs cancel`?"),
         (["zzzzz"], "there is: run, "),
     ],
 )

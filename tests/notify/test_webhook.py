@@ -132,4 +132,4 @@ def test_a_queue_drops_the_oldest_goes_on_after_a_failure_and_ends_at_once(caplo
         asyncio.run(scenario())
     assert delivered == [0, *range(3, QUEUE_MAX + 3)]
     assert caplog.text.count("a thing was dropped") == 2
-    assert "the server ends before a thing was delivered" in caplog.text
+    assert "the server ends with 1 undelivered thing\n" in caplog.text

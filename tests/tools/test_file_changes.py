@@ -52,6 +52,11 @@ def desk(context: ToolContext) -> Iterator[Desk]:
 # ── write ──
 
 
+@pytest.mark.parametrize(("content", "lines"), [("", "0 lines"), ("one\n", "1 line"), ("one\ntwo", "2 lines")])
+async def test_what_was_written_is_counted_in_lines(desk: Desk, content: str, lines: str) -> None:
+    assert (await desk.write("a", content)).content == f"Created a ({lines})."
+
+
 async def test_a_new_file_is_created_with_its_directories(desk: Desk, root: Path) -> None:
     output = await desk.write("a/b/c.txt", "one\ntwö\n")
     assert (root / "a/b/c.txt").read_text() == "one\ntwö\n"

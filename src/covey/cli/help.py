@@ -6,7 +6,7 @@ import argparse
 
 from covey.cli import exits
 from covey.cli.main import build_parser
-from covey.cli.parser import all_commands, did_you_mean
+from covey.cli.parser import all_commands, nearest_command
 
 
 def main(args: argparse.Namespace) -> int:
@@ -20,5 +20,5 @@ def main(args: argparse.Namespace) -> int:
         found.print_help()
         return exits.OK
     name = " ".join(wanted)
-    hint = did_you_mean(name, (" ".join(words) for words in known)) or "`covey help` lists the commands"
+    hint = nearest_command(parser, name) or "`covey help` lists the commands"
     raise exits.UsageError(f"there is no command {name!r}; {hint}")

@@ -44,6 +44,10 @@ from covey.cli.texts import (
     TRUST_EXAMPLES,
 )
 
+NO_TERMINAL = """\
+covey: the terminal UI needs a terminal. Without one:
+  covey run "…"    one prompt, and its answer on stdout
+  covey --plain    a conversation by lines; `covey help` lists all commands"""
 DEFAULT_DIRECTORY = "default: the git repository around here, else this one"
 
 
@@ -68,8 +72,7 @@ def _main(argv: Sequence[str] | None) -> int:
         args.command_line = command_line
     if args.command is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()) and not args.tui_plain:
-            print("covey: the terminal UI needs a terminal; use `covey run`, or --plain.\n", file=sys.stderr)
-            parser.print_help(sys.stderr)
+            print(NO_TERMINAL, file=sys.stderr)
             return exits.USAGE
         tui_options.take(args)
     return running.run(args)

@@ -35,7 +35,7 @@ async def only_open_run(client: Client, workspace_id: str, state: RunState | Non
         return runs[0]
     what = state or "open"
     if not runs:
-        raise UsageError(f"there is no {what} run in this directory; see `covey runs`")
+        raise UsageError(f"there is no {what} run in this directory; `covey runs --all` lists those that have ended")
     listed = ", ".join(run.run_id for run in runs)
     raise UsageError(f"there are {len(runs)} {what} runs in this directory, so say which one is meant: {listed}")
 

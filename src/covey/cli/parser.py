@@ -55,7 +55,12 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
-        hint = did_you_mean(str(value), choices) or f"there is: {', '.join(choices)}"
+        meant = (
+            nearest_command(self, str(value))
+            if isinstance(action, argparse._SubParsersAction)
+            else did_you_mean(str(value), choices)
+        )
+        hint = meant or f"there is: {', '.join(choices)}"
         if " " in str(value) and "run" in choices:
             hint = 'a prompt comes after `run`: covey run "…"'
         raise argparse.ArgumentError(action, f"{str(value)!r} is not known; {hint}")
@@ -74,6 +79,13 @@ def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 2) -> str:
     names = {name.lstrip("-"): name for name in known}
     near = [names[each] for each in get_close_matches(word.lstrip("-"), names, n=at_most, cutoff=0.6)]
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def nearest_command(parser: argparse.ArgumentParser, name: str) -> str:
+    """Which command may have been meant by these words. Some look for an action without the command that has it."""
+    known = [" ".join(command.words) for command in all_commands(parser)]
+    named_so = [f"`{parser.prog} {each}`" for each in known if each.endswith(f" {name}")]
+    return f"did you mean {' or '.join(named_so)}?" if named_so else did_you_mean(name, known)
 
 
 def took(parser: argparse.ArgumentParser, args: argparse.Namespace, more: list[str]) -> bool:

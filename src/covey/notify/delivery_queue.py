@@ -49,7 +49,8 @@ class DeliveryQueue(Generic[Item]):
         """Give up at once what was not delivered."""
         self._closed = True
         if self._worker and not self._worker.done():
-            log.warning("the server ends before a %s was delivered, and %d others", self._what, len(self._waiting))
+            count = len(self._waiting) + 1
+            log.warning("the server ends with %d undelivered %s%s", count, self._what, "s" if count > 1 else "")
             self._worker.cancel()
             await asyncio.wait({self._worker}, timeout=CLOSE_S)
         self._waiting.clear()

@@ -22,4 +22,4 @@ def write_tool(reads: FileReads) -> Tool[WriteParams]:
 def _changed(params: WriteParams, before: str | None, name: str) -> tuple[str, str]:
     what = "Created" if before is None else "Replaced"
     count = len(params.content.splitlines())
-    return params.content, f"{what} {name} ({count} line{'' if count == 1 else 's'})."
+    return params.content, f"{what} {name} ({count} {'line' if count == 1 else 'lines'})."
