@@ -1,4 +1,4 @@
-"""A check for CI: the agent may look, and run the commands that are listed here. Everything else is denied.
+"""A check for CI: the agent may look, and run the commands that are listed here. Everything else is denied, and told.
 
 Exits with 0 if it ends with the word PASS, with 1 if it does not, and with 2 if there is no answer.
 """
@@ -18,13 +18,15 @@ async def main() -> int:
     try:
         async with covey.open(".", temporary=True) as client:
             answer = await client.ask(PROMPT, allow=RULES, max_steps=30, timeout=900)
-    except covey.RunTimedOut as error:
-        print(error, file=sys.stderr)
+    except covey.CoveyError as error:  # no model, no time left: all that never became an answer
+        print(f"There is no answer: {error}", file=sys.stderr)
+        return 2
+    for denied in answer.denied:
+        print(f"denied: {denied.tool} {denied.input}", file=sys.stderr)
+    if answer.outcome != "completed" or answer.text is None:
+        print(f"There is no answer: {answer.outcome}, {answer.error}", file=sys.stderr)
         return 2
     print(answer.text)
-    if answer.outcome != "completed" or answer.text is None:
-        print(f"{answer.outcome}: {answer.error}", file=sys.stderr)
-        return 2
     return 0 if answer.text.rstrip().endswith("PASS") else 1
 
 

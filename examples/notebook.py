@@ -6,6 +6,7 @@ In a notebook, leave out `main` and `asyncio.run`: each part is a cell, and `awa
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import covey
 
@@ -41,4 +42,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except covey.CoveyError as error:
+        sys.exit(f"This stops here: {error}")

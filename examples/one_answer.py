@@ -17,8 +17,11 @@ def main() -> int:
     except covey.CoveyError as error:
         print(f"There is no answer: {error}", file=sys.stderr)
         return 1
-    print(answer.text or f"The run {answer.outcome}: {answer.error}")
-    return 0 if answer.outcome == "completed" else 1
+    if answer.outcome != "completed":
+        print(f"There is no answer: {answer.outcome}, {answer.error}", file=sys.stderr)
+        return 1
+    print(answer.text)
+    return 0
 
 
 if __name__ == "__main__":

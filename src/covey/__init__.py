@@ -10,13 +10,15 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
 
 if TYPE_CHECKING:
+    from covey.client.answer import Answer
     from covey.client.answering import Allow, Deny, leave_to_others
     from covey.client.client import Client
+    from covey.client.denials import Denied
     from covey.client.errors import Closed, ConnectionLost, RunTimedOut, ServerUnreachable
     from covey.client.event_stream import EventStream
     from covey.client.library import ask, ask_sync, connect
     from covey.client.prompt_stream import PromptOptions, PromptStream
-    from covey.client.sync import SyncClient
+    from covey.client.sync import SyncClient, SyncStream
     from covey.client.workspace_client import WorkspaceClient
     from covey.in_process.opened import Opened, open
     from covey.protocol.errors import ApiError, CoveyError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Allow",
+    "Answer",
     "ApiError",
     "Attachment",
     "Client",
@@ -41,6 +44,7 @@ __all__ = [
     "ConnectionLost",
     "CoveyError",
     "DataDirInUse",
+    "Denied",
     "Deny",
     "Event",
     "EventStream",
@@ -60,6 +64,7 @@ __all__ = [
     "ServerUnreachable",
     "Session",
     "SyncClient",
+    "SyncStream",
     "ToolOutputDelta",
     "Usage",
     "WorkspaceClient",
@@ -72,13 +77,15 @@ __all__ = [
 ]
 
 _NAMES = {
+    "client.answer": "Answer",
     "client.answering": "Allow Deny leave_to_others",
     "client.client": "Client",
+    "client.denials": "Denied",
     "client.errors": "Closed ConnectionLost RunTimedOut ServerUnreachable",
     "client.event_stream": "EventStream",
     "client.library": "ask ask_sync connect",
     "client.prompt_stream": "PromptOptions PromptStream",
-    "client.sync": "SyncClient",
+    "client.sync": "SyncClient SyncStream",
     "client.workspace_client": "WorkspaceClient",
     "in_process.opened": "Opened open",
     "protocol.errors": "ApiError CoveyError",

@@ -62,7 +62,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"covey {__version__}\n"
 
 
-def test_without_a_command_or_a_terminal_it_says_why_and_what_to_do_in_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_or_a_terminal_it_says_why_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main([]) == exits.USAGE
     said = capsys.readouterr()
     assert said.out == ""

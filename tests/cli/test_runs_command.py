@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+import covey
 from covey.cli import exits
-from covey.cli.runs import age
+from covey.cli.runs import ENDED_SHOWN, age
 from tests.cli.conftest import Home, finish, read_until, until
 from tests.cli.terminal import Terminal
 
@@ -83,6 +85,21 @@ def test_all_tells_also_how_runs_ended(home: Home) -> None:
     assert " completed " in completed and completed.endswith("hello")
     assert home.covey("runs", "list", "--all").stdout.count("\n") == 3
     assert [run["state"] for run in listed(home, "--all")] == ["failed", "completed"]
+
+
+def test_all_says_when_it_leaves_some_out(home: Home) -> None:
+    home.covey("run", "hello")  # which starts the server
+
+    async def ask_often() -> None:
+        async with covey.connect(home.project, host=f"unix://{home.socket}") as client:
+            await asyncio.gather(*(client.ask("hello") for _ in range(ENDED_SHOWN)))
+
+    assert home.covey("runs", "--all").stderr == ""
+    asyncio.run(ask_often())
+    for further in ((), ("--everywhere",)):
+        listed_all = home.covey("runs", "--all", *further)
+        assert sum(" completed " in line for line in listed_all.stdout.splitlines()) == ENDED_SHOWN
+        assert listed_all.stderr == f"Only the latest {ENDED_SHOWN} that have ended are listed: there are more.\n"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,16 @@ from tests.support import oracle
 from tests.support.server import Server, running
 
 QUESTION = {"questions": [{"type": "yes_no", "question": "Shall I?"}]}
+STORES = [{"label": "SQLite"}, {"label": "PostgreSQL"}]
+TESTS = [{"label": "unit"}, {"label": "all"}, {"label": "load"}]
+QUESTIONS = {
+    "questions": [
+        {"type": "single_choice", "question": "Which store?", "choices": STORES},
+        {"type": "multi_choice", "question": "Which tests?", "choices": TESTS},
+        {"type": "yes_no", "question": "With types?"},
+        {"type": "free_text", "question": "Its name?"},
+    ]
+}
 SCRIPT = {
     "replies": [
         {
@@ -24,6 +34,7 @@ SCRIPT = {
                 [{"text": "Done."}],
             ],
         },
+        {"when": "ask me much", "steps": [[{"tool": "question", "input": QUESTIONS}], [{"text": "Done."}]]},
         {"when": "ask me", "steps": [[{"tool": "question", "input": QUESTION}], [{"text": "Done."}]]},
         {"when": "hang", "steps": [[{"text": "one two "}, {"hang": True}]]},
         {"when": "fail", "steps": [[{"error": "the model broke"}]]},

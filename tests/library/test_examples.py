@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import covey
-from tests.library.conftest import write_config
+from tests.library.conftest import QUESTIONS, write_config
 
 ROOT = Path(__file__).parents[2]
 PYTEST = "python -m pytest -q --version"
@@ -37,6 +37,10 @@ SCRIPT: dict[str, Any] = {
                 [{"text": "All is well.\nPASS"}],
             ],
         },
+        {
+            "when": "new shop",
+            "steps": [[{"tool": "question", "input": QUESTIONS}], [{"text": "The store is SQLite."}]],
+        },
         {"steps": [[{"text": "It is a project."}]]},
     ]
 }
@@ -50,13 +54,17 @@ def project(project: Path, home: Path) -> Path:
 
 
 def run_example(name: str, project: Path, *args: str) -> str:
-    done = subprocess.run(
+    done = try_example(name, project, *args)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def try_example(name: str, project: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), *args],
         cwd=project, capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_one_answer_in_a_script(project: Path) -> None:
@@ -81,12 +89,24 @@ def test_a_notebook_has_prompt_stream_permission_second_face_and_cancel_in_one_p
 def test_a_check_in_ci_has_the_rules_that_it_brings_and_no_others(project: Path) -> None:
     assert run_example("ci_check.py", project) == "All is well.\nPASS\n"
     assert not (project / "x").exists()
+    assert try_example("ci_check.py", project).stderr == "denied: bash {'command': 'touch x'}\n"
+
+
+def test_without_a_model_an_example_says_so_and_a_check_exits_as_it_promises(project: Path, home: Path) -> None:
+    (home / "config" / "covey" / "config.toml").unlink()
+    try:
+        for name, code in (("ci_check.py", 2), ("notebook.py", 1), ("one_answer.py", 1)):
+            done = try_example(name, project)
+            assert (done.returncode, done.stdout) == (code, ""), done.stderr
+            assert "model" in done.stderr and "Traceback" not in done.stderr
+    finally:
+        subprocess.run([sys.executable, "-m", "covey", "stop"], capture_output=True, check=False)
 
 
 SNIPPETS = re.findall(r"<!-- run -->\n```python\n(.*?)```", (ROOT / "docs" / "API.md").read_text(), re.DOTALL)
 
 
-SAID = ["It is a project.", "completed", "That is all."]
+SAID = ["It is a project.", "completed", "That is all.", "The store is SQLite."]
 
 
 @pytest.mark.parametrize(("snippet", "said"), [*zip(SNIPPETS, SAID, strict=True)])

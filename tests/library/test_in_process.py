@@ -222,7 +222,15 @@ async def test_it_works_in_a_thread_while_the_caller_has_a_loop_of_its_own(opene
     with covey.SyncClient(opened) as client:
         assert client.ask("hello").text == "You said: hello"
         assert len(client.wait(client.client.sessions(client.client.workspace_id))) == 1
-        *_, last = client.stream("two")
+        stream = client.stream("make two")
+        *_, last = stream
         assert isinstance(last.payload, covey.RunComplete)
+        assert last.payload.run_id == stream.run_id
+        assert [denied.tool for denied in stream.result.denied] == ["bash"]
+        hanging = client.stream("hang")
+        next(hanging)
+        assert hanging.cancel().covered
+        assert [event.type for event in hanging][-1] == "run_complete"
+        assert hanging.result.cancelled
     with pytest.raises(covey.ApiError), covey.SyncClient(covey.open("nowhere", temporary=True)):
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,8 @@ async def test_a_stream_brings_every_event_and_ends_with_the_end(client: covey.W
     with pytest.raises(covey.CoveyError, match="not ended"):
         _ = stream.result
     events = [event async for event in stream]
-    assert events[-1].payload == stream.result
+    assert isinstance(end := events[-1].payload, covey.RunComplete)
+    assert (end.run_id, end.text) == (stream.run_id, stream.result.text)
     assert {"message", "message_delta", "run", "run_complete"} <= {event.type for event in events}
     assert stream.result.text == "wörd 😀 " * 500
     assert "".join([piece async for piece in client.stream("long").text()]) == stream.result.text
@@ -204,6 +206,94 @@ async def test_questions_are_answered_by_a_function_or_not_at_all(client: covey.
     assert (await results(client, refused)) != (await results(client, answered))
 
 
+async def test_plain_words_answer_questions(client: covey.WorkspaceClient) -> None:
+    answered = await client.ask("ask me much", on_question=lambda batch: ["sqlite", ["unit", "3"], "yes", "shop"])
+    (said,) = await results(client, answered)
+    for words in ("SQLite", "unit, load", "yes", "shop"):
+        assert words in said
+    own = await client.ask("ask me much", on_question=lambda batch: ["a file", ["load", "mine"], False, "shop"])
+    (said,) = await results(client, own)
+    for words in ("a file", "load, mine", "no"):
+        assert words in said
+    singles: list[Any] = [True, "yes", ["yes"], [True]]
+    for single in singles:
+        answered = await client.ask("ask me", on_question=lambda batch: single)  # noqa: B023
+        assert "yes" in (await results(client, answered))[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ("sqlite", "a list of 4 answers, one for each question is wanted: Which store"),
+        (["sqlite", "unit", "yes"], "a list of 4 answers"),
+        ({"Which store?": "sqlite"}, "a list of 4 answers"),
+        (["sqlite", "unit", "perhaps", "shop"], "'perhaps' to 'With types\\?', and yes or no is wanted"),
+        ([True, "unit", "yes", "shop"], "a text is wanted"),
+        ([["SQLite", "PostgreSQL"], "unit", "yes", "shop"], "one text is wanted"),
+        (["sqlite", [1], "yes", "shop"], "a list of texts is wanted"),
+        (["sqlite", "unit", "yes", ""], "a text is wanted"),
+    ],
+)
+async def test_what_is_no_answer_is_told_to_the_program(client: covey.WorkspaceClient, answers: Any, why: str) -> None:
+    stream = client.stream("ask me much", on_question=lambda batch: answers)
+    async with asyncio.timeout(SOON_S):
+        with pytest.raises(covey.CoveyError, match=why) as wrong:
+            await stream.read_to_end()
+    assert wrong.value.code == "wrong_answer"
+    assert await state_of(client, stream.run_id) == "cancelled"
+
+
+async def test_what_is_no_decision_is_told_to_the_program(client: covey.WorkspaceClient) -> None:
+    decide: Any = lambda request: "yes"  # noqa: E731
+    with pytest.raises(covey.CoveyError, match="on_permission returned 'yes'"):
+        await client.ask("make it", on_permission=decide)
+
+
+async def test_none_leaves_questions_to_others_as_it_leaves_permissions(client: covey.WorkspaceClient) -> None:
+    here = client.workspace_id
+    async with client.another("a reviewer") as second, covey.EventStream(second, here) as watching:
+        asking = asyncio.create_task(client.ask("ask me", on_question=lambda batch: None))
+        async with asyncio.timeout(SOON_S):
+            async for event in watching:
+                match event.payload:
+                    case covey.QuestionBatchRequest(id=batch_id):
+                        assert await second.refuse_questions(here, batch_id)
+                    case covey.RunComplete():
+                        break
+            assert (await asking).text == "Done."
+
+
+# ── what was denied ──
+
+
+async def test_an_answer_says_what_was_denied(client: covey.WorkspaceClient) -> None:
+    allowed = await client.ask("make it", yolo=True)
+    assert allowed.denied == ()
+    answer = await client.ask("make it")
+    (denied,) = answer.denied
+    assert (denied.tool, denied.input, denied.by) == ("bash", {"command": "touch made"}, "nobody")
+    assert "nobody could be asked" in denied.reason
+    assert answer.outcome == "completed", "a run may go on without"
+    again = client.stream("make it", session=answer.session_id, run_id=answer.run_id)
+    assert (await again.read_to_end()).denied == answer.denied, "the run had ended when it was posted again"
+    stream = client.stream("make it", on_permission=lambda request: covey.Deny("no"))
+    last = [event.payload async for event in stream][-1]
+    assert type(last) is covey.RunComplete, "an event is what came over the wire"
+    assert [one.by for one in stream.result.denied] == ["person"]
+
+
+async def test_a_refused_prompt_leaves_no_session(client: covey.WorkspaceClient) -> None:
+    here = client.workspace_id
+    kept = await client.ask("hello")
+    before = {session.id for session in await client.sessions(here)}
+    for wrong in ({"model": "no/such"}, {"allow": ["nonsense("]}, {"run_id": kept.run_id}):
+        with pytest.raises(covey.ApiError):
+            await client.ask("hi", **wrong)
+    with pytest.raises(covey.ApiError):
+        await client.ask("hi", session=kept.session_id, model="no/such")
+    assert {session.id for session in await client.sessions(here)} == before
+
+
 # ── a second face ──
 
 
@@ -219,7 +309,7 @@ async def test_a_second_client_sees_the_same_answers_and_cancels(client: covey.W
                         assert await second.answer_permission(here, permission, "deny", "says the reviewer")
                     case covey.RunComplete() as seen:
                         break
-            assert await asking == seen
+            assert (await asking).run_id == seen.run_id
             assert "says the reviewer" in (await results(client, seen))[0]
             stream = client.stream("hang")
             async for event in stream:

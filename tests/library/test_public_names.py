@@ -13,6 +13,7 @@ import covey
 
 NAMES = [
     "Allow",
+    "Answer",
     "ApiError",
     "Attachment",
     "Client",
@@ -20,6 +21,7 @@ NAMES = [
     "ConnectionLost",
     "CoveyError",
     "DataDirInUse",
+    "Denied",
     "Deny",
     "Event",
     "EventStream",
@@ -39,6 +41,7 @@ NAMES = [
     "ServerUnreachable",
     "Session",
     "SyncClient",
+    "SyncStream",
     "ToolOutputDelta",
     "Usage",
     "WorkspaceClient",

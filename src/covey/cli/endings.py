@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from covey.client.denials import Denied
 from covey.client.view.view import View
+from covey.lines.plain_text import visible
 from covey.protocol.runs import RunComplete, RunOptions
 
 KEY_REFUSED = (
@@ -20,6 +22,13 @@ def in_flags(error: str, options: RunOptions) -> str:
     if options.max_cost:
         error = error.replace("max_cost of this run", "--max-cost").replace("limits.cost_per_run", "--max-cost")
     return error
+
+
+def denied_in_short(denied: Denied) -> str:
+    """A call that was refused, on one line."""
+    about = denied.input if isinstance(denied.input, dict) else {}
+    subject = next((str(about[name]) for name in ("command", "file_path", "url", "path") if about.get(name)), "")
+    return visible(f"{denied.tool}: {subject}" if subject else denied.tool)
 
 
 class Ending:

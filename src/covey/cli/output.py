@@ -7,9 +7,9 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from covey.cli.denials import Denied, denied_calls
 from covey.cli.screen import Screen
 from covey.cli.terminal_text import escaped_json, json_text
+from covey.client.denials import Denied, denied_calls
 from covey.client.view.run_news import AnswerGrew, RunNewsItem
 from covey.client.view.view import View
 from covey.lines.plain_text import plain
@@ -111,7 +111,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     at_bound: bool
     folded_into: str | None
     usage: Usage | None
-    denied: list[Denied]
+    denied: tuple[Denied, ...]
     """What the run was not allowed to do."""
     output: Any
     """With `--schema`: the JSON that fits it; null if there is none."""

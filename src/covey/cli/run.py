@@ -14,8 +14,7 @@ import msgspec
 
 from covey.cli import common, exits, running
 from covey.cli.asking import Asking, Unattended, can_ask
-from covey.cli.denials import Denied, denied_calls
-from covey.cli.endings import Ending
+from covey.cli.endings import Ending, denied_in_short
 from covey.cli.ids import find_session
 from covey.cli.open_runs import only_open_run, waits_for
 from covey.cli.output import JsonPrinter, OutputPrinter, Printer, StreamJsonPrinter, answer_printer
@@ -26,8 +25,9 @@ from covey.cli.screen import Screen, share_lines, warning
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
 from covey.client.cwd import cwd_in
-from covey.client.errors import ServerUnreachable
-from covey.client.prompt import run_prompt
+from covey.client.denials import Denied, denied_calls
+from covey.client.errors import ServerUnreachable, is_passing
+from covey.client.prompt import removed_if_refused, run_prompt
 from covey.client.transcript import TranscriptChange
 from covey.client.view.inputs import SessionOpened
 from covey.client.view.view import View
@@ -85,8 +85,8 @@ class _Command:
         """Why we stop the run ourselves, as an exit code; 0: we do not."""
         self._posting: tuple[Client, str] | None = None
         """Where the run is, from the moment on in which it may exist."""
-        self._unused_session = ""
-        """A session that was made for this prompt, until the prompt is accepted."""
+        self._is_first = False
+        """Its session was made for this prompt, which is not accepted yet."""
         self._background: set[asyncio.Task[None]] = set()
 
     def read(self) -> None:
@@ -158,7 +158,8 @@ class _Command:
                 try:
                     return await (self._detach if self._args.detach else self._follow)(client, workspace)
                 except ApiError as error:
-                    await self._tidy(client, workspace.id)
+                    if self._is_first and not is_passing(error):  # its session is gone with it
+                        self._request = msgspec.structs.replace(self._request, session_id="")
                     if error.code == "unusable_schema":
                         raise exits.UsageError(error.message.replace("output_schema", "--schema", 1)) from None
                     if error.code == "invalid_rule":
@@ -178,8 +179,8 @@ class _Command:
             if latest := await common.find_latest_session(client, workspace_id):
                 return latest
             self._screen.say("There is nothing to continue in this directory, so this is a new session.")
-        self._unused_session = (await client.create_session(workspace_id)).id
-        return self._unused_session
+        self._is_first = True
+        return (await client.create_session(workspace_id)).id
 
     async def _known_session(self, client: Client, workspace_id: str) -> str:
         """The session in which a run with this id was posted before, or ''."""
@@ -190,19 +191,9 @@ class _Command:
                 raise
             return ""
 
-    async def _tidy(self, client: Client, workspace_id: str) -> None:
-        """A session that was made for a prompt which was then refused is nothing that anybody wants to find."""
-        if self._unused_session:
-            with suppress(ServerUnreachable, ApiError):
-                await client.delete_session(workspace_id, self._unused_session)
-                self._request = msgspec.structs.replace(self._request, session_id="")
-
-    def _accepted(self, receipt: PromptReceipt) -> None:
-        self._unused_session = ""
-
     async def _detach(self, client: Client, workspace: WorkspaceView) -> int:
-        receipt = await client.post_prompt(workspace.id, self._request)
-        self._accepted(receipt)
+        async with removed_if_refused(client, workspace.id, self._request.session_id if self._is_first else ""):
+            receipt = await client.post_prompt(workspace.id, self._request)
         as_json = self._args.json or self._args.stream_json
         print(json_text(receipt) if as_json else receipt.run_id, flush=True)
         if self._args.steer:
@@ -232,7 +223,7 @@ class _Command:
             asking.update()
 
         def on_accepted(receipt: PromptReceipt) -> None:
-            self._accepted(receipt)
+            self._is_first = False
             progress.accepted(receipt)
             if receipt.state == "queued":
                 self._in_background(self._say_what_it_waits_for(client, workspace_id))
@@ -247,6 +238,7 @@ class _Command:
                 client,
                 workspace_id,
                 self._request,
+                is_first=self._is_first,
                 view=self._view,
                 on_event=on_event,
                 on_accepted=on_accepted,
@@ -280,7 +272,7 @@ class _Command:
         if exit_code == exits.TIMEOUT:
             return f"the run took longer than {self._args.timeout:g} s and was cancelled."
         if denied:
-            return f"exit 1, as the run was denied something: {'; '.join(one.in_short for one in denied)}"
+            return f"exit 1, as the run was denied something: {'; '.join(map(denied_in_short, denied))}"
         return ""
 
     async def _say_what_it_waits_for(self, client: Client, workspace_id: str) -> None:

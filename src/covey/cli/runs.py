@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from covey.protocol.events import PermissionRequest
 from covey.protocol.runs import CancelReceipt, Run
 
 ENDED_SHOWN = 20
+"""Of those that have ended, the latest."""
 WAITS = {
     "permission": "waiting for a permission",
     "model": "waiting for the model",
@@ -58,8 +60,8 @@ async def _runs(args: argparse.Namespace) -> int:
 
 async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
     runs = await open_runs(client, workspace_id)
-    if args.all:
-        runs += await _ended_runs(client, workspace_id)
+    ended = await _ended_runs(client, workspace_id) if args.all else []
+    runs += ended[:ENDED_SHOWN]
     asks: dict[str, list[Request]] = {}
     for request in await open_requests(client, workspace_id):
         asks.setdefault(request.run_id or "", []).append(request)
@@ -74,6 +76,7 @@ async def _list(client: Client, workspace_id: str, args: argparse.Namespace) -> 
         print(_line(run, now, runs, states))
         for request in asks.get(run.run_id, []):
             print(_asked(request))
+    _say_of_more(ended)
     if not shown:
         common.note(f"There are no {'' if args.all else 'open '}runs in this directory.")
     return exits.OK
@@ -85,8 +88,8 @@ async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
     for state in OPEN:
         found |= {run.run_id: run for run in await client.all_runs(state=state, limit=LOOKED_AT)}
     runs = [run for run in found.values() if not run.ended]
-    if args.all:
-        runs += [run for run in await client.all_runs(limit=LOOKED_AT) if run.ended][:ENDED_SHOWN]
+    ended = [run for run in await client.all_runs(limit=LOOKED_AT) if run.ended] if args.all else []
+    runs += ended[:ENDED_SHOWN]
     runs.sort(key=lambda run: (run.accepted_at, run.seq), reverse=True)
     if args.json:
         print(json_text(runs))
@@ -99,6 +102,7 @@ async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
         here = [run for run in shown if run.path == path]
         for run in here:
             print(_line(run, now, here, states, "  "))
+    _say_of_more(ended)
     if not shown:
         common.note(f"There are no {'' if args.all else 'open '}runs.")
     return exits.OK
@@ -106,7 +110,13 @@ async def _list_everywhere(client: Client, args: argparse.Namespace) -> int:
 
 async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
     newest = await client.runs(workspace_id, limit=LOOKED_AT)
-    return [run for run in newest if run.ended and not run.effective_options.delegate][:ENDED_SHOWN]
+    return [run for run in newest if run.ended and not run.effective_options.delegate]
+
+
+def _say_of_more(ended: Sequence[Run]) -> None:
+    if len(ended) > ENDED_SHOWN:
+        sys.stdout.flush()  # the note about what is left out comes below the list
+        print(f"Only the latest {ENDED_SHOWN} that have ended are listed: there are more.", file=sys.stderr)
 
 
 def _as_json(run: Run, asked: list[Request]) -> dict[str, Any]:

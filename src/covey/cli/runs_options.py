@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser, add_shared: AddShared, add_acti
 
 
 def _add_all(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also the latest ones that have ended, and how")
+    parser.add_argument("--all", action="store_true", help="also the latest 20 that have ended, and how")
 
 
 def add_everywhere(parser: argparse.ArgumentParser, help: str) -> None:

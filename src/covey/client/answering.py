@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
+from covey.client.question_answers import QuestionAnswers, responses_of
+from covey.protocol.errors import CoveyError
 from covey.protocol.events import (
     Event,
     PermissionNotification,
@@ -20,7 +22,6 @@ from covey.protocol.events import (
     QuestionBatchNotification,
     QuestionBatchRequest,
 )
-from covey.protocol.requests import QuestionResponse
 
 T = TypeVar("T")
 
@@ -50,8 +51,6 @@ PermissionDecision = bool | Allow | Deny | None
 """True is `Allow()`, False is `Deny()`. None: somebody else answers it, such as another client."""
 OnPermission = Callable[[PermissionRequest], PermissionDecision | Awaitable[PermissionDecision]]
 """Called in the event loop: one that waits, for a person or for anything else, has to be asynchronous."""
-QuestionAnswers = Sequence[QuestionResponse] | None
-"""The answers to all questions of a batch; none of them: the agent goes on without. None: somebody else answers."""
 OnQuestion = Callable[[QuestionBatchRequest], QuestionAnswers | Awaitable[QuestionAnswers]]
 
 
@@ -66,7 +65,10 @@ def refuse_all(request: QuestionBatchRequest) -> QuestionAnswers:
 
 
 def leave_to_others(request: PermissionRequest | QuestionBatchRequest) -> None:
-    """Somebody else answers: another client, or whoever reads the stream. If nobody does, the run waits for ever."""
+    """Somebody else answers: another client, or whoever reads the stream. If nobody does, the run waits for ever.
+
+    A function of one's own that returns None says the same.
+    """
 
 
 class Answering:
@@ -120,6 +122,9 @@ class Answering:
         if decision is None:
             return
         answer = (Allow() if decision else Deny()) if isinstance(decision, bool) else decision
+        if not isinstance(answer, Allow | Deny):
+            wanted = "True, False, covey.Allow(…), covey.Deny(…) or None"
+            raise CoveyError(f"on_permission returned {answer!r:.200}, and {wanted} is wanted", "wrong_answer")
         if isinstance(answer, Deny):
             await self._client.answer_permission(
                 self._workspace_id, request.id, "deny", answer.reason, unattended=answer.unattended
@@ -137,10 +142,10 @@ class Answering:
         answers = await _result(self._on_question(batch))
         if answers is None:
             return
-        if answers:
-            await self._client.answer_questions(self._workspace_id, batch.id, answers)
-        else:
+        if isinstance(answers, list | tuple) and not answers:
             await self._client.refuse_questions(self._workspace_id, batch.id)
+        else:
+            await self._client.answer_questions(self._workspace_id, batch.id, responses_of(batch, answers))
 
 
 async def _result(value: T | Awaitable[T]) -> T:

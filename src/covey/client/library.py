@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Unpack
 
+from covey.client.answer import Answer
 from covey.client.connect import connected, environment, find_server, user_name
 from covey.client.prompt_stream import PromptOptions
 from covey.client.sync import SyncClient
 from covey.client.workspace_client import AnyPath, WorkspaceClient
-from covey.protocol.runs import RunComplete
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def ask(
     data_dir: AnyPath | None = None,
     token_file: AnyPath | None = None,
     **options: Unpack[PromptOptions],
-) -> RunComplete:
+) -> Answer:
     """One prompt in the workspace of a directory, and how its run ended. Never waits for a person."""
     async with connect(path, host=host, data_dir=data_dir, token_file=token_file) as client:
         return await client.ask(prompt, **options)
@@ -58,7 +58,7 @@ def ask_sync(
     data_dir: AnyPath | None = None,
     token_file: AnyPath | None = None,
     **options: Unpack[PromptOptions],
-) -> RunComplete:
+) -> Answer:
     """`ask` for a program that is not asynchronous."""
     with SyncClient(connect(path, host=host, data_dir=data_dir, token_file=token_file)) as client:
         return client.ask(prompt, **options)

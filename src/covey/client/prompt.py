@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from msgspec import structs
@@ -47,6 +47,7 @@ async def run_prompt(
     prompt: PostPrompt,
     *,
     output_schema: dict[str, Any] | None = None,
+    is_first: bool = False,
     view: View | None = None,
     on_event: OnEvent = lambda event, change: None,
     on_accepted: OnAccepted = lambda receipt: None,
@@ -55,6 +56,7 @@ async def run_prompt(
     """Post the prompt, which must have a run id, and return its terminal event.
 
     With an `output_schema` (of its own, or given here) a run that completes has the JSON that fits it as `output`.
+    `is_first`: its session was made for it, and goes if the prompt is refused.
     `on_event` sees everything that happens in the session from just before the prompt was posted, and what each event
     changed in its messages; a `view` that shows the session has taken the event in by then.
     Cancelling the caller's task leaves the run alone; to end it, call `client.cancel_run` and go on waiting here.
@@ -64,12 +66,28 @@ async def run_prompt(
         prompt = structs.replace(prompt, output_schema=output_schema)
     trouble = asyncio.Event()
     async with _stream(client, workspace_id, prompt.session_id, trouble, on_connection) as stream:
-        receipt = await _post(client, stream, prompt)
+        async with removed_if_refused(client, workspace_id, prompt.session_id if is_first else ""):
+            receipt = await _post(client, stream, prompt)
         on_accepted(receipt)
         may_have_ended = receipt.state not in ("accepted", "queued", "active")  # it was posted before
         if may_have_ended and (terminal := await _end_of(client, stream.workspace_id, prompt.run_id)):
             return terminal
         return await _until_end(client, stream, prompt.run_id, view, on_event, trouble)
+
+
+@asynccontextmanager
+async def removed_if_refused(client: Client, workspace_id: str, session_id: str) -> AsyncIterator[None]:
+    """A session that was made for a prompt which is then refused is nothing that anybody wants to find.
+
+    '': there is none. What a server says that comes and goes is no refusal: it may have accepted the prompt before.
+    """
+    try:
+        yield
+    except ApiError as error:
+        if session_id and not is_passing(error):
+            with suppress(ServerUnreachable, ApiError):
+                await client.delete_session(workspace_id, session_id)
+        raise
 
 
 async def follow_run(

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
+from covey.client.answer import Answer, answer_of
 from covey.client.answer_text import AnswerText
 from covey.client.answering import Answering, OnPermission, OnQuestion, deny_all, refuse_all
 from covey.client.errors import RunTimedOut, ServerUnreachable
 from covey.client.prompt import new_run_id, run_prompt
 from covey.client.transcript import TranscriptChange
-from covey.protocol.errors import CoveyError
+from covey.client.view.inputs import SessionOpened
+from covey.client.view.view import View
+from covey.protocol.errors import ApiError, CoveyError
 from covey.protocol.events import Event, created
-from covey.protocol.messages import Attachment
+from covey.protocol.messages import Attachment, Message
 from covey.protocol.requests import PostPrompt
 from covey.protocol.runs import CancelReceipt, RunComplete, SandboxMode
 
@@ -83,7 +86,9 @@ class PromptStream:
         self._client = client
         self._options = options
         self._request = _request(prompt, options)
-        self._result: RunComplete | None = None
+        self._result: Answer | None = None
+        self._view = View(loads=False)
+        """Of the session, from when on the prompt is posted."""
         self._is_read = False
 
     @property
@@ -96,7 +101,7 @@ class PromptStream:
         return self._request.session_id
 
     @property
-    def result(self) -> RunComplete:
+    def result(self) -> Answer:
         """How the run ended, once the stream has. A run that failed is a result too: see `outcome` and `error`."""
         if self._result is None:
             raise CoveyError("the run has not ended yet, as far as this stream was read", "not_ended")
@@ -119,7 +124,7 @@ class PromptStream:
                 if piece := text.take(event, change):
                     yield piece
 
-    async def read_to_end(self) -> RunComplete:
+    async def read_to_end(self) -> Answer:
         """The result, without the events on the way."""
         async with aclosing(self._pairs()) as pairs:
             async for _ in pairs:
@@ -141,18 +146,28 @@ class PromptStream:
                     yield queue.take()
                 else:
                     await queue.wait()
-            self._result = posting.result()
+            terminal = posting.result()
+            self._result = answer_of(terminal, await self._messages())
             if not queue.has_end_of(self.run_id):
-                yield created(self._result), None  # known by asking: the event itself was lost with the connection
+                yield created(terminal), None  # known by asking: the event itself was lost with the connection
         finally:
             posting.cancel()
             await asyncio.wait({posting})
 
+    async def _messages(self) -> Iterable[Message]:
+        """Those of the run, which has ended: as the stream brought them or, if it did not get so far, as stored."""
+        seen = self._view.conversation
+        if self.run_id not in seen.terminals:
+            with suppress(ServerUnreachable, ApiError):  # the session may be deleted by now
+                return await self._client.messages(self._client.workspace_id, self.session_id)
+        return seen.messages
+
     async def _post(self, queue: _Queue) -> RunComplete:
         client, workspace_id = self._client, self._client.workspace_id
-        if not self._request.session_id:
+        if is_first := not self._request.session_id:
             session = await client.create_session(workspace_id)
             self._request = msgspec.structs.replace(self._request, session_id=session.id)
+        self._view.apply(SessionOpened(self.session_id))
         answering = Answering(
             client,
             workspace_id,
@@ -165,7 +180,10 @@ class PromptStream:
             answering.event(event)
             await queue.put((event, change))
 
-        running = asyncio.create_task(run_prompt(client, workspace_id, self._request, on_event=on_event))
+        prompting = run_prompt(
+            client, workspace_id, self._request, is_first=is_first, view=self._view, on_event=on_event
+        )
+        running = asyncio.create_task(prompting)
         try:
             return await self._outcome(running, answering)
         finally:

@@ -14,10 +14,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from covey.client.prompt_stream import PromptOptions
+from covey.client.answer import Answer
+from covey.client.prompt_stream import PromptOptions, PromptStream
 from covey.client.workspace_client import WorkspaceClient
 from covey.protocol.events import Event
-from covey.protocol.runs import RunComplete
+from covey.protocol.runs import CancelReceipt
 
 T = TypeVar("T")
 
@@ -71,15 +72,13 @@ class SyncClient:
             waiting.cancel()
             raise
 
-    def ask(self, prompt: str, **options: Unpack[PromptOptions]) -> RunComplete:
+    def ask(self, prompt: str, **options: Unpack[PromptOptions]) -> Answer:
         """Post a prompt and wait for its end. Functions among the options are called in the other thread."""
         return self.wait(self.client.ask(prompt, **options))
 
-    def stream(self, prompt: str, **options: Unpack[PromptOptions]) -> Iterator[Event]:
+    def stream(self, prompt: str, **options: Unpack[PromptOptions]) -> SyncStream:
         """The events of a prompt until it has ended. Leaving the loop early leaves the run alone."""
-        events = aiter(self.client.stream(prompt, **options))
-        while (event := self.wait(anext(events, None))) is not None:
-            yield event
+        return SyncStream(self, self.client.stream(prompt, **options))
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
@@ -103,3 +102,31 @@ class SyncClient:
             with suppress(RuntimeError):  # it could not be opened, so its loop has ended already
                 self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
+
+
+class SyncStream(Iterator[Event]):
+    """The events of one prompt, and how it ended."""
+
+    def __init__(self, client: SyncClient, stream: PromptStream) -> None:
+        self._client = client
+        self._stream = stream
+        self._events = aiter(stream)
+
+    def __next__(self) -> Event:
+        event = self._client.wait(anext(self._events, None))
+        if event is None:
+            raise StopIteration
+        return event
+
+    @property
+    def run_id(self) -> str:
+        return self._stream.run_id
+
+    @property
+    def result(self) -> Answer:
+        """How the run ended, once the stream has."""
+        return self._stream.result
+
+    def cancel(self) -> CancelReceipt:
+        """Cancel the run. The stream goes on to its end, which comes soon."""
+        return self._client.wait(self._stream.cancel())

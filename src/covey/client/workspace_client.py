@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Unpack
 
+from covey.client.answer import Answer
 from covey.client.client import Client
 from covey.client.connect import leave
 from covey.client.prompt_stream import PromptOptions, PromptStream
 from covey.protocol.requests import WorkspaceView
-from covey.protocol.runs import RunComplete
 
 AnyPath = str | os.PathLike[str]
 
@@ -40,7 +40,7 @@ class WorkspaceClient(Client):
         """Post a prompt, and read what happens until it has ended: `async for event in client.stream("…")`."""
         return PromptStream(self, prompt, options)
 
-    async def ask(self, prompt: str, **options: Unpack[PromptOptions]) -> RunComplete:
+    async def ask(self, prompt: str, **options: Unpack[PromptOptions]) -> Answer:
         """Post a prompt and wait for its end. Never waits for a person: see `on_permission` and `allow`."""
         return await self.stream(prompt, **options).read_to_end()
 

@@ -85,14 +85,15 @@ class RunWatch:
 
 
 async def post(
-    client: Client, workspace_id: str, prompt: PostPrompt, watch: RunWatch, wait_s: float
+    client: Client, workspace_id: str, prompt: PostPrompt, watch: RunWatch, wait_s: float, *, is_first: bool = False
 ) -> RunComplete | None:
-    """Post a prompt with a run id. Raises if it was refused."""
+    """Post a prompt with a run id. Raises if it was refused; its session then goes with it, if it is the first."""
     accepted = asyncio.Event()
     running = run_prompt(
         client,
         workspace_id,
         prompt,
+        is_first=is_first,
         view=watch.view,
         on_event=watch.on_event,
         on_accepted=lambda receipt: accepted.set(),

@@ -115,7 +115,7 @@ class McpService:
         prompt = PostPrompt(session_id=session_id, prompt=call.prompt, run_id=run_id, model=call.model, plan=call.plan)
         watch = RunWatch(session_id, run_id, tell)
         try:
-            ended = await post(self._client, workspace_id, prompt, watch, call.wait_s)
+            ended = await post(self._client, workspace_id, prompt, watch, call.wait_s, is_first=not call.session_id)
         except asyncio.CancelledError:
             if not self.is_leaving:
                 await self._cancel(workspace_id, run_id)

@@ -1,4 +1,4 @@
-"""What a run was not allowed to do, as its tool results say."""
+"""What a run was not allowed to do, as its tool results say. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
-from covey.lines.plain_text import visible
 from covey.protocol.endings import denied_by
 from covey.protocol.messages import Message
 
 
 class Denied(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that was refused, as `--json` writes it."""
+    """One call that was refused."""
 
     tool: str
     input: Any
@@ -23,14 +22,8 @@ class Denied(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """What the model was answered."""
 
-    @property
-    def in_short(self) -> str:
-        about = self.input if isinstance(self.input, dict) else {}
-        subject = next((str(about[name]) for name in ("command", "file_path", "url", "path") if about.get(name)), "")
-        return visible(f"{self.tool}: {subject}" if subject else self.tool)
 
-
-def denied_calls(messages: Iterable[Message], run_id: str) -> list[Denied]:
+def denied_calls(messages: Iterable[Message], run_id: str) -> tuple[Denied, ...]:
     """The calls of one run that were refused, in their order."""
     inputs: dict[str, str] = {}
     found: list[Denied] = []
@@ -42,7 +35,7 @@ def denied_calls(messages: Iterable[Message], run_id: str) -> list[Denied]:
             if by := denied_by(result):
                 given = _json(inputs.get(result.tool_call_id, "null"))
                 found.append(Denied(tool=result.name, input=given, by=by, reason=result.content))
-    return found
+    return tuple(found)
 
 
 def _json(text: str) -> Any:
