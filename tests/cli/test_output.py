@@ -9,7 +9,7 @@ import re
 import msgspec
 import pytest
 
-from covey.cli.output import JsonPrinter, StreamJsonPrinter, TextPrinter
+from covey.cli.output import TAKEN_BACK, JsonPrinter, StreamJsonPrinter, TextPrinter
 from covey.cli.row_printer import RowPrinter
 from covey.cli.screen import Screen
 from covey.client.view.run_news import AnswerGrew, RunNews
@@ -93,6 +93,23 @@ def test_a_text_that_turned_out_differently_is_written_whole_once() -> None:
     assert written(BEGUN, grows(0, "Hallo"), text="Hello") == "Hallo\nHello\n"
     begun_anew = [BEGUN, grows(0, "Hel"), updated(text_message("m1")), grows(0, "Good"), grows(4, " day")]
     assert written(*begun_anew, finished("Good day"), text="Good day") == "Hel\nGood day\n"
+
+
+@pytest.mark.parametrize("printer", [TextPrinter, RowPrinter])
+def test_words_that_were_taken_back_are_told_of_also_if_it_is_quiet(printer: type[TextPrinter | RowPrinter]) -> None:
+    stdout, stderr = Terminal(), io.StringIO()
+    output = printer(stdout, Screen(stderr, quiet=True, shares_terminal=False))
+    view = View("s1", loads=False)
+    news = RunNews(view, "r1")
+    for event in (BEGUN, grows(0, "Hel"), updated(text_message("m1")), grows(0, "Good")):
+        output.update(event, news.update(view.event(event).change))
+    assert stderr.getvalue() == ""
+    output.update(finished("Good day"), news.update(view.event(finished("Good day")).change))
+    assert stderr.getvalue() == f"covey: {TAKEN_BACK}\n"
+    terminal = run_complete(text="Good day")
+    output.end(terminal, news.end(terminal), 0)
+    assert stderr.getvalue().count("covey: ") == 1
+    assert stdout.getvalue().splitlines()[-1].endswith("Good day")
 
 
 def test_a_text_of_which_less_was_stored_than_streamed_is_not_repeated() -> None:

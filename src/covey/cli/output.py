@@ -16,6 +16,11 @@ from covey.lines.plain_text import plain
 from covey.protocol.events import Event, created, encode_event
 from covey.protocol.runs import RunComplete, Usage
 
+TAKEN_BACK = (
+    "the answer broke off and was asked for again: the words of it that are written already are taken back, "
+    "and it begins anew on a line of its own."
+)
+
 
 class Printer(Protocol):
     def update(self, event: Event, news: Sequence[RunNewsItem]) -> None:
@@ -55,6 +60,8 @@ class TextPrinter:
         if not self._is_terminal:
             # The reader of the pipe may write to the same terminal, where a spinner would erase it.
             self._screen.stop_spinning()
+        if item.is_anew:
+            self._screen.warn(TAKEN_BACK)
         if item.message_id != self._current or item.is_anew:
             self._new_line()
             self._current = item.message_id

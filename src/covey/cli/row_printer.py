@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TextIO
 
+from covey.cli.output import TAKEN_BACK
 from covey.cli.screen import Screen, columns_of
 from covey.cli.terminal_text import undisguised
 from covey.client.view.run_news import AnswerGrew, RunNewsItem
@@ -57,6 +58,8 @@ class RowPrinter:
         if item.message_id != self._current or item.is_anew or self._rows is None:
             self.settle()
             self._begins = True
+            if item.is_anew:
+                self._screen.warn(TAKEN_BACK)
             self._current, self._rows = item.message_id, MarkdownRows(columns_of(self._stdout))
         finished = self._rows.add(item.text)
         self._put(finished, self._rows.open_row if self._screen.moves_cursor else StyledLine())

@@ -116,7 +116,7 @@ async def _ended_runs(client: Client, workspace_id: str) -> list[Run]:
 def _say_of_more(ended: Sequence[Run]) -> None:
     if len(ended) > ENDED_SHOWN:
         sys.stdout.flush()  # the note about what is left out comes below the list
-        print(f"Only the latest {ENDED_SHOWN} that have ended are listed: there are more.", file=sys.stderr)
+        common.note(f"Only the latest {ENDED_SHOWN} that have ended are listed: there are more.")
 
 
 def _as_json(run: Run, asked: list[Request]) -> dict[str, Any]:

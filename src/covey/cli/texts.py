@@ -55,6 +55,9 @@ a pipe, and with --raw, it is as the model wrote it. Of results the most telling
 --plain, and TERM=dumb, move no cursor and write one line for each thing that happens. COVEY_THEME is dark, light, 16 or
 none; NO_COLOR and FORCE_COLOR count.
 
+What was written cannot be taken back: if an answer breaks off and is asked for again, stderr says so, also with -q, and
+the new one begins on a line of its own. A script that needs the final words alone takes `text` of --json, or --schema.
+
 With --json exactly one object is written at the end, also if the prompt is refused or no server is reached: `error`
 says why, `exit_code` is that of the command. Only a command line that cannot be understood has none. With --stream-json
 the last line is the run's `run_complete`; where there is none, it is an object with `error` and `exit_code`.
