@@ -99,6 +99,9 @@ async def test_questions_are_answered_and_wrong_calls_are_explained(home: Home) 
         ]
         for name, arguments in wrong:
             assert (await client.call_tool(name, arguments)).is_error, name
+        before = home.sessions()
+        assert (await client.call_tool("prompt", {"prompt": "x", "model": "no/such"})).is_error
+        assert home.sessions() == before, "a refused prompt leaves no session"
         failed = await client.call_tool("prompt", {"prompt": "fail"})
         assert failed.is_error and "the model broke" in facts(failed)["error"]
 
