@@ -53,7 +53,6 @@ ROUTES: list[tuple[Call, str, str, Any]] = [
     (lambda c: c.workspaces(), "GET", "/v1/workspaces", [some_workspace()]),
     (lambda c: c.create_workspace("/project"), "POST", "/v1/workspaces", some_workspace()),
     (lambda c: c.workspace("w1"), "GET", WORKSPACE, some_workspace()),
-    (lambda c: c.rejoin("w1"), "GET", WORKSPACE, some_workspace()),
     (lambda c: c.release_workspace("w1"), "DELETE", WORKSPACE, b""),
     (lambda c: c.set_current_session("w1", "s1"), "POST", f"{WORKSPACE}/current-session", b""),
     (lambda c: c.config("w1"), "GET", f"{WORKSPACE}/config", CONFIG),
@@ -135,6 +134,7 @@ async def test_a_workspace_that_was_released_is_joined_again_as_before(server: S
     server.on("POST", "/v1/workspaces", answer(200, some_workspace("w2")))
     assert await client.rejoin("w1") == "w2"
     assert server.requests[0].body == server.requests[1].body
+    assert await client.rejoin("another") == "another" and len(server.requests) == 2, "it was never joined"
 
 
 async def test_the_long_poll_asks_for_no_more_than_the_server_grants(server: StubServer, client: Client) -> None:

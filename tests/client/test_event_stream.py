@@ -245,10 +245,29 @@ async def test_it_survives_a_restart_and_joins_the_workspace_again(server: StubS
     assert request.headers["last-event-id"] == "1.1"
 
 
+async def test_whoever_connects_again_says_first_who_it_is_as_a_server_that_was_started_anew_does_not_know(
+    server: StubServer,
+) -> None:
+    server.on(
+        "POST", "/v1/workspaces", in_turn(answer(200, some_workspace()), answer(400), answer(200, some_workspace()))
+    )
+    server.on(
+        "GET", EVENTS, in_turn(serving((FIRST, 1), end="cut"), serving((SECOND, 2), end="cut"), serving((LAST, 3)))
+    )
+    async with Client(server.address, client_id="c1", name="ann", kind="tui") as client:
+        await client.create_workspace("/project", env={"A": "1"})
+        async with following(client) as stream:
+            assert await take(stream, 3) == [FIRST, SECOND, LAST], "nor does it matter if it cannot be joined"
+    joins = server.asked("POST", "/v1/workspaces")
+    assert [request.json()["client_name"] for request in joins] == ["ann"] * 3
+    assert [request.json() for request in joins[1:]] == [joins[0].json()] * 2
+    order = [request.method for request in server.requests]
+    assert order == ["POST", "GET", "POST", "GET", "POST", "GET"]
+
+
 async def test_a_workspace_that_nobody_knows_is_not_waited_for(server: StubServer, client: Client) -> None:
     gone = answer(404, {"message": "no such workspace", "code": "workspace_not_found"})
     server.on("GET", EVENTS, in_turn(serving((FIRST, 1), end="cut"), gone))
-    server.on("GET", "/v1/workspaces/w1", in_turn(answer(503), gone))
     async with following(client) as stream:
         await take(stream, 1)
         with pytest.raises(NotFound):

@@ -113,9 +113,9 @@ class Client(MoreCalls):
         return await self._post(WorkspaceView, "/v1/workspaces", request)
 
     async def rejoin(self, workspace_id: str) -> str:
-        """Join a workspace again that the server has released in the meantime; its id may be another one."""
+        """Join a workspace again, as before; its id may be another one. One that it has not joined is left alone."""
         request = self._joined.get(workspace_id)
-        return (await self._join(request) if request else await self.workspace(workspace_id)).id
+        return (await self._join(request)).id if request else workspace_id
 
     async def _join(self, request: CreateWorkspace) -> WorkspaceView:
         workspace = await self._post(WorkspaceView, "/v1/workspaces", request)

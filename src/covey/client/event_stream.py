@@ -166,26 +166,27 @@ class EventStream:
 
     async def _connect_again(self) -> OpenAnswer:
         """Until it works. Only an answer that no waiting will change (a wrong token, a deleted session) is raised."""
-        is_forgotten = False
         while self._exchange is None:
             await self._pause()
             try:
-                if is_forgotten:
-                    self.workspace_id = await self._client.rejoin(self.workspace_id)
+                await self._introduce()
                 await self._open()
             except ServerUnreachable:
                 with suppress(ServerUnreachable):
                     await self._client.revive()
             except ApiError as error:
-                if error.code == "workspace_not_found" and not is_forgotten:
-                    is_forgotten = True
-                elif error.status < 500 and error.code not in ("workspace_closing", "queue_full"):
+                if error.status < 500 and error.code not in ("workspace_closing", "queue_full"):
                     raise
         if self._reloads and not self.last_event_id:
             # Nothing was read before the connection broke, so there is no place to resume from.
             self._reload_due = True
             self._ready.append(("", created(Gap(reason="reconnected without an event id", resume_from=""))))
         return self._exchange
+
+    async def _introduce(self) -> None:
+        """A server that was started anew knows neither who this is nor that the workspace is needed."""
+        with suppress(ApiError):  # such as that the directory is gone: whether there are events is said by the stream
+            self.workspace_id = await self._client.rejoin(self.workspace_id)
 
     async def _pause(self) -> None:
         """Wait longer after each failure, and never in step with all the other clients that were cut off."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from covey.client.client import Client
-from covey.client.errors import ServerUnreachable
 from covey.client.follower import Follower
 from covey.client.view.view import View
-from covey.protocol.errors import ApiError
 from covey.tui.door import Door
 from covey.tui.face.facts import Said
 
@@ -61,18 +58,9 @@ class ServerLink:
         face.view, face.state = view, face.state.joined(view.current)
 
     async def _follow(self, follower: Follower) -> None:
-        seen, was_lost = -1, False
+        seen = -1
         while True:
             seen = await follower.changed(seen) if seen >= 0 else follower.revision
             self._app.looked()
-            is_lost = follower.view.link.state == "lost"
-            if was_lost and not is_lost:
-                await self._introduce(follower)
-            was_lost = is_lost
             # Whatever else comes before the next frame is looked at once.
             await asyncio.sleep(LOOK_S)
-
-    async def _introduce(self, follower: Follower) -> None:
-        """A server that was started anew knows neither our name nor that we need the workspace."""
-        with suppress(ServerUnreachable, ApiError):
-            await follower.client.rejoin(follower.workspace_id)
