@@ -18,6 +18,7 @@ from covey.tui.plain.choices import (
     PermissionChoices,
     QuestionChoices,
     QuestionsAnswered,
+    is_late_answer,
 )
 
 
@@ -185,3 +186,8 @@ def test_an_extension_cannot_forge_choices() -> None:
     shown = _texts(_approval(name=forged, source=forged, text=forged, instructions=forged, command=forged))
     assert [row for row in shown if row.startswith("  1. ")] == ["  1. yes, as it is now"]
     assert "\x1b" not in "".join(shown)
+
+
+def test_what_comes_after_a_question_has_gone_may_have_been_for_it() -> None:
+    assert all(map(is_late_answer, ["1", "y", "s", "ok", " No ", "1 2", "1,3", "12."]))
+    assert not any(map(is_late_answer, ["", "yes please", "a b", "2 birds", "/x"]))

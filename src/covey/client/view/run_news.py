@@ -129,6 +129,8 @@ class RunNews:
         """Calls that were reported, by id."""
         self._ended: set[str] = set()
         self._finished: set[str] = set()
+        self.has_all = True
+        """Its first messages are known, too, so that `steps` is all of them."""
 
     @property
     def steps(self) -> int:
@@ -144,14 +146,25 @@ class RunNews:
         """What the last input of the view brought; `change` is what it did to the messages."""
         return [*self._moved(), *(self._messages(change) if change else ())]
 
-    def recall(self, messages: Iterable[Message]) -> list[RunNewsItem]:
-        """Messages from before the view began: a result that comes later is known by its call. Gives what is open."""
+    def recall(self, messages: Iterable[Message], *, are_told: bool = False) -> list[RunNewsItem]:
+        """Messages from before the view began: a result that comes later is known by its call. Gives what is open.
+
+        `are_told`: whatever is finished in them is no news.
+        """
         messages = list(messages)
         self._earlier |= {call.id: call for message in messages for call in message.tool_calls}
         ended = {result.tool_call_id for message in messages for result in message.tool_results}
-        mine = [call for message in messages if message.run_id == self._run_id for call in message.tool_calls]
-        self._open |= {call.id: call for call in mine if call.finished and call.id not in ended}
+        mine = [message for message in messages if message.run_id == self._run_id]
+        self.has_all = not mine or any(message.role == "user" for message in mine)
+        calls = [call for message in mine for call in message.tool_calls]
+        self._open |= {call.id: call for call in calls if call.finished and call.id not in ended}
         self._seen |= set(self._open)
+        if are_told:
+            self._seen |= {call.id for call in calls if call.id in ended}
+            self._ended |= ended
+            told = [each for each in mine if each.role == "assistant" and each.finish]
+            self._finished |= {each.id for each in told}
+            self._given |= {each.id: [each.text] for each in told if not each.is_summary_message}
         return [CallBegun(call) for call in self._open.values()]
 
     def end(self, terminal: RunComplete) -> list[RunNewsItem]:
@@ -180,6 +193,10 @@ class RunNews:
 
     def _messages(self, change: TranscriptChange) -> Iterator[RunNewsItem]:
         known = self._view.conversation.messages
+        if change.kind == "reset":  # they were loaded, also those whose events were missed
+            for loaded in known:
+                yield from self._message(loaded) if loaded.run_id == self._speaker else ()
+            return
         begun = known.begun(change.message_id) if change.message_id else None
         if begun is None or begun.run_id != self._speaker:
             yield from self._joined(begun) if begun and begun.role == "user" else ()
@@ -190,7 +207,10 @@ class RunNews:
         elif change.kind in ("grew", "whole"):
             message = known.get(change.message_id)
             assert message
-            yield from self._tool(message) if message.role == "tool" else self._assistant(message)
+            yield from self._message(message)
+
+    def _message(self, message: Message) -> Iterator[RunNewsItem]:
+        yield from self._tool(message) if message.role == "tool" else self._assistant(message)
 
     def _joined(self, prompt: Message) -> Iterator[RunNewsItem]:
         """What others have said to the run. What is followed here has been typed by whoever follows it."""

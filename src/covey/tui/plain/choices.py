@@ -28,11 +28,23 @@ SKIP = "/skip"
 """Answers none of the questions."""
 
 _MEANT_AS_ANSWER = re.compile(r"[-+]?\d+[.)]?|y|yes|n|no|ok|okay|allow|deny", re.IGNORECASE)
+_ONE_OR_NUMBERS = re.compile(r"[a-zA-Z]|\d[\d\s,]*")
 
 
 def is_meant_as_answer(text: str) -> bool:
     """Nobody would prompt so while something is asked: `/say` sends it all the same."""
     return _MEANT_AS_ANSWER.fullmatch(text.strip()) is not None
+
+
+def is_late_answer(text: str) -> bool:
+    """Nobody would prompt so when something was asked a moment ago: also a letter, or several numbers."""
+    return is_meant_as_answer(text) or _ONE_OR_NUMBERS.fullmatch(text.strip()) is not None
+
+
+def not_sent(text: str) -> str:
+    """What is said of an answer that comes too late."""
+    words = visible(text.strip())[:LONGEST_QUOTED]
+    return f"Nothing is asked any more, so {words} was not sent. `/say {words}` sends it as a prompt."
 
 
 def _offered_number(text: str, count: int) -> int | None:

@@ -62,7 +62,7 @@ async def run(talk: Talk, text: str, asked: Choices | None) -> bool:
     be an answer in words, such as `/tmp`. All that follows a blank is text.
     """
     if text.startswith("!"):
-        _refuse(talk, f"! commands are for the terminal UI{_as_text('!', asked)}")
+        talk.refuse(f"! commands are for the terminal UI{_as_text('!', asked)}")
         return True
     is_skip = isinstance(asked, QuestionChoices) and text.strip() == SKIP
     if not text.startswith("/") or is_skip:
@@ -75,9 +75,9 @@ async def run(talk: Talk, text: str, asked: Choices | None) -> bool:
     is_known = any(known.name == name for known in await talk.client.commands(talk.follower.workspace_id))
     takes_words = asked is not None and asked.takes_words
     if is_known and takes_words:
-        _refuse(talk, f"/{visible(name)} is a command, which `/say /{visible(name)}` sends{_as_text('/', asked)}")
+        talk.refuse(f"/{visible(name)} is a command, which `/say /{visible(name)}` sends{_as_text('/', asked)}")
     elif not is_known and not takes_words:
-        _refuse(talk, f"there is no command /{visible(name)}{_as_text('/', asked)}")
+        talk.refuse(f"there is no command /{visible(name)}{_as_text('/', asked)}")
     return is_known == takes_words
 
 
@@ -87,13 +87,6 @@ def _as_text(sign: str, asked: Choices | None) -> str:
         return f"; {asked.how}"
     use = "answer with it" if asked and asked.takes_words else "send it as text"
     return f"; put a blank before the {sign} to {use}"
-
-
-def _refuse(talk: Talk, why: str) -> None:
-    """The line goes nowhere; out of a pipe, that is a failure."""
-    talk.has_refusal = True
-    talk.say(why, "warning")
-    talk.offer()
 
 
 async def _run(talk: Talk, words: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from covey.client.view.inputs import MessagesLoaded, Received, ViewInput
+from covey.client.prompt import terminal_of
+from covey.client.transcript import TranscriptChange
+from covey.client.view.inputs import MessagesLoaded, Received, RunsLoaded, ViewInput
 from covey.client.view.run_news import (
     AnswerCut,
     AnswerGrew,
@@ -44,7 +46,8 @@ class LineStory:
         self._shown = Shown(columns, root, plain=True)
         self._todos = SpokenTodos()
         self._echoes = echoes
-        self._own: set[str] = set()
+        self._told_prompts: set[str] = set()
+        """Of these runs."""
         self._news: dict[str, RunNews] = {}
         self._rows: MarkdownRows | None = None
         self._speaker = ""
@@ -58,12 +61,14 @@ class LineStory:
     def posted(self, run_id: str) -> None:
         """This run is from here."""
         if not self._echoes:
-            self._own.add(run_id)
+            self._told_prompts.add(run_id)
 
     def take(self, fed: ViewInput, step: Step) -> list[StyledLine]:
         """What there is to say after the view has taken something in."""
-        lines = [*self._connection(), *self._beginning(fed)]
-        self._meet_runs()
+        lines = [*self._connection(), *self._beginning(fed, step)]
+        if not self._is_begun:
+            return lines
+        lines += self._meet_runs()
         for run_id, news in list(self._news.items()):
             record = self._view.find_run(run_id)
             if record and record.run.folded_into:
@@ -74,7 +79,7 @@ class LineStory:
                 lines += self._said(item)
         if isinstance(fed, Received) and isinstance(fed.event.payload, RunComplete):
             lines += self._ended(fed.event.payload)
-        return lines
+        return [*lines, *self._ended_unseen(fed)]
 
     def _connection(self) -> Iterator[StyledLine]:
         before, self._link = self._link, self._view.link.state
@@ -83,27 +88,45 @@ class LineStory:
         if self._link == "connected" and before == "lost":
             yield line(Span("Connected again.", "dim"))
 
-    def _beginning(self, fed: ViewInput) -> list[StyledLine]:
-        """A session that is opened: where it stands."""
-        if not isinstance(fed, MessagesLoaded) or self._is_begun:
+    def _beginning(self, fed: ViewInput, step: Step) -> list[StyledLine]:
+        """A session that is opened: where it stands. All else is told after that."""
+        if self._is_begun or not isinstance(fed, MessagesLoaded) or step.change is None:
             return []
         self._is_begun = True
         messages = list(self._view.conversation.messages)
-        said = [m for m in messages if m.role in ("user", "assistant") and m.text.strip()]
+        said = [m for m in messages if (m.role == "user" or (m.role == "assistant" and m.finish)) and m.text.strip()]
+        prompts = [message for message in said if message.role == "user"]
+        self._told_prompts |= {message.run_id for message in prompts if message.run_id}
         if not said:
             return []
         count = counted(len(messages), "message") + (" or more" if self._view.conversation.has_older else "")
         lines = [line(Span(f"This session has {count}. The last of them:", "dim"))]
-        for message in said[-2:]:
+        last = said[-2:]
+        for message in last if any(m.role == "user" for m in last) else [*prompts[-1:], *last]:
             rows = MarkdownRows(self._shown.columns)
             text = [*rows.add(message.text), *rows.end()]
             lines += [line(Span("You: " if message.role == "user" else "Covey: ", "strong")), *text]
         return lines
 
-    def _meet_runs(self) -> None:
+    def _meet_runs(self) -> list[StyledLine]:
+        """Of one that has begun before, what is under way is told; what was said has been."""
         record = self._view.sessions.get(self._view.current)
+        items: list[RunNewsItem] = []
         for run in record.open_runs if record else ():
-            self._news.setdefault(run.run_id, RunNews(self._view, run.run_id))
+            if run.run_id not in self._news:
+                news = self._news[run.run_id] = RunNews(self._view, run.run_id)
+                mine = [message for message in self._view.conversation.messages if message.run_id == run.run_id]
+                open_calls = news.recall(mine, are_told=True)
+                items += [*news.update(TranscriptChange("reset")), *open_calls]
+        return [row for item in items for row in self._said(item)]
+
+    def _ended_unseen(self, fed: ViewInput) -> list[StyledLine]:
+        """Runs whose end was no event here, as the connection was lost: what was loaded again says it."""
+        if not isinstance(fed, RunsLoaded | MessagesLoaded) or self._view.loads.is_loading(self._view.current):
+            return []
+        records = [self._view.find_run(run_id) for run_id in self._news]
+        ended = [record.run for record in records if record and record.run.ended]
+        return [row for run in ended for row in self._ended(terminal_of(run))]
 
     def _said(self, item: RunNewsItem) -> list[StyledLine]:
         match item:
@@ -146,9 +169,9 @@ class LineStory:
 
     def _prompt(self, run: Run) -> list[StyledLine]:
         """Somebody else's, or one out of a pipe."""
-        if run.run_id in self._own:
+        if run.run_id in self._told_prompts:
             return []
-        self._own.add(run.run_id)
+        self._told_prompts.add(run.run_id)
         by = f" ({one_line(run.posted_by)})" if run.posted_by else ""
         bar = (Span("> ", "key"),)
         texts = plain(run.prompt).strip().split("\n")
@@ -170,7 +193,7 @@ class LineStory:
         waited, self._waited = self._waited and counted(self._waited, "prompt"), 0
         if terminal.cancelled and waited:
             return [*lines, line(Span(f"Cancelled, and {waited} that waited.", "warning"))]
-        lines.append(self._outcome(terminal, news.steps))
+        lines.append(self._outcome(terminal, news.steps if news.has_all else 0))
         return [*lines, line(Span(f"Cancelled: {waited} that waited.", "warning"))] if waited else lines
 
     def _is_of_turn(self, run_id: str) -> bool:
@@ -182,9 +205,11 @@ class LineStory:
 
     @staticmethod
     def _outcome(terminal: RunComplete, steps: int) -> StyledLine:
-        cost = f", {dollars(terminal.usage.cost)}" if terminal.usage and terminal.usage.cost else ""
+        """`steps`: 0 if they were not counted."""
         if terminal.outcome == "completed":
-            return line(Span(f"Done: {counted(steps, 'step')}{cost}.", "dim"))
+            cost = dollars(terminal.usage.cost) if terminal.usage and terminal.usage.cost else ""
+            facts = ", ".join(filter(None, [counted(steps, "step") if steps else "", cost]))
+            return line(Span(f"Done: {facts}." if facts else "Done.", "dim"))
         if terminal.outcome == "failed":
             return line(Span(f"Failed: {one_line(terminal.error or '')}", "error"))
         return line(Span(f"{terminal.outcome.capitalize()}.", "warning"))
