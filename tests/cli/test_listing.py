@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from covey.cli import jobs, listing, runs, sessions, stats, status
+from covey.cli import jobs, listing, runs, sessions, stats, status, trust
 from covey.lines.widths import width
+from covey.protocol.events import PermissionRequest
 from covey.protocol.extensions import ExtensionView
 from covey.protocol.jobs import JobView
 from covey.protocol.runs import Usage
@@ -20,10 +22,12 @@ TITLE = "The test of prices.py fails, 注文の合計が合わない, so fix it"
 SESSION = structs.replace(some_session(title=TITLE), message_count=1, is_busy=True)
 
 
-def at(monkeypatch: pytest.MonkeyPatch, columns: int | None) -> None:
-    """None: stdout is no terminal."""
-    monkeypatch.setattr(sys, "stdout", Terminal() if columns else io.StringIO())
+def at(monkeypatch: pytest.MonkeyPatch, columns: int | None) -> io.StringIO:
+    """Where it is printed. None: stdout is no terminal."""
+    stdout = Terminal() if columns else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stdout)
     monkeypatch.setattr(listing, "columns_of", lambda stream: columns)
+    return stdout
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, None])
@@ -72,3 +76,53 @@ def test_columns_of_stats_are_aligned_however_wide_names_are(capsys: pytest.Capt
     rows = [("/home/鳥/巣箱", 12, Usage(prompt_tokens=1_234_567, cost=1.5)), ("/home/kim/nests", 3, Usage())]
     stats._print([("directory", *stats.HEADS), *map(stats._cells, [*rows, stats._total(rows)])])
     assert len({width(line) for line in capsys.readouterr().out.splitlines()}) == 1, "numbers end in the same column"
+
+
+@pytest.mark.parametrize("columns", [40, 60, None])
+def test_a_long_command_that_a_run_asks_about_goes_on_in_its_own_column(
+    monkeypatch: pytest.MonkeyPatch, columns: int | None
+) -> None:
+    at(monkeypatch, columns)
+    command = "tar  --exclude=.git -czf nests.tar.gz " + " ".join(f"nests/{number}" for number in range(20))
+    said = runs._asked(_permission(command)).split("\n")
+    assert said[0] == "    asks: bash:"
+    rows = said[1 : next(number for number, row in enumerate(said) if "covey runs allow" in row)]
+    assert "".join(row[8:] for row in rows) == command, "no blank of it is lost"
+    assert all(row[:8].isspace() for row in rows) and (len(rows) == 1) == (columns is None)
+    assert columns is None or all(len(row) <= columns for row in said)
+
+
+def _permission(command: str) -> PermissionRequest:
+    return PermissionRequest(
+        id="p1",
+        session_id="s1",
+        tool_call_id="c1",
+        tool_name="bash",
+        description="",
+        action="execute",
+        params={"command": command},
+        path="/project",
+    )
+
+
+def test_what_a_command_has_done_is_said_in_whole_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    stdout = at(monkeypatch, 40)
+    trust._add(tmp_path, yes=True)
+    said = stdout.getvalue()
+    assert "It has no covey.toml; if it gets one,\n  that counts in full.\n" in said
+
+
+@pytest.mark.parametrize("columns", [60, 80, None])
+def test_a_path_that_has_no_room_beside_its_numbers_stands_above_them(
+    monkeypatch: pytest.MonkeyPatch, columns: int | None
+) -> None:
+    stdout = at(monkeypatch, columns)
+    long = "/home/kim/where/birds/are/counted/" + "nests-of-last-year/" * 4
+    found = [(long, 12, Usage(prompt_tokens=1_234_567, cost=1.5)), ("/nests", 3, Usage())]
+    stats._print([("directory", *stats.HEADS), *map(stats._cells, found)])
+    rows = stdout.getvalue().splitlines()
+    numbers = [row for row in rows if row.endswith(("cost", "$1.50", "-"))]
+    assert len({width(row) for row in numbers}) == 1 and len(numbers) == 3, "numbers end in the same column"
+    assert long in "".join(rows) and (len(rows) == 3) == (columns is None)
+    assert columns is None or all(width(row) <= columns for row in rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from covey.cli.screen import columns_of, wrapped
-from covey.lines.widths import cut, width
+from covey.lines.plain_text import plain
+from covey.lines.widths import cut, expanded, width
 
 LEAST = 16
 """Columns of a text that is cut: fewer do not tell it from others."""
@@ -30,6 +31,36 @@ def sentences(text: str) -> str:
     if not sys.stdout.isatty():
         return text
     return "\n".join(piece.text for each in text.split("\n") for piece in wrapped(each, columns_of(sys.stdout)))
+
+
+def literal(text: str) -> str:
+    """Lines of which every blank counts, such as a command: one that does not fit goes on below, in its own column."""
+    if not sys.stdout.isatty():
+        return text
+    from covey.lines.wrap import broken  # late: most lists have none
+
+    rows: list[str] = []
+    for each in map(expanded, text.split("\n")):
+        indent = " " * (len(each) - len(each.lstrip()))
+        room = max(columns_of(sys.stdout) - len(indent), LEAST)
+        rows += [indent + piece.text for piece in broken(each[len(indent) :], room, "")]
+    return "\n".join(rows)
+
+
+def headed(text: str) -> str:
+    """A first line in words, and below it such lines."""
+    head, line_end, body = text.partition("\n")
+    return sentences(head) + line_end + literal(body)
+
+
+def room_beside(taken: int) -> int:
+    """Columns that are left in a row of which so many are taken; elsewhere there is room for everything."""
+    return max(columns_of(sys.stdout) - taken, 0) if sys.stdout.isatty() else sys.maxsize
+
+
+def tell(text: str) -> None:
+    """Print what a command has done, in whole words."""
+    print(sentences(plain(text)))
 
 
 def padded(text: str, columns: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from covey.cli import common, exits
-from covey.cli.screen import plain
+from covey.cli.listing import tell
 from covey.config.defaults import KNOWN, known_provider, origin
 from covey.config.load import load
 from covey.config.schema import ConfigError, ProviderSettings
@@ -62,9 +62,9 @@ def _list(as_json: bool) -> int:
     width = max((len(f"{entry.provider} {entry.account}") for entry in entries), default=0)
     for entry in entries:
         mark, name = "*" if entry.is_default else " ", f"{entry.provider} {entry.account}"
-        print(plain(f"{mark} {name:<{width}}  in {WHERE[entry.kept]}, for {entry.origin}"))
+        tell(f"{mark} {name:<{width}}  in {WHERE[entry.kept]}, for {entry.origin}")
     if not entries:
-        print("Nobody is logged in yet: `covey login PROVIDER` takes a key.", file=sys.stderr)
+        common.note("Nobody is logged in yet: `covey login PROVIDER` takes a key.")
     return exits.OK
 
 
@@ -73,7 +73,7 @@ def _login(args: argparse.Namespace) -> int:
     accounts = read_accounts(os.environ)
     if args.default and args.account and accounts.find(provider_id, args.account) and sys.stdin.isatty():
         make_default(os.environ, provider_id, args.account)
-        print(f"{provider_id}: the account {args.account} is the default now.")
+        tell(f"{provider_id}: the account {args.account} is the default now.")
         return common.reload_servers(args)
     if args.browser and provider_id not in BROWSER_LOGINS:
         raise exits.UsageError(f"only {', '.join(BROWSER_LOGINS)} can be logged in to by --browser; give a key instead")
@@ -94,7 +94,7 @@ def _login(args: argparse.Namespace) -> int:
         common.complain(f"{why}.")
     checked = "" if args.no_check else "The key is good. "
     default = "" if kept.is_default else f' It is used where [providers.{provider_id}] says account = "{kept.name}".'
-    print(f"{checked}{provider_id}: the account {kept.name} is kept in {WHERE[kept.kept]}.{default}")
+    tell(f"{checked}{provider_id}: the account {kept.name} is kept in {WHERE[kept.kept]}.{default}")
     if provider.api_key or provider.api_key_command:
         set_by = "api_key" if provider.api_key else "api_key_command"
         common.complain(f"{set_by} of {provider_id} in your configuration comes first: remove it to use this login.")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from covey.cli import common, exits
+from covey.cli.listing import tell
 from covey.credentials.accounts import Account, Accounts, CredentialsError
 from covey.credentials.file import read_accounts
 from covey.credentials.login import forget
@@ -22,9 +23,9 @@ def main(args: argparse.Namespace) -> int:
             return exits.FAILED
         for account in meant:
             left = forget(os.environ, Path.cwd(), account)
-            print(f"Forgot the key of {account.provider}, account {account.name}.")
+            tell(f"Forgot the key of {account.provider}, account {account.name}.")
             if not args.all and account.is_default and (now := left.find(account.provider)):
-                print(f"{account.provider}: the account {now.name} is the default now.")
+                tell(f"{account.provider}: the account {now.name} is the default now.")
     except CredentialsError as error:
         common.complain(str(error))
         return exits.FAILED

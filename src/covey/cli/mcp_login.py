@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from covey.cli import common, exits
+from covey.cli.listing import tell
 from covey.cli.terminal_text import plain
 from covey.config.load import load
 from covey.config.schema import ConfigError, McpSettings
@@ -30,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
     except (ConfigError, CredentialsError) as error:
         common.complain(str(error))
         return exits.FAILED
-    print(plain(f"Logged in to {args.name}. The token is kept in your data directory, for you alone."))
+    tell(f"Logged in to {args.name}. The token is kept in your data directory, for you alone.")
     return common.reload_servers(args)
 
 

@@ -6,13 +6,13 @@ import argparse
 import asyncio
 import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from covey.cli import common, exits
 from covey.cli.approval_text import approval_text, in_short, says_yes
+from covey.cli.listing import tell
 from covey.cli.status import extension_line
 from covey.cli.terminal_text import json_text, plain
 from covey.client.client import Client
@@ -58,7 +58,7 @@ def _add(args: argparse.Namespace) -> int:
     entry |= {"headers": _pairs(args.header, "--header")} if args.header else {}
     entry |= {"reads": args.reads} if args.reads else {}
     path = add_mcp_server(os.environ, args.name, entry, _here(args))
-    print(plain(f"{args.name} is in {path} now. `covey mcp approve {args.name}` shows its tools."))
+    tell(f"{args.name} is in {path} now. `covey mcp approve {args.name}` shows its tools.")
     return common.reload_servers(args)
 
 
@@ -76,7 +76,7 @@ def _remove(args: argparse.Namespace) -> int:
     if not any(removed):
         common.complain(f"there is no MCP server {visible(args.name)} in your config.toml; see `covey mcp`")
         return exits.FAILED
-    print(plain(f"{args.name} is no longer in your config.toml."))
+    tell(f"{args.name} is no longer in your config.toml.")
     return common.reload_servers(args)
 
 
@@ -94,10 +94,10 @@ def _import(args: argparse.Namespace) -> int:
             found.left_out.append(f"{name}: {error.message}")
         else:
             words = entry.get("url") or " ".join((entry["command"], *entry.get("args", ())))
-            print(plain(f"taken over: {name}  {words}"))
+            tell(f"taken over: {name}  {words}")
     for line in found.left_out:
         common.complain(f"not taken over: {visible(line)}")
-    print("`covey mcp approve` shows their tools. They hold in this directory alone.", file=sys.stderr)
+    common.note("`covey mcp approve` shows their tools. They hold in this directory alone.")
     return common.reload_servers(args)
 
 
@@ -120,13 +120,13 @@ def _show(servers: Sequence[ExtensionView], args: argparse.Namespace) -> None:
         print(json_text(list(servers)))
         return
     if not servers:
-        print("There are no MCP servers. `covey mcp add NAME -- COMMAND` adds one.", file=sys.stderr)
+        common.note("There are no MCP servers. `covey mcp add NAME -- COMMAND` adds one.")
     for server in servers:
-        print(extension_line(server))
+        tell(extension_line(server))
         if server.tools:
-            print(plain(f"  {', '.join(server.tools)}"))
+            tell(f"  {', '.join(server.tools)}")
         for line in (*(f"withheld: {name}" for name in server.withheld), *server.left_out):
-            print(plain(f"  {line}"))
+            tell(f"  {line}")
 
 
 async def _approve(client: Client, workspace_id: str, args: argparse.Namespace) -> int:
@@ -145,10 +145,10 @@ async def _approve(client: Client, workspace_id: str, args: argparse.Namespace) 
         for request in waiting:
             answered.add(request.id)
             if args.yes:
-                print(approval_text(request))
+                tell(approval_text(request))
             if args.yes or says_yes(request):
                 await client.answer_approval(workspace_id, request.id, approve=True)
-                print(plain(f"Approved: {in_short(request)}"))
+                tell(f"Approved: {in_short(request)}")
             else:
                 left += 1
                 common.complain(f"not approved: {in_short(request)}")

@@ -13,7 +13,7 @@ import msgspec
 from covey.cli import common, exits, runs_answer
 from covey.cli.endings import in_flags
 from covey.cli.ids import find_run
-from covey.cli.listing import row, sentences
+from covey.cli.listing import headed, row, sentences, tell
 from covey.cli.open_runs import LOOKED_AT, OPEN, Request, only_open_run, open_requests, open_runs, waits_for
 from covey.cli.screen import plain
 from covey.cli.terminal_text import json_text, one_line
@@ -136,7 +136,7 @@ def _asked(request: Request) -> str:
     ways.append(f"covey runs allow {request.id} · covey runs deny {request.id} [WHY]")
     if request.prefix_rules:
         ways.append(f"covey runs allow --prefix {request.id}    always here: {visible(request.prefix_rules[-1])}")
-    return plain("\n".join([f"    asks: {text}", *(sentences(f"      {way}") for way in ways)]))
+    return plain("\n".join([headed(f"    asks: {text}"), *(sentences(f"      {way}") for way in ways)]))
 
 
 def _states(runs: Sequence[Run]) -> int:
@@ -183,7 +183,7 @@ async def _cancel(client: Client, workspace_id: str, args: argparse.Namespace) -
     if args.json:
         print(json_text({**msgspec.to_builtins(receipt), "run_id": run.run_id, "state": run.state}))
     else:
-        print(_cancelled(receipt, run))
+        tell(_cancelled(receipt, run))
     return exits.OK
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from covey.cli import common, exits
 from covey.cli.asks import Heard, QuestionAnswers, QuestionAsk, question_text
 from covey.cli.ids import find_run
+from covey.cli.listing import headed, sentences, tell
 from covey.cli.open_runs import Request, open_requests, waits_for
 from covey.cli.terminal_text import json_text
 from covey.client.client import Client
@@ -40,7 +41,10 @@ async def answer(client: Client, workspace_id: str, args: argparse.Namespace) ->
         print(json_text({"id": request.id, "run_id": request.run_id, "resolved": resolved, **_facts(request, args)}))
     elif resolved:
         done = {"allow": "Allowed", "deny": "Denied", "answer": "Answered"}[args.action]
-        print(f"{done}{_with_network(request, args)}: {described(request)}{_from_now_on(request, args)}")
+        shown = headed if isinstance(request, PermissionRequest) else sentences
+        print(shown(f"{done}{_with_network(request, args)}: {described(request)}"))
+        if further := _from_now_on(request, args):
+            tell(further)
     else:
         raise exits.UsageError("somebody else was faster, or the run has ended")
     return exits.OK if resolved else exits.USAGE
@@ -62,8 +66,8 @@ def _from_now_on(request: Request, args: argparse.Namespace) -> str:
     if args.action != "allow" or not isinstance(request, PermissionRequest):
         return ""
     if rules := RULES[args.how](request) if args.how in RULES else ():
-        return f"\nFrom now on in {visible(request.path)}: {visible(' '.join(rules))}"
-    return "\nThe same again in this session, too." if args.how == "allow_session" else ""
+        return f"From now on in {visible(request.path)}: {visible(' '.join(rules))}"
+    return "The same again in this session, too." if args.how == "allow_session" else ""
 
 
 async def _answer_permission(client: Client, workspace_id: str, request: Request, args: argparse.Namespace) -> bool:
@@ -154,7 +158,7 @@ async def say(client: Client, workspace_id: str, args: argparse.Namespace) -> in
         print(json_text(receipt))
     else:
         posted = await client.run(workspace_id, receipt.run_id)
-        print(_said(posted, await client.runs(workspace_id, session_id=run.session_id)))
+        tell(_said(posted, await client.runs(workspace_id, session_id=run.session_id)))
     return exits.OK
 
 

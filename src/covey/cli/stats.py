@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from covey.cli import common, exits
-from covey.cli.listing import padded
+from covey.cli.listing import literal, padded, room_beside
 from covey.cli.terminal_text import json_text, one_line, plain
 from covey.lines.widths import width
 from covey.lines.words import counted
@@ -20,6 +20,7 @@ KEYS: dict[str, Callable[[Spending], str]] = {
     "directory": lambda spent: spent.path or spent.workspace_id,
 }
 
+GAP = "  "
 HEADS = ("runs", "tokens in", "cached", "tokens out", "cost")
 
 
@@ -53,11 +54,18 @@ def _show(found: tuple[Spending, ...], args: argparse.Namespace) -> None:
 
 
 def _print(table: Sequence[tuple[str, ...]]) -> None:
-    """Names on the left, numbers on the right of columns that are as wide as needed."""
+    """Names on the left, numbers on the right of columns that are as wide as needed.
+
+    A name that has no room beside the numbers, such as a long path, stands above them.
+    """
     columns = [max(map(width, column)) for column in zip(*table, strict=True)]
+    names = min(columns[0], room_beside(sum(wide + len(GAP) for wide in columns[1:])))
     for name, *numbers in table:
         aligned = (f"{number:>{wide}}" for number, wide in zip(numbers, columns[1:], strict=True))
-        print(plain("  ".join((padded(name, columns[0]), *aligned))))
+        if width(name) > names:
+            print(plain(literal(name)))
+            name = ""
+        print(plain(GAP.join((padded(name, names), *aligned))))
 
 
 Line = tuple[str, int, Usage]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from covey.cli import common, doctor_texts, exits
 from covey.cli.approval_text import in_short, says_yes
+from covey.cli.listing import tell
 from covey.cli.screen import plain
 from covey.config.approvals import approval_of, approve, entries_of, judge_entries
 from covey.config.edit import distrust, trust
@@ -36,11 +37,11 @@ def _add(directory: Path, *, yes: bool) -> int:
     if not directory.is_dir():
         raise exits.UsageError(f"{directory} is not a directory")
     is_new = trust(os.environ, directory)
-    print(plain(f"{directory} is {'now' if is_new else 'already'} trusted."))
+    tell(f"{directory} is {'now' if is_new else 'already'} trusted.")
     for name, path in _texts_of(directory):
-        print(plain(f"Its {name} is used from now on: {path}"))
+        tell(f"Its {name} is used from now on: {path}")
     if not (directory / PROJECT_FILE).exists():
-        print(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
+        tell(f"It has no {PROJECT_FILE}; if it gets one, that counts in full.")
         return _approve(directory, yes=yes)
     try:
         keys = keys_that_need_trust(directory, os.environ)
@@ -48,9 +49,9 @@ def _add(directory: Path, *, yes: bool) -> int:
         common.complain(f"{error.message}\nUntil this is corrected, nothing can be run there.")
         return exits.OK
     if keys:
-        print(plain(f"What its {PROJECT_FILE} sets now counts: {', '.join(keys)}."))
+        tell(f"What its {PROJECT_FILE} sets now counts: {', '.join(keys)}.")
     else:
-        print(f"Its {PROJECT_FILE} sets nothing that would need it.")
+        tell(f"Its {PROJECT_FILE} sets nothing that would need it.")
     return _approve(directory, yes=yes)
 
 
@@ -73,7 +74,7 @@ def _approve(directory: Path, *, yes: bool) -> int:
         request = approval_of(judged, directory)
         if yes or says_yes(request):
             approve(os.environ, directory, (judged.digest,))
-            print(plain(f"Approved: {in_short(request)}"))
+            tell(f"Approved: {in_short(request)}")
         else:
             left += 1
             common.complain(f"not approved, and not used: {in_short(request)}")
@@ -86,7 +87,7 @@ def _remove(directory: Path) -> int:
     if not distrust(os.environ, directory):
         common.complain(f"{directory} was not trusted; `covey trust --list` shows which are.")
         return exits.FAILED
-    print(plain(f"{directory} is no longer trusted."))
+    tell(f"{directory} is no longer trusted.")
     return exits.OK
 
 
@@ -95,5 +96,5 @@ def _list() -> int:
     for directory in trusted:
         print(plain(directory) + ("" if os.path.isdir(directory) else "  (is not there)"))
     if not trusted:
-        print("No directory is trusted yet.", file=sys.stderr)
+        common.note("No directory is trusted yet.")
     return exits.OK
