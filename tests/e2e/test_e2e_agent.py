@@ -42,7 +42,8 @@ class CalcTest(unittest.TestCase):
     def test_mul(self):
         self.assertEqual(calc.mul(2, 3), 6)
 """
-UNITTEST = f"{sys.executable} -m unittest -q"
+UNITTEST = f"{sys.executable} -B -m unittest -q"
+"""Without bytecode: what is mended within the same second, and is as long as before, would not be compiled again."""
 
 
 def view(path: str) -> Call:

@@ -36,6 +36,7 @@ def test_c1_a_run_that_fails_before_its_first_model_call_ends_and_the_command_fa
     server: Server, tmp_path: Path, new_run_id: NewRunId
 ) -> None:
     (tmp_path / "covey.toml").write_text('[models]\nlarge = "nobody/missing"\n')
+    assert finish(covey(server, "trust", str(tmp_path)))[0] == exits.OK, "else the choice would not count"
     run_id = new_run_id()
     code, out, err = finish(covey(server, "run", "--run-id", run_id, "hello", cwd=tmp_path))
     assert (code, out) == (exits.FAILED, "")

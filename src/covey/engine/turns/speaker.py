@@ -130,10 +130,11 @@ class Speaker:
     async def speak_in_words(self, system: str, messages: list[Message], tools: Sequence[ToolSpec]) -> Reply:
         """The same, where no call would be run: words are wanted.
 
-        Some servers do not know how to forbid calls. A model that only calls is asked once more, without any tools.
+        Some servers do not know how to forbid calls. A model that only calls is asked once more, without any tools, if
+        there is money for it.
         """
         reply = await self.speak(system, messages, tools, may_call=False)
-        if not reply.has_calls or reply.message(self._world.now_s()).text.strip():
+        if not reply.has_calls or reply.message(self._world.now_s()).text.strip() or self._purse.is_empty:
             return reply
         self._on_retry(Retry(1, 0.0, NO_WORDS))
         self._take_back(reply)
