@@ -60,6 +60,7 @@ def test_sessions_are_found_from_every_directory_of_the_repository(home: Home) -
     assert f"Working on {root}, the git repository; --cwd . works on this directory alone." in done.stderr
     alone = home.covey("run", "--cwd", ".", "hello")
     assert "Working on" not in alone.stderr
+    assert home.covey("run", "--json", "-C", "hello").stderr == "", "it is for people"
     home.project = root
     assert len(home.sessions()) == 1
     assert "Working on" not in home.covey("run", "-c", "again").stderr

@@ -33,16 +33,17 @@ async def test_who_allows_a_look_outside_lets_it_see_just_that_and_nothing_of_co
 
 
 @pytest.mark.parametrize(
-    ("path", "is_shown"), [("~/notes", True), ("~/.ssh", False), ("~/.ssh/id_rsa", False), ("link", False)]
+    ("path", "is_shown"), [("~/notes", True), ("~/.ssh/id_rsa", True), ("link", False), ("~/notes/../../link", False)]
 )
-async def test_a_key_is_not_shown_by_the_way_also_where_a_line_names_it(
+async def test_a_key_is_shown_only_where_the_line_that_was_allowed_names_it(
     tmp_path: Path, project: Path, path: str, is_shown: bool
 ) -> None:
     home = tmp_path / "home"
     for name in ("notes/a", ".ssh/id_rsa"):
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text("words")
-    (project / "link").symlink_to(home / ".ssh" / "id_rsa")
+    for directory in (project, tmp_path):
+        (directory / "link").symlink_to(home / ".ssh" / "id_rsa")
     confining = Confining(project, tmp_path / "temp", (), lambda: {"HOME": str(home)}, lambda: "auto")
     named = path if path.startswith("~") else f"{project}/{path}"
     allowed_line = Permit(approved=True, to_the_letter=True)

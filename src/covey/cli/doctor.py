@@ -16,6 +16,7 @@ import apsw
 from covey.cli import common, doctor_aside, doctor_keys, doctor_rules, doctor_sandbox, doctor_store, doctor_texts, exits
 from covey.cli.doctor_rules import GlobalRules
 from covey.cli.keys_here import with_keys_here
+from covey.cli.listing import sentences, tell
 from covey.cli.screen import plain
 from covey.client.connect import owner_address
 from covey.config.defaults import why_no_prompt
@@ -89,6 +90,8 @@ def _check_shared(args: argparse.Namespace) -> int:
 
 def _set_aside(data_dir: Path, args: argparse.Namespace) -> int:
     with _owned(data_dir):
+        if not args.yes and (full := no_room(data_dir)):
+            raise NoStore(f"there is no room in {data_dir} ({full}): make some, then look again. Nothing was changed")
         if not args.yes and doctor_aside.is_healthy(data_dir):
             question = f"The store in {data_dir} is healthy. Begin anew, without the sessions in it?"
             meant = doctor_aside.is_meant(question)
@@ -102,7 +105,8 @@ def _set_aside(data_dir: Path, args: argparse.Namespace) -> int:
         except OSError as error:
             common.complain(f"The store could not be set aside: {error}")
             return exits.FAILED
-    print(json.dumps({"set_aside": str(target)}) if args.json else plain(f"The store is now {target}."))
+    said = f"The store is now {target}. Renamed to {NAME}, it is the store again."
+    print(json.dumps({"set_aside": str(target)}) if args.json else sentences(plain(said)))
     return exits.OK
 
 
@@ -127,7 +131,7 @@ def _restore(data_dir: Path, args: argparse.Namespace) -> int:
     said = f"The store is that of {doctor_aside.made_at(backup)} again."
     said += f" What was in its place is now {aside}." if aside else ""
     told = {"restored": str(backup), "set_aside": str(aside) if aside else None}
-    print(json.dumps(told) if args.json else plain(said))
+    print(json.dumps(told) if args.json else sentences(plain(said)))
     return exits.OK
 
 
@@ -151,30 +155,30 @@ def _check(data_dir: Path, as_json: bool) -> int:
         print(json.dumps(_json(data_dir, server, found, findings) | more))
     else:
         _print_state(data_dir, server, found)
-        _say(doctor_sandbox.look())
+        tell(doctor_sandbox.look())
         _print_findings(findings, found.records)
         if full:
             common.complain(f"There is no room in {data_dir} ({full}): no prompt is accepted until there is some.")
         if wrong:
             common.complain(f"The configuration: no prompt is accepted until this is fixed: {wrong}")
         elif not warnings:
-            _say("The configuration has no problems.")
+            tell("The configuration has no problems.")
         for warning in warnings:
             common.complain(f"The configuration: {warning}")
         for provider, about in doctor_keys.look(os.environ).items():
-            _say(f"The key of {provider}: {about}")
+            tell(f"The key of {provider}: {about}")
         for line in doctor_texts.lines(doctor_texts.look(Path.cwd(), os.environ)):
-            _say(line)
+            tell(line)
         if rules and rules.is_new(data_dir):
             print()
             for line in rules.text().split("\n"):
-                _say(line)
+                tell(line)
             rules.note_shown(data_dir)
         if any(finding.explanation.repair for finding in findings):
             stop = f"Stop the server with {doctor_aside.command(data_dir, 'stop')}, then run" if server else "Run"
-            _say(f"{stop} {doctor_aside.command(data_dir, 'doctor', '--repair')}: it makes a backup first.")
+            tell(f"{stop} {doctor_aside.command(data_dir, 'doctor', '--repair')}: it makes a backup first.")
         if found.is_damaged and (backup := doctor_aside.backup_offer(data_dir)):
-            _say(backup)
+            tell(backup)
     return exits.FAILED if findings or full or wrong else exits.OK
 
 
@@ -272,23 +276,23 @@ def _tagged() -> dict[str, list[int]]:
 
 
 def _print_state(data_dir: Path | str, server: Address | None, found: Examination) -> None:
-    _say(f"The store in {data_dir}:")
+    tell(f"The store in {data_dir}:")
     if found.records or not found.is_damaged:
         counts = {name: sum(len(getattr(r, name)) for r in found.records) for name in _COUNTED}
         all_counts = {"workspaces": len(found.records), **counts}
         counted = ", ".join(f"{count} {name.removesuffix('s' * (count == 1))}" for name, count in all_counts.items())
-        _say(f"  {counted}")
+        tell(f"  {counted}")
     if server:
-        _say(f"  a server is running at {server}")
+        tell(f"  a server is running at {server}")
     waiting = [run for record in found.records for run in open_runs(record)]
     if waiting:
         runs = "1 open run" if len(waiting) == 1 else f"{len(waiting)} open runs"
-        _say(f"  {runs}, {'as it should be' if server else 'to be taken up at the next start'}")
+        tell(f"  {runs}, {'as it should be' if server else 'to be taken up at the next start'}")
 
 
 def _print_findings(findings: list[Finding], records: list[Record]) -> None:
     if not findings:
-        _say("The store has no problems.")
+        tell("The store has no problems.")
         return
     paths = {record.workspace_id: record.path for record in records}
     by_kind: dict[str, list[Finding]] = defaultdict(list)
@@ -298,29 +302,25 @@ def _print_findings(findings: list[Finding], records: list[Record]) -> None:
         print()
         for finding in same[:SHOWN]:
             where = paths.get(finding.workspace_id) or finding.workspace_id
-            _say(f"- {where}: {finding.what}" if where else f"- {finding.what}")
+            tell(f"- {where}: {finding.what}" if where else f"- {finding.what}")
         if len(same) > SHOWN:
-            _say(f"- and {len(same) - SHOWN} more like this")
+            tell(f"- and {len(same) - SHOWN} more like this")
         means, repair = same[0].explanation
-        _say(f"  It means that {means}.")
-        _say(f"  Repair {repair}." if repair else "  Repair does not touch it: end it yourself if it is not needed.")
-    _say(f"\n{len(findings)} findings.")
+        tell(f"  It means that {means}.")
+        tell(f"  Repair {repair}." if repair else "  Repair does not touch it: end it yourself if it is not needed.")
+    tell(f"\n{len(findings)} findings.")
 
 
 def _print_repair(data_dir: Path, done: Repaired) -> None:
     if done.backup is None:
-        _say(f"The store in {data_dir}: there is nothing to repair.")
+        tell(f"The store in {data_dir}: there is nothing to repair.")
         return
-    _say(f"The store in {data_dir} was copied to {done.backup}.")
+    tell(f"The store in {data_dir} was copied to {done.backup}.")
     _print_findings(done.before.findings, done.before.records)
     if done.saved:
         rows = ", ".join(f"{count} {table}" for table, count in done.saved.items() if count)
-        _say(f"The file was damaged. What could be read of it is in a new one: {rows or 'nothing'}.")
-    _say("\nThe store was repaired, and checked again:")
-
-
-def _say(text: str) -> None:
-    print(plain(text))
+        tell(f"The file was damaged. What could be read of it is in a new one: {rows or 'nothing'}.")
+    tell("\nThe store was repaired, and checked again:")
 
 
 def _list(findings: list[Finding], records: list[Record]) -> list[dict[str, Any]]:

@@ -141,8 +141,7 @@ class _Command:
         try:
             async with common.connected(self._args, say=self._screen.say) as client:
                 workspace = await common.join(client, self._args.cwd)
-                if not self._args.cwd and (root := workspace.path) != os.getcwd():
-                    self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
+                self._say_where(workspace.path)
                 for text in workspace.warnings:
                     self._screen.warn(text)
                 self._data_dir = workspace.data_dir if client.address.is_unix else ""
@@ -167,6 +166,12 @@ class _Command:
                     raise
         finally:
             spinner.cancel()
+
+    def _say_where(self, root: str) -> None:
+        """To people: whoever wants JSON has read it once, and has --cwd."""
+        is_for_people = not (self._args.json or self._args.stream_json or self._args.schema)
+        if is_for_people and not self._args.cwd and root != os.getcwd():
+            self._screen.say(f"Working on {root}, the git repository; --cwd . works on this directory alone.")
 
     async def _choose_session(self, client: Client, workspace_id: str) -> str:
         if self._args.session:

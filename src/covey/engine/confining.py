@@ -133,12 +133,17 @@ class Confining:
         return await in_thread(look)
 
     def _seen(self, paths: Sequence[str], facts: Facts) -> list[str]:
-        """Where these paths lead; empty if one of them is Covey's own, or a key: those are not shown by the way."""
+        """Where these paths lead; empty if one of them is Covey's own, or leads to a key that it does not name."""
         home = self._env().get("HOME", "")
-        real = [os.path.realpath(f"{home}{path[1:]}" if path.startswith("~") else path) for path in paths]
-        kept = (*facts.covey, *facts.credentials, *facts.secrets)
-        is_kept = any(policy.is_within(path, each) for path in real for each in kept)
-        return [] if is_kept else [path for path in real if os.path.exists(path)]
+        named = [os.path.normpath(f"{home}{path[1:]}" if path.startswith("~") else path) for path in paths]
+        leads = [(path, os.path.realpath(path)) for path in named]
+        keys = (*facts.credentials, *facts.secrets)
+        is_kept = any(
+            any(policy.is_within(real, own) for own in facts.covey)
+            or any(policy.is_within(real, key) and not policy.is_within(path, key) for key in keys)
+            for path, real in leads
+        )
+        return [] if is_kept else [real for _, real in leads if os.path.exists(real)]
 
     async def _looked_up(self) -> Facts:
         if self._facts is None or (self._facts.done() and self._facts.exception()):
