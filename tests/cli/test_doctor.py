@@ -44,6 +44,15 @@ def data_dir(stores: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+tagged = doctor._tagged
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All stores here have the same ids: a process that one test has left on purpose would be found by all others."""
+    monkeypatch.setattr(doctor, "_tagged", dict)
+
+
 @pytest.fixture(autouse=True)
 def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's own file, which is not there yet."""
@@ -230,7 +239,10 @@ def _carries_tag(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-def test_a_process_that_a_run_left_behind_is_reported(stores: Path, data_dir: Path, capsys: Said) -> None:
+def test_a_process_that_a_run_left_behind_is_reported(
+    stores: Path, data_dir: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_tagged", tagged)
     shutil.copy(stores / "open" / "covey.db", data_dir / "covey.db")
     left = [
         subprocess.Popen(["sleep", "60"], env={**os.environ, TAG_VARIABLE: f"covey-w-{run_id}/3"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.cli import doctor_aside, exits
+from covey.cli import doctor, doctor_aside, exits
 from covey.cli.main import main
 from covey.store.sqlite import SqliteStore
 from tests.cli.conftest import Home
@@ -19,6 +19,12 @@ from tests.support.meddling import meddling
 from tests.support.small_disk import full, mounted
 
 Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that other tests have left on purpose, for runs with the same ids."""
+    monkeypatch.setattr(doctor, "_tagged", dict)
 
 
 @pytest.fixture
