@@ -31,6 +31,10 @@ def broken(text: str = "test: the answer was cut off") -> ModelFailed:
     return ModelFailed(text, broken=True)
 
 
+def silent() -> ModelFailed:
+    return ModelFailed("test: was silent for 120 s", broken=True, silent=True)
+
+
 def states(engine: Engine) -> list[str]:
     """The text of each whole answer that was published, in order."""
     return [m.text for m in engine.of_type(Message) if m.role == "assistant"]
@@ -80,6 +84,29 @@ async def test_it_is_tried_as_often_as_the_provider_may_be_and_then_what_was_sai
         assert (run.state, run.error, run.text) == ("failed", error, f"half {ATTEMPTS - 1}")
         assert len(engine.model.requests) == ATTEMPTS
         assert [event.attempt for event in retries(engine)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("said", ["", "half"], ids=["before a word", "after some"])
+async def test_a_silent_model_is_asked_twice_whenever_it_fell_silent(tmp_path: Path, said: str) -> None:
+    async with running(tmp_path) as engine:
+        for _ in range(ATTEMPTS):
+            engine.model.answer(*filter(None, [said]), silent())
+        await engine.post("a", "a")
+        run = await engine.ended("a")
+        assert (run.state, run.error) == ("failed", "test: was silent for 120 s (tried 2 times)")
+        assert (run.text or "") == said
+        assert len(engine.model.requests) == 2
+        assert [event.reason for event in retries(engine)] == ["test: was silent for 120 s"]
+
+
+async def test_a_silence_after_breaks_of_other_kinds_is_still_asked_once_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as engine:
+        engine.model.answer("half", broken())
+        engine.model.answer("half", broken())
+        engine.model.answer(silent())
+        engine.model.answer("all of it")
+        await engine.post("a", "a")
+        assert (await engine.ended("a")).text == "all of it"
 
 
 async def test_what_a_broken_answer_cost_is_paid(tmp_path: Path) -> None:

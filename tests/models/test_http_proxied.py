@@ -46,8 +46,9 @@ async def test_silence_behind_a_proxy(model: FakeModel, proxied: str) -> None:
     model.on(one_after_the_other(Reply(gates={-1: "never"}), Reply(gates={1: "never"})))
     async with client(proxied, idle_timeout_s=0.05) as opened:
         for _ in range(2):
-            with pytest.raises(ModelFailed, match=r"silent for 0\.05 s"):
+            with pytest.raises(ModelFailed, match=r"silent for 0\.05 s") as failed:
                 await answer(opened)
+            assert failed.value.silent and failed.value.broken
 
 
 async def test_cancelling_behind_a_proxy(model: FakeModel, proxied: str) -> None:

@@ -232,10 +232,9 @@ async def test_secrets_in_headers_are_hidden_too(model: FakeModel) -> None:
 @pytest.mark.parametrize("gates", [{-1: "never"}, {1: "never"}], ids=["at the start", "in the middle"])
 async def test_silence(model: FakeModel, gates: dict[int, str]) -> None:
     model.on(lambda _: Reply(chunks=2, gates=gates))
-    assert (
-        str(await failure(model, idle_timeout_s=0.05))
-        == "local: the model server was silent for 0.05 s (idle_timeout_s)"
-    )
+    failed = await failure(model, idle_timeout_s=0.05)
+    assert str(failed) == "local: the model server was silent for 0.05 s (idle_timeout_s)"
+    assert failed.silent and failed.broken, "who can take back what was said may ask once more"
     await model.until(lambda: bool(model.requests))  # who gives up so soon may do so before the request was read
     assert len(model.requests) == 1
 

@@ -64,17 +64,26 @@ class ModelFailed(Exception):
     `auth`: the key was refused, so trying again is useless until somebody gives a new one.
     `overflow`: the conversation is too long for the model; a shorter one may do.
     `busy`: unreachable, overloaded or out of quota, with nothing of an answer seen: another model may do.
-    `broken`: the answer had begun and broke off: asking once more may do, if what was said can be taken back.
+    `broken`: no end of an answer came: asking once more may do, if what was said can be taken back.
+    `silent`: it is broken because the model said nothing for so long; finding that out again takes as long again.
     """
 
     def __init__(
-        self, message: str, *, auth: bool = False, overflow: bool = False, busy: bool = False, broken: bool = False
+        self,
+        message: str,
+        *,
+        auth: bool = False,
+        overflow: bool = False,
+        busy: bool = False,
+        broken: bool = False,
+        silent: bool = False,
     ) -> None:
         super().__init__(message)
         self.auth = auth
         self.overflow = overflow
         self.busy = busy
         self.broken = broken
+        self.silent = silent
 
 
 class ModelClient(Protocol):

@@ -24,6 +24,13 @@ class ProviderHttpFailed(Exception):
         self.nobody = nobody
 
 
+class ProviderSilent(ProviderHttpFailed):
+    """Nothing came for `idle_timeout_s`, before an answer or within it."""
+
+    def __init__(self, idle_timeout_s: float) -> None:
+        super().__init__(f"was silent for {idle_timeout_s:g} s (idle_timeout_s)")
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
     """Where to send a request, and how long to wait. `headers` hold secrets, so the repr leaves them out.

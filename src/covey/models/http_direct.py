@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from covey.models.http import ProviderEndpoint, ProviderHttpFailed
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderSilent
 
 if TYPE_CHECKING:
     import ssl
@@ -161,7 +161,7 @@ class _Connection(asyncio.Protocol):
         if not self._answer.is_awaited:
             self._last_heard = now  # nobody listened: that is not the server's silence
         if now - self._last_heard >= self._idle_timeout_s:
-            self._answer.fail(f"was silent for {self._idle_timeout_s:g} s (idle_timeout_s)")
+            self._answer.fail_with(ProviderSilent(self._idle_timeout_s))
         else:
             self._set_timer(self._last_heard + self._idle_timeout_s - now, self._check_silence)
 
@@ -256,9 +256,12 @@ class _Answer:
             self.fail("closed the connection without an answer", retry=True)
 
     def fail(self, text: str, *, retry: bool = False) -> None:
+        self.fail_with(ProviderHttpFailed(text, retry=retry))
+
+    def fail_with(self, failure: ProviderHttpFailed) -> None:
         """The first failure holds, and none can spoil an answer that is complete."""
         if not self._complete and self._failure is None:
-            self._failure = ProviderHttpFailed(text, retry=retry)
+            self._failure = failure
         self._connection.abort()
         self._wake()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx2
 
-from covey.models.http import ProviderEndpoint, ProviderHttpFailed
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderSilent
 
 
 class Proxied:
@@ -28,8 +28,8 @@ class Proxied:
         request = self._client.build_request(method, url, content=body, headers=dict(self._endpoint.headers))
         try:
             return _ProxiedAnswer(await self._client.send(request, stream=True), self._endpoint)
-        except httpx2.ReadTimeout:
-            raise _silent(self._endpoint) from None
+        except (httpx2.ReadTimeout, httpx2.WriteTimeout):
+            raise ProviderSilent(self._endpoint.idle_timeout_s) from None
         except httpx2.HTTPError as error:
             raise ProviderHttpFailed(f"cannot be reached through the proxy: {_reason(error)}", retry=True) from None
 
@@ -49,7 +49,7 @@ class _ProxiedAnswer:
         try:
             return await anext(self._chunks, b"")
         except httpx2.ReadTimeout:
-            raise _silent(self._endpoint) from None
+            raise ProviderSilent(self._endpoint.idle_timeout_s) from None
         except httpx2.HTTPError as error:
             raise ProviderHttpFailed(f"closed the connection ({_reason(error)}): the answer was cut off") from None
 
@@ -58,10 +58,6 @@ class _ProxiedAnswer:
 
     async def close(self) -> None:
         await self._response.aclose()
-
-
-def _silent(endpoint: ProviderEndpoint) -> ProviderHttpFailed:
-    return ProviderHttpFailed(f"was silent for {endpoint.idle_timeout_s:g} s (idle_timeout_s)")
 
 
 def _reason(error: httpx2.HTTPError) -> str:

@@ -29,6 +29,8 @@ class Trouble(Enum):
     """Of the moment: it may pass."""
     CUT = "cut"
     """The answer has no end: the connection, or what is before the model, has lost it."""
+    SILENT = "silent"
+    """Nothing came for so long that it was given up, before the answer or within it."""
     SPENT = "spent"
     """A quota or a credit is used up: waiting does not cure it, another provider may."""
 

@@ -23,7 +23,7 @@ from covey import __version__
 from covey.config.schema import ProviderSettings
 from covey.lifecycle.reply import ModelFact, UsageReported
 from covey.models.base import ModelFailed, ModelRequest, Retry
-from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, open_http
+from covey.models.http import ProviderEndpoint, ProviderHttpFailed, ProviderResponse, ProviderSilent, open_http
 from covey.models.lessons import lessons_of
 from covey.models.retry import delay_before_retry, retry_after_of
 from covey.models.trouble import NOT_AN_API, AnswerBroken, Trouble, error_text_of_body, judge
@@ -147,7 +147,8 @@ class WireClient(ABC):
                 await answer.finish()
                 break
             except ProviderHttpFailed as failure:
-                raise self._failed(f"the model server {failure}", Trouble.CUT, seen=seen) from None
+                trouble = Trouble.SILENT if isinstance(failure, ProviderSilent) else Trouble.CUT
+                raise self._failed(f"the model server {failure}", trouble, seen=seen) from None
             except AnswerBroken as broken:
                 if seen or broken.trouble is not Trouble.BUSY:
                     raise self._failed(f"the model server {broken}", broken.trouble, seen=seen) from None
@@ -207,7 +208,8 @@ class WireClient(ABC):
                     continue
                 error = self._refusal(answer, body, trouble)
             except ProviderHttpFailed as failure:
-                trouble, error = Trouble.BUSY, f"the model server {failure}"
+                trouble = Trouble.SILENT if isinstance(failure, ProviderSilent) else Trouble.BUSY
+                error = f"the model server {failure}"
                 if not failure.retry:
                     raise self._failed(error, trouble) from None
                 if failure.nobody:
@@ -277,8 +279,9 @@ class WireClient(ABC):
             f"{self._provider_id}: {self._without_secrets(text)}",
             auth=trouble is Trouble.AUTH,
             overflow=trouble is Trouble.OVERFLOW,
-            busy=trouble in (Trouble.BUSY, Trouble.SPENT, Trouble.CUT) and not seen,
-            broken=trouble is Trouble.CUT or (trouble is Trouble.BUSY and seen),
+            busy=trouble in (Trouble.BUSY, Trouble.SPENT, Trouble.CUT, Trouble.SILENT) and not seen,
+            broken=trouble in (Trouble.CUT, Trouble.SILENT) or (trouble is Trouble.BUSY and seen),
+            silent=trouble is Trouble.SILENT,
         )
 
     def _trace(self, request: ModelRequest, what: str, data: bytes) -> None:

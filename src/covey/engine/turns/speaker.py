@@ -31,6 +31,8 @@ from covey.protocol.runs import Run, Usage
 
 START = "start"
 """What a run waits on before its turn has begun to ask anything."""
+SILENCES = 2
+"""How often a model may be silent until it is given up: each costs all of `idle_timeout_s`, minutes by default."""
 NO_WORDS = "The model called tools where it was asked for words; it is asked again without any tools"
 TOO_MUCH = "No model should say that much at once: ask for less in one go, or choose another model."
 
@@ -108,7 +110,7 @@ class Speaker:
         """One model call. Gives the open answer, filled; it is not finished, and its last words are not written."""
         reply = self.reply
         assert reply is not None
-        attempt = 0
+        attempt = silences = 0
         while True:
             attempt += 1
             try:
@@ -116,10 +118,11 @@ class Speaker:
                 await self._listen(replace(request, may_call=may_call), reply)
                 break
             except ModelFailed as failure:
-                if failure.broken and await self._may_repeat(failure, attempt):
+                silences += failure.silent
+                if failure.broken and silences < SILENCES and await self._may_repeat(failure, attempt):
                     self._take_back(reply)
                 elif failure.busy and reply.is_empty and self._change_model(failure, reply):
-                    attempt = 0
+                    attempt = silences = 0
                 elif failure.broken and attempt > 1:
                     raise ModelFailed(f"{failure} (tried {attempt} times)", broken=True) from failure
                 else:
