@@ -325,14 +325,6 @@ def _runs(pid: str, word: bytes) -> bool:
     return False
 
 
-async def test_temporary_files_are_kept_for_the_workspace_and_go_with_it(tmp_path: Path, project: Path) -> None:
-    async with running(tmp_path, project=project, settings=with_permissions(allow=("bash",))) as engine:
-        await ran(engine, "a", "echo kept > $TMPDIR/note")
-        assert "kept" in await ran(engine, "b", "touch x; cat $TMPDIR/note")
-        assert (tmp_path / "tmp/w/note").exists()
-    assert not (tmp_path / "tmp/w").exists()
-
-
 # ── modes ──
 
 TASK = (

@@ -185,6 +185,13 @@ def test_what_the_sandbox_refused_comes_with_what_could_be_allowed() -> None:
     assert lines[-1] == "  sandbox: The network is closed. If you are asked again, you can allow network once."
 
 
+def test_what_a_command_wrote_to_a_place_of_its_own_is_said_not_to_be_there() -> None:
+    came = result("(no output)\n\nexit code 0", exit_code=0, sandbox={"unseen": ["/tmp/report.txt"]})
+    lines = shown(call("bash", command="echo x > /tmp/report.txt"), came, how=Shown(100))
+    said = "sandbox: private to commands, so you do not see what is written there: /tmp/report.txt"
+    assert lines[1:] == [f"  {said}"]
+
+
 @pytest.mark.parametrize(
     ("made", "came", "headline"),
     [

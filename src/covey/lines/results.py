@@ -210,7 +210,8 @@ def _body(call: ToolCall, given: _Result) -> list[StyledLine]:
         lines = _all(result.content, shown)
     elif call.name in ("bash", "job_output"):
         lines = _quoted(_printed(given)[-OUTPUT_SHOWN:], shown, "dim")
-    return [*lines, *_refused(facts, shown)]
+    sandbox = facts.get("sandbox")
+    return [*lines, *(_about_sandbox(sandbox, shown) if isinstance(sandbox, dict) else [])]
 
 
 def whole_result(call: ToolCall, result: ToolResult) -> tuple[Literal["diff", "markdown", "file", "text"], str]:
@@ -258,13 +259,15 @@ def _all(content: str, shown: Shown) -> list[StyledLine]:
     return [row for text in texts for row in wrap([Span(expanded(text))], shown.columns, bar, bar)]
 
 
-def _refused(facts: Params, shown: Shown) -> list[StyledLine]:
-    """What the sandbox has refused to a command, with what a person could allow."""
-    sandbox = facts.get("sandbox")
-    denied = sandbox.get("denied") if isinstance(sandbox, dict) else None
-    if not isinstance(denied, dict):
-        return []
-    what = str(denied.get("what", "")).partition(" The user can allow")[0]  # the rest is for the model
-    offer = str(denied.get("offer", ""))
-    text = one_line(f"sandbox: {what} If you are asked again, you can {offer[:1].lower()}{offer[1:]}.")
-    return wrap([Span(text, "warning")], shown.columns, (Span("  "),), (Span("  "),))
+def _about_sandbox(sandbox: Params, shown: Shown) -> list[StyledLine]:
+    """Where a command may have written unseen, and what was refused to it, with what a person could allow."""
+    texts = []
+    if isinstance(unseen := sandbox.get("unseen"), list):
+        paths = ", ".join(map(str, unseen))
+        texts.append(f"sandbox: private to commands, so you do not see what is written there: {paths}")
+    if isinstance(denied := sandbox.get("denied"), dict):
+        what = str(denied.get("what", "")).partition(" The user can allow")[0]  # the rest is for the model
+        offer = str(denied.get("offer", ""))
+        texts.append(f"sandbox: {what} If you are asked again, you can {offer[:1].lower()}{offer[1:]}.")
+    margin = (Span("  "),)
+    return [row for text in texts for row in wrap([Span(one_line(text), "warning")], shown.columns, margin, margin)]

@@ -58,6 +58,8 @@ class SandboxPlan:
     gaps: tuple[SandboxGap, ...]
     has_view: bool = False
     """Whether protected paths that exist cannot be changed. If not, they have to be put back afterwards."""
+    private: Words = ()
+    """Directories in which the command does not see what others see, nor they what it writes there."""
     view: Words = ()
     """What bubblewrap is asked for, if it makes the view. `HIDE` and a path is for whoever knows what is there."""
 
@@ -113,12 +115,16 @@ def planned(policy: Policy, abilities: Abilities, mode: Mode) -> SandboxPlan:
     steps += [*_landlock(policy, abilities, own_view=own_view), "capabilities", f"{_KEPT[policy.kind]:x}"]
     if abilities.seccomp:
         steps += ["seccomp", _filter(policy, abilities, own_view=own_view).hex()]
-    return SandboxPlan(tuple(steps), gaps, own_view, tuple(view))
+    return SandboxPlan(tuple(steps), gaps, own_view, _private(policy) if own_view else (), tuple(view))
 
 
 def _has_view(policy: Policy, abilities: Abilities) -> bool:
     """Whether the command gets a view of its own. What only looks needs none: it can change nothing anyway."""
     return policy.kind is Kind.APPROVED and abilities.views is not Views.NONE
+
+
+def _private(policy: Policy) -> Words:
+    return (*((TEMP,) if policy.temp else ()), _SHARED_MEMORY)
 
 
 def _gaps(policy: Policy, abilities: Abilities) -> list[SandboxGap]:
@@ -166,7 +172,8 @@ def _entries(policy: Policy, abilities: Abilities) -> list[Words]:
     return entries
 
 
-_MADE_DEVICES = ("/dev/shm", "/dev/pts", "/dev/ptmx")  # noqa: S108 - inside a view of its own
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - inside a view of its own
+_MADE_DEVICES = (_SHARED_MEMORY, "/dev/pts", "/dev/ptmx")
 
 
 def _bubblewrap(policy: Policy, abilities: Abilities) -> list[str]:

@@ -21,6 +21,7 @@ from covey.tools.jobs import Job, Jobs
 from covey.tools.links import WorkspaceLinks
 from covey.tools.live_output import LiveOutput
 from covey.tools.output import CommandOutput, Output, Spill, spill_for
+from covey.tools.private_paths import private_paths
 from covey.tools.processes import Completed, Processes
 from covey.tools.sandbox_words import sandbox_facts, sandbox_note
 
@@ -124,8 +125,9 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
         return _moved(done, output, params.timeout_s)
     completed = done
     denial = recognised(policy, completed.exit_code, completed.output, str(directory)) if policy else None
+    unseen = private_paths(params.command, policy, completed.private)
     return ToolOutput(
-        content=_report(completed, params.timeout_s, output.spill, sandbox_note(denial, completed.put_back)),
+        content=_report(completed, params.timeout_s, output.spill, sandbox_note(denial, completed.put_back, unseen)),
         # A command that ran and failed is an answer (tests that fail, a grep that finds nothing), not a failed
         # call: marked as an error, models tend to retry it or to doubt the tool instead of reading the output.
         is_error=completed.timed_out,
@@ -133,7 +135,7 @@ async def _run(params: BashParams, context: ToolContext, processes: Processes, j
             "exit_code": completed.exit_code,
             "timed_out": completed.timed_out,
             "truncated_bytes": completed.truncated_bytes,
-            **sandbox_facts(policy, denial, completed.put_back),
+            **sandbox_facts(policy, denial, completed.put_back, unseen),
         },
     )
 

@@ -59,6 +59,8 @@ class Completed:
     timed_out: bool = False
     put_back: tuple[str, ...] = ()
     """Protected paths that it had changed, and that are as they were again."""
+    private: tuple[str, ...] = ()
+    """Directories that were its own: nobody else sees what it wrote there."""
 
 
 class Processes(Protocol):
@@ -154,7 +156,14 @@ class LocalProcesses:
                 await call.close()
                 put_back = await in_thread(guard.restore, self._endings) if guard else ()
         exit_code = call.process.returncode if in_time else None
-        return Completed(exit_code, output.text(), output.dropped, timed_out=not in_time, put_back=put_back)
+        return Completed(
+            exit_code,
+            output.text(),
+            output.dropped,
+            timed_out=not in_time,
+            put_back=put_back,
+            private=wrapped.plan.private if wrapped else (),
+        )
 
     def open(
         self,
