@@ -97,7 +97,7 @@ def test_for_a_screen_reader_each_event_is_one_line_of_words() -> None:
     report = Report(is_plain=True)
     report.event(updated(calling("bash", '{"command": "make"}')))
     report.event(ended("one\ntwo\n\nexit code 0", metadata='{"exit_code": 0}'))
-    assert report.lines == ["running: $ make", "done: $ make: two"]
+    assert report.lines == ["next: $ make", "done: $ make: two"]
 
 
 def test_a_long_input_is_cut_short_and_cannot_drive_the_terminal() -> None:

@@ -222,7 +222,7 @@ def test_where_the_cursor_must_not_move_the_answer_is_a_line(home: Home) -> None
         assert terminal.finish() == 0
     finally:
         terminal.close()
-    assert "running: $ touch made\n" in terminal.shown and "done: $ touch made\n" in terminal.shown
+    assert "next: $ touch made\n" in terminal.shown and "done: $ touch made\n" in terminal.shown
     assert "\x1b" not in terminal.shown and "\r" not in terminal.shown
     assert (home.project / "made").exists()
 

@@ -11,7 +11,7 @@ from covey.lines.calls import call_line
 from covey.lines.diffs import beginning, diff_lines, near_changes, read_diff
 from covey.lines.footer import RunFacts, footer_line
 from covey.lines.line import Span
-from covey.lines.results import Shown, begun_line, result_lines, telling_line
+from covey.lines.results import Shown, result_lines, telling_line, wanted_line
 from covey.lines.todos import SpokenTodos
 from covey.lines.widths import width
 from covey.lines.words import counted, dollars, lasted, size
@@ -283,7 +283,7 @@ def test_all_of_a_result_is_shown_to_whoever_wants_it() -> None:
 def test_for_a_screen_reader_a_call_is_one_line_in_words() -> None:
     plain = Shown(200, plain=True)
     made = call("bash", command="make")
-    assert begun_line(made, plain).text == "running: $ make"
+    assert wanted_line(made, plain).text == "next: $ make", "it may still have to be asked about"
     assert shown(made, result("a\nall fine\n\nexit 0", exit_code=0), 2, plain) == ["done: $ make  (2.0 s): all fine"]
     assert shown(made, result("a\nbroke\n\nexit 1", exit_code=1), None, plain) == ["failed: $ make  exit code 1: broke"]
 

@@ -163,10 +163,10 @@ class Progress:
                 assert_never(item)
 
     def _begun(self, call: ToolCall) -> None:
-        from covey.lines.results import begun_line
+        from covey.lines.results import wanted_line
 
         if not self._screen.moves_cursor:
-            self._screen.show([begun_line(call, self._shown)])
+            self._screen.show([wanted_line(call, self._shown)])
 
     def _ended(self, item: CallEnded) -> None:
         from covey.lines.results import result_lines

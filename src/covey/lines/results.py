@@ -58,9 +58,9 @@ class _Result:
     shown: Shown
 
 
-def begun_line(call: ToolCall, shown: Shown) -> StyledLine:
-    """A call begins, where nothing can be drawn while it runs."""
-    mark = "running: " if shown.plain else "· "
+def wanted_line(call: ToolCall, shown: Shown) -> StyledLine:
+    """A call that the model has asked for, where nothing can be drawn later. Whether it may begin is not known yet."""
+    mark = "next: " if shown.plain else "· "
     return cut_line(StyledLine((Span(mark, "dim"), *call_line(call, shown.root).spans)), shown.columns)
 
 

@@ -93,7 +93,7 @@ def test_on_the_page_with_all_of_it_an_answer_counts_once_its_end_was_seen() -> 
     assert desk.did(AnswerPermission) == [] and "read it to its end first" in desk.text
     assert "answer at its end" in desk.text
     press(desk, "G")
-    assert "LINE 59" in desk.text and "a once   s session" in desk.text
+    assert "LINE 59" in desk.text and "a once   s session   n deny   esc back" in desk.text
     press(desk, "a")
     assert desk.did(AnswerPermission) == [AnswerPermission("p1", "allow")]
     assert "bash: all of it" not in desk.text and "allow this change?" in desk.text, "the page is closed"
@@ -148,8 +148,17 @@ def test_an_extension_is_approved_on_its_page_too() -> None:
     desk = a_desk(ApprovalRequest(id="x1", kind="mcp", name="db", source="covey.toml", command="db", args=args))
     press(desk, "a")
     assert desk.did(DecideApproval) == []
-    press(desk, "f", "G", "a")
+    press(desk, "f", "G")
+    assert "a use it, as it is   n do not   esc back" in desk.text
+    press(desk, "a")
     assert desk.did(DecideApproval) == [DecideApproval("x1", True)]
+
+
+def test_an_extension_is_refused_on_its_page_by_the_key_that_is_shown_there() -> None:
+    args = tuple(f"--option-{n}=value" for n in range(200))
+    desk = a_desk(ApprovalRequest(id="x1", kind="mcp", name="db", source="covey.toml", command="db", args=args))
+    press(desk, "f", "G", "n")
+    assert desk.did(DecideApproval) == [DecideApproval("x1", False)]
 
 
 def test_all_edits_of_the_session_are_accepted_with_m_and_only_where_an_edit_is_asked_about() -> None:

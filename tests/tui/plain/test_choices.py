@@ -137,7 +137,9 @@ def test_questions_are_answered_by_numbers_or_words_one_after_the_other() -> Non
         QuestionItem(id="c", type="multi_choice", question="Which ones?", choices=TWO),
         QuestionItem(id="d", type="free_text", question="How?"),
     )
+    assert _texts(choices)[0] == "1 of 4: Shall I?"
     assert isinstance(choices.hear("2", 80), AskedOn)
+    assert _texts(choices)[0] == "2 of 4: Which?"
     assert isinstance(choices.hear("3", 80), AskedOn), "there is none: asked again"
     assert isinstance(choices.hear("2", 80), AskedOn)
     assert isinstance(choices.hear("2 1", 80), AskedOn)

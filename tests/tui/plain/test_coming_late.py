@@ -41,12 +41,12 @@ def test_whoever_comes_late_hears_what_was_said_then_what_is_asked_and_then_the_
         _until_quiet(talk)
         told = [row.strip() for row in talk.screen.rows if row.strip()]
         order = ["This session has 4 messages. The last of them:", "You said: hello", "use two tools"]
-        order += ["running: $ touch first", "May it do this? bash:", "touch first"]
+        order += ["next: $ touch first", "May it do this? bash:", "touch first"]
         places = [told.index(row) for row in order]
         assert places == sorted(places) and [row for row in told if row.startswith(">")] == [">"] == told[-1:]
         talk.type("1\r")
         talk.wait_for("done: $ touch first")
-        talk.wait_for("running: $ touch second")
+        talk.wait_for("next: $ touch second")
         talk.wait_until(lambda: talk.screen.text.count(ASKED) == 2, "the second is asked")
         _until_quiet(talk)
         talk.type("1\r")
@@ -88,4 +88,4 @@ def test_what_another_session_asks_is_asked_when_that_one_is_opened(own_home: Ho
         talk.wait_for("Another session waits for an answer: /sessions shows which.")
         talk.type("/open 1\r")
         talk.wait_for(ASKED)
-        assert "running: $ touch made\nMay it do this? bash:" in talk.screen.text
+        assert "next: $ touch made\nMay it do this? bash:" in talk.screen.text

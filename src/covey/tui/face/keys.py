@@ -6,7 +6,7 @@ intent, by name. Keys are those of `inputs.Key.name`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -141,7 +141,7 @@ DEFAULT: tuple[Binding, ...] = (
     _bind("deny", "permission", "d n 5", "no"),
     _bind("deny_with_words", "permission", "e 6", "no, and why: the agent reads it"),
     _bind("approve", "approval", "a", "it may be used, as it is now"),
-    _bind("refuse", "approval", "d", "it may not"),
+    _bind("refuse", "approval", "d n", "it may not"),
     _bind("whole", "permission question approval", "f", "see all of it"),
     _bind("diff_shape", "permission", "t", "a change beside what was before, or below it"),
     _bind("confirm", "permission", "enter", "confirm a rule; nothing else"),
@@ -211,11 +211,11 @@ class KeyTable:
         """What the key means where the user is, the nearest context first; '': nothing."""
         return next((found for context in contexts if (found := self._by_key.get((context, key)))), "")
 
-    def shown(self, intent: str, *, beside: Context | None = None) -> str:
-        """The first key of an intent, for people; '': it has none. `beside`: one that means nothing else there."""
+    def shown(self, intent: str, *, beside: Collection[str] = ()) -> str:
+        """The first key of an intent, for people; '': it has none. `beside`: intents that keep their keys there."""
         binding = self._by_intent.get(intent)
-        keys = [key for key in binding.keys if not (beside and self.find((beside,), key))] if binding else []
-        return shown(keys[0]) if keys else ""
+        taken = {key for other in beside if other in self._by_intent for key in self._by_intent[other].keys}
+        return next((shown(key) for key in binding.keys if key not in taken), "") if binding else ""
 
     def of(self, context: Context) -> list[Binding]:
         return [b for b in self.bindings if context in b.contexts and b.about and b.keys]

@@ -17,6 +17,8 @@ from covey.tui.face.state import FaceState, PageText, TextPage
 
 BACK = "esc goes back; nothing is answered here"
 UNREAD = "answer at its end, or esc back"
+MOVING = ("page_line_up", "page_line_down", "page_page_up", "page_page_down", "page_top", "page_end", "page_close")
+"""What keeps its keys on such a page, also where they answer in the panel."""
 
 
 def whole_page(request: AskRequest, state: FaceState) -> TextPage:
@@ -34,10 +36,10 @@ def page_hint(request: AskRequest, state: FaceState) -> str:
     """What can be pressed on the page: answers too, once its end was seen."""
     if not state.ask.is_seen:
         return UNREAD
-    offered = [("allow_once", "once"), ("allow_session", "session")]
+    offered = [("allow_once", "once"), ("allow_session", "session"), ("deny", "deny")]
     if isinstance(request, ApprovalRequest):
-        offered = [("approve", "use it, as it is")]
-    keys = [(state.preferences.keys.shown(intent, beside="page"), words) for intent, words in offered]
+        offered = [("approve", "use it, as it is"), ("refuse", "do not")]
+    keys = [(state.preferences.keys.shown(intent, beside=MOVING), words) for intent, words in offered]
     return "   ".join([*(f"{key} {words}" for key, words in keys if key), "esc back"])
 
 

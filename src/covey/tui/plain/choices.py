@@ -187,8 +187,9 @@ class QuestionChoices:
     responses: list[QuestionResponse] = field(default_factory=list)
 
     def lines(self, columns: int) -> list[StyledLine]:
-        item = self._item
-        rows = wrap([Span(visible(item.question), "strong")], columns)
+        item, count = self._item, len(self.request.questions)
+        place = f"{len(self.responses) + 1} of {count}: " if count > 1 else ""
+        rows = wrap([Span(place, "dim"), Span(visible(item.question), "strong")], columns)
         if item.description:
             rows += wrap([Span(visible(item.description), "dim")], columns)
         for number, text in enumerate(self._offered(item), 1):

@@ -27,7 +27,7 @@ from covey.lines.line import Span, StyledLine, line
 from covey.lines.markdown import MarkdownRows
 from covey.lines.notes import CUT_SHORT, retry_note, summary_note
 from covey.lines.plain_text import one_line, plain
-from covey.lines.results import Shown, begun_line, result_lines
+from covey.lines.results import Shown, result_lines, wanted_line
 from covey.lines.todos import SpokenTodos
 from covey.lines.words import counted, dollars
 from covey.lines.wrap import wrap
@@ -140,7 +140,7 @@ class LineStory:
                 why = CUT_SHORT.get(reason)
                 return [*self._settle(), *([line(Span(why, "warning"))] if why else ())]
             case CallBegun(call):
-                return [*self._settle(), begun_line(call, self._shown)]
+                return [*self._settle(), wanted_line(call, self._shown)]
             case CallEnded(call, result):
                 return [*self._settle(), *result_lines(call, result, None, self._shown, self._todos)]
             case SummaryWritten(message):
