@@ -126,3 +126,35 @@ def test_a_path_that_has_no_room_beside_its_numbers_stands_above_them(
     assert len({width(row) for row in numbers}) == 1 and len(numbers) == 3, "numbers end in the same column"
     assert long in "".join(rows) and (len(rows) == 3) == (columns is None)
     assert columns is None or all(width(row) <= columns for row in rows)
+
+
+SPENT = [("2026-01-02", 1_200, Usage(prompt_tokens=101_700, cached_tokens=90_100, completion_tokens=9_000, cost=0.32))]
+MORE = [("2026-01-02", 12, Usage(prompt_tokens=12_345_678_901, completion_tokens=1_234_567_890, cost=1234.5))]
+
+
+@pytest.mark.parametrize("found", [SPENT, MORE])
+@pytest.mark.parametrize("columns", [40, 60, None])
+def test_numbers_of_stats_are_never_wider_than_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int | None, found: list[stats.Line]
+) -> None:
+    stdout = at(monkeypatch, columns)
+    stats._print(stats._fitting("day", found))
+    rows = stdout.getvalue().splitlines()
+    assert columns is None or all(width(row) <= columns for row in rows)
+    said = "\n".join(rows)
+    assert ("cached" in said) == (columns != 40), "what was cached goes first"
+    assert ("12,345.7M" in said) == (columns == 40 and found is MORE), "then digits"
+
+
+def test_large_counts_are_short_where_their_digits_have_no_room() -> None:
+    counts = (0, 9_999, 101_700, 999_949, 999_950, 12_345_678)
+    assert [stats.short_count(count) for count in counts] == ["0", "9,999", "101.7k", "999.9k", "1.0M", "12.3M"]
+
+
+def test_a_count_and_its_word_are_not_parted_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 40)
+    for digits in range(4, 28):
+        session = structs.replace(some_session(title=TITLE), id="0" * digits, message_count=4, cost=0.32)
+        for indent in ("", "  "):
+            said = sessions._line(session, indent).split("\n")
+            assert any("4 messages" in row for row in said) and all(width(row) <= 40 for row in said)

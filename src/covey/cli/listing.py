@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from covey.cli.screen import columns_of, wrapped
@@ -22,8 +23,21 @@ def row(before: str, text: str, after: str = "") -> str:
     room = columns - width(before)
     if room < min(width(text), LEAST):
         indent = len(before) - len(before.lstrip()) + BELOW
-        return f"{sentences(before.rstrip())}\n{' ' * indent}{cut(text, max(columns - indent, LEAST))}{after}"
+        return f"{_by_columns(before, indent)}\n{' ' * indent}{cut(text, max(columns - indent, LEAST))}{after}"
     return f"{before}{cut(text, room)}{after}"
+
+
+def _by_columns(text: str, indent: int) -> str:
+    """The beginning of a row that is too wide alone: what has no room goes on below, a column at a time."""
+    first, *others = re.split(r" {2,}", text.strip())
+    rows = [" " * (indent - BELOW) + first]
+    for column in others:
+        longer = f"{rows[-1]}  {column}"
+        if width(longer) < columns_of(sys.stdout):
+            rows[-1] = longer
+        else:
+            rows.append(" " * indent + column)
+    return "\n".join(map(sentences, rows))
 
 
 def sentences(text: str) -> str:

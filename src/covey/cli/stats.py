@@ -22,6 +22,8 @@ KEYS: dict[str, Callable[[Spending], str]] = {
 
 GAP = "  "
 HEADS = ("runs", "tokens in", "cached", "tokens out", "cost")
+Line = tuple[str, int, Usage]
+Table = Sequence[tuple[str, ...]]
 
 
 def main(args: argparse.Namespace) -> int:
@@ -50,16 +52,41 @@ def _show(found: tuple[Spending, ...], args: argparse.Namespace) -> None:
         common.note(f"No run has ended within {counted(args.days, 'day')}.")
         return
     lines = _added_up(found, KEYS[args.by])
-    _print([(args.by, *HEADS), *(_cells(each) for each in [*lines, _total(lines)])])
+    _print(_fitting(args.by, [*lines, _total(lines)]))
 
 
-def _print(table: Sequence[tuple[str, ...]]) -> None:
+def _fitting(by: str, lines: Sequence[Line]) -> Table:
+    """Of numbers that are wider than the terminal what was cached is left out, and then digits of large counts."""
+    whole = [(by, *HEADS), *map(_cells, lines)]
+    if _columns_taken(whole) <= room_beside(0):
+        return whole
+    fewer = _without_cached(whole)
+    if _columns_taken(fewer) <= room_beside(0):
+        return fewer
+    return _without_cached([(by, *HEADS), *(_cells(each, short_count) for each in lines)])
+
+
+def _without_cached(table: Table) -> Table:
+    at = 1 + HEADS.index("cached")
+    return [cells[:at] + cells[at + 1 :] for cells in table]
+
+
+def _widths(table: Table) -> list[int]:
+    return [max(map(width, column)) for column in zip(*table, strict=True)]
+
+
+def _columns_taken(table: Table) -> int:
+    """By the numbers, and what parts them from each other and from the names."""
+    return sum(wide + len(GAP) for wide in _widths(table)[1:])
+
+
+def _print(table: Table) -> None:
     """Names on the left, numbers on the right of columns that are as wide as needed.
 
     A name that has no room beside the numbers, such as a long path, stands above them.
     """
-    columns = [max(map(width, column)) for column in zip(*table, strict=True)]
-    names = min(columns[0], room_beside(sum(wide + len(GAP) for wide in columns[1:])))
+    columns = _widths(table)
+    names = min(columns[0], room_beside(_columns_taken(table)))
     for name, *numbers in table:
         aligned = (f"{number:>{wide}}" for number, wide in zip(numbers, columns[1:], strict=True))
         if width(name) > names:
@@ -68,13 +95,17 @@ def _print(table: Sequence[tuple[str, ...]]) -> None:
         print(plain(GAP.join((padded(name, names), *aligned))))
 
 
-Line = tuple[str, int, Usage]
-
-
-def _cells(added: Line) -> tuple[str, ...]:
+def _cells(added: Line, written: Callable[[int], str] = "{:,}".format) -> tuple[str, ...]:
     name, runs, usage = added
     tokens = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
-    return (name, *(f"{count:,}" for count in (runs, *tokens)), dollars(usage.cost))
+    return (name, *map(written, (runs, *tokens)), dollars(usage.cost))
+
+
+def short_count(count: int) -> str:
+    """101.7k, where all digits have no room."""
+    if count < 10_000:
+        return f"{count:,}"
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1e6:,.1f}M"
 
 
 def _added_up(found: Iterable[Spending], key: Callable[[Spending], str]) -> list[Line]:
