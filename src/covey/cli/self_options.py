@@ -83,10 +83,18 @@ exit codes:
 """
 
 
+def _config_action(word: str) -> str:
+    """What is nearest to `get` would be `set`, and whoever asks for a value means no change."""
+    if word == "get":
+        raise argparse.ArgumentTypeError("'get' is not known; `covey config` shows all that is set")
+    return word
+
+
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         metavar="ACTION",
+        type=_config_action,
         nargs="?",
         default="show",
         choices=("show", "path", "check", "edit", "set"),

@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin
 
 from msgspec import structs
 
-from covey.config.check import dotted
+from covey.config.check import check, dotted
 from covey.config.load import load
 from covey.config.schema import ConfigError, Files
 
@@ -74,18 +74,23 @@ def plain_key(name: str, text: str) -> tuple[str, str, str | float | bool]:
         near = get_close_matches(name, [*known, *ALIASES], n=1)
         hint = f"did you mean {near[0]}?" if near else "`covey config edit` changes all others"
         raise ConfigError(f"{name} cannot be set by this command; {hint}")
-    kind = known[f"{section}.{key}"]
+    value = _typed(name, known[f"{section}.{key}"], text)
+    check({section: {key: value}}, Files)
+    return section, key, value
+
+
+def _typed(name: str, kind: type, text: str) -> str | float | bool:
     if kind is bool:
         if text not in ("true", "false"):
             raise ConfigError(f"{name} is true or false, not {text!r}")
-        return section, key, text == "true"
+        return text == "true"
     if kind is str:
-        return section, key, text
+        return text
     try:
         number = float(text)
     except ValueError:
         raise ConfigError(f"{name} is a number, not {text!r}") from None
-    return section, key, int(number) if number.is_integer() else number
+    return int(number) if number.is_integer() else number
 
 
 def plain_values() -> dict[str, tuple[str, ...]]:
