@@ -164,7 +164,7 @@ def test_half_an_answer_is_no_command_for_the_shell(terminals: Terminals, home: 
     terminal.wait_for("half an answer")
     (run,) = json.loads(home.covey("runs", "--json").stdout)
     assert home.covey("runs", "answer", run["run_id"], "yes").returncode == 0
-    terminal.wait_for("answered by ")
+    terminal.wait_for("answered by you")
     assert terminal.finish() == 0
     assert terminal.unread() == b""
 

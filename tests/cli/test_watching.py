@@ -82,7 +82,7 @@ def test_a_watcher_without_a_terminal_leaves_a_request_to_the_person_who_looks_a
     assert (home.project / "made").exists()
     code, out, err = finish(watcher)
     assert (code, out) == (0, "Done.\n")
-    assert "allowed by " in err
+    assert "allowed by you" in err
 
 
 def test_when_the_server_was_killed_nobody_is_said_to_have_answered(own_home: Home, terminal: StartTerminal) -> None:

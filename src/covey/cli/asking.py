@@ -294,7 +294,9 @@ class Asking:
         closed = self.view.asks.closed.get(request_id)
         is_shown = self._questioner is not None and self._questioner.asked is ask
         if closed and (is_shown or ("open", request_id) in self._reported):
-            by = f"by {visible(closed.by)}" if closed.by else "elsewhere"
+            from covey.lines.words import called  # late: most are answered here
+
+            by = f"by {called(closed.by, self._client.name)}" if closed.by else "elsewhere"
             self._screen.say(f"{OUTCOMES[closed.outcome]} {by}" if closed.outcome in OUTCOMES else CLOSED)
         if self._questioner and is_shown:
             self._ask_next(self._questioner)

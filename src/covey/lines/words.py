@@ -1,6 +1,8 @@
-"""Small words of the display: counts, times, money, sizes."""
+"""Small words of the display: counts, times, money, sizes, names."""
 
 from __future__ import annotations
+
+from covey.lines.plain_text import one_line
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -28,3 +30,8 @@ def dollars(amount: float) -> str:
 
 def size(count: int) -> str:
     return f"{count} B" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
+
+
+def called(name: str | None, me: str) -> str:
+    """A name for people; one's own, here or in another window, is `you`."""
+    return "you" if name and name == me else one_line(name or "")

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from covey.client.view.records import AskRequest, OpenAsk
 from covey.client.view.view import View
+from covey.lines.words import called
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.requests import PermissionAction
@@ -133,7 +134,7 @@ def _closed(step: FaceStep) -> FaceStep:
         return step
     if closed.outcome != "closed" and not closed.by:
         return step  # its run was cancelled, or a rule decides now: that is said where it happened
-    by = f" by {looks.called(closed.by, state.me)}" if closed.by else ""
+    by = f" by {called(closed.by, state.me)}" if closed.by else ""
     words = {
         "allowed": f"allowed{by}",
         "denied": f"denied{by}",

@@ -7,10 +7,10 @@ from typing import assert_never
 
 from covey.lines.plain_text import one_line
 from covey.lines.widths import cut
-from covey.lines.words import counted
+from covey.lines.words import called, counted
 from covey.protocol.requests import UndoReceipt
 from covey.protocol.runs import RunComplete
-from covey.tui.face import acting, answering, lists, looks, queueing, searching
+from covey.tui.face import acting, answering, lists, queueing, searching
 from covey.tui.face.composer import Composer, Draft, draft_of, from_draft, shown_text
 from covey.tui.face.effects import Notify, SaveDraft
 from covey.tui.face.facts import (
@@ -162,7 +162,7 @@ def _dropped(step: FaceStep, terminal: RunComplete) -> str:
     found = step.view.find_run(terminal.run_id) if terminal.cancelled else None
     if found is None or found.run.cancelled_by not in ("queue_remove", "queue_clear"):
         return ""
-    by = looks.called(found.run.cancelled_by_client, step.state.me) or "somebody"
+    by = called(found.run.cancelled_by_client, step.state.me) or "somebody"
     return f"{by} dropped “{cut(one_line(found.run.prompt), DROPPED_COLUMNS)}” from the queue"
 
 

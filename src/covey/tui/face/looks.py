@@ -9,7 +9,6 @@ from typing import Any
 from covey.client.view.meters import Meters, meters_of
 from covey.client.view.records import OpenAsk, RunRecord, SessionRecord
 from covey.client.view.view import View
-from covey.lines.plain_text import one_line
 from covey.protocol.messages import Message, Session, SessionMode, TextPart, ToolCallPart
 from covey.protocol.runs import Run
 
@@ -148,11 +147,6 @@ def mark(view: View, known: Session, found: SessionRecord) -> str:
     if found.has_failed:
         return "✗"
     return "•" if found.is_unread else ""
-
-
-def called(name: str | None, me: str) -> str:
-    """A name for people; one's own is `you`."""
-    return "you" if name and name == me else one_line(name or "")
 
 
 def is_asking(view: View, run: Run) -> bool:

@@ -8,7 +8,7 @@ from covey.client.view.view import View
 from covey.lines.line import Span, Style, StyledLine, line
 from covey.lines.plain_text import one_line
 from covey.lines.widths import cut, width
-from covey.lines.words import dollars
+from covey.lines.words import called, dollars
 from covey.protocol.messages import Session
 from covey.protocol.runs import Run
 from covey.tui.face import looks
@@ -129,7 +129,7 @@ def _first_queued(state: FaceState, entries: list[QueueEntry]) -> int:
 def _queue_entries(state: FaceState, view: View, queue: list[Run]) -> list[QueueEntry]:
     entries: list[QueueEntry] = []
     for run in queue:
-        who, editor = looks.called(run.posted_by, state.me), looks.called(run.parked_by, state.me)
+        who, editor = called(run.posted_by, state.me), called(run.parked_by, state.me)
         edits = f"{editor} {'edit' if editor == 'you' else 'edits'} it"
         how = edits if run.parked_by else "joins the turn" if looks.joins(view, run) else "waits"
         entries.append((run.run_id, run.prompt, " · ".join(filter(None, (who, how))), "dim"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from covey.client.view.records import AskRequest
 from covey.lines.plain_text import one_line
+from covey.lines.words import called
 from covey.protocol.events import PermissionRequest, QuestionBatchRequest
 from covey.protocol.extensions import ApprovalRequest
 from covey.tui.plain.choices import (
@@ -89,7 +90,9 @@ class LineAsks:
         if closed is None or closed.outcome == "closed":
             self._talk.say(NOT_NEEDED, "dim")
         elif closed.by:  # else its run was cancelled, or a rule decides now: that is said where it happened
-            self._talk.say(f"It is {closed.outcome.replace('_', ' ')} by {one_line(closed.by)}.", "dim")
+            self._talk.say(
+                f"It is {closed.outcome.replace('_', ' ')} by {called(closed.by, self._talk.client.name)}.", "dim"
+            )
 
     def _bring(self, ask_id: str, request: AskRequest) -> None:
         """Ask it, or say where it can be answered."""

@@ -12,6 +12,7 @@ from covey.lines.calls import runs_beside_others
 from covey.lines.notes import ending_note, retry_note
 from covey.lines.pictures import PictureSource
 from covey.lines.plain_text import one_line
+from covey.lines.words import called
 from covey.protocol.endings import answer_end
 from covey.protocol.extensions import ApprovalRequest
 from covey.protocol.messages import (
@@ -141,7 +142,7 @@ class EntryReader:
             return  # our own words to the model; the summary shows itself
         files = tuple(_name(part) for part in message.parts if isinstance(part, BinaryPart | ImageUrlPart))
         if message.text or files:
-            who = self._called(record.run.posted_by) if record else ""
+            who = called(record.run.posted_by, self.me) if record else ""
             pictures = tuple(filter(None, map(_picture, message.parts)))
             yield PromptItem(message.id, message.text, who, message.created_at, files, pictures=pictures)
         for number, part in enumerate(message.parts):
@@ -154,9 +155,6 @@ class EntryReader:
         files = tuple(one_line(each.file_name) for each in sent.prompt.attachments or ())
         key = f"prompt {sent.prompt.run_id}"
         return PromptItem(key, sent.prompt.prompt, "you", sent.given_at, files, state, one_line(sent.error))
-
-    def _called(self, name: str | None) -> str:
-        return "you" if name and name == self.me else one_line(name or "")
 
     def _summary(self, message: Message) -> Iterator[Item]:
         record = self._run(message)
