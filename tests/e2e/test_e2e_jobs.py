@@ -62,6 +62,7 @@ def test_a_job_is_listed_looked_at_and_ended_by_others(server: Server, workspace
     assert killed.returncode == 0 and "ended (killed)" in killed.stdout
     assert workspace.get("/jobs/job-1")["is_running"] is False
     assert covey(server, "jobs", "kill", "job-9").returncode == 1
+    assert "there is no a/path of" in covey(server, "jobs", "kill", "a/path").stderr, "and nothing of routes"
 
 
 def test_a_job_that_ends_by_itself_says_how(server: Server, workspace: Workspace) -> None:

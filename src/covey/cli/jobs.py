@@ -14,7 +14,7 @@ from covey.cli.runs import age
 from covey.cli.terminal_text import json_text, one_line, plain
 from covey.client.client import Client
 from covey.client.errors import ServerUnreachable
-from covey.protocol.errors import ApiError
+from covey.protocol.errors import ApiError, NotFound
 from covey.protocol.jobs import JobView
 from covey.protocol.printed import as_printed
 from covey.protocol.requests import WorkspaceView
@@ -52,9 +52,7 @@ async def _each(client: Client, args: argparse.Namespace) -> int:
     for job_id in args.job:
         try:
             job = await (client.kill_job if args.action == "kill" else client.job)(workspace.id, job_id)
-        except ApiError as error:
-            if error.code != "job_not_found":
-                raise
+        except NotFound:  # also of a route: whatever was written may have slashes in it
             raise exits.CommandFailed(await _where(client, workspace, job_id, args.action)) from None
         if args.action == "kill":
             _print_one(job, args)
