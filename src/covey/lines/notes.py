@@ -6,6 +6,7 @@ from typing import assert_never
 
 from covey.lines.line import Style
 from covey.lines.plain_text import one_line
+from covey.lines.words import called
 from covey.protocol.endings import AnswerEnd, answer_end
 from covey.protocol.events import AgentEvent
 from covey.protocol.messages import Finish
@@ -65,7 +66,7 @@ def ending_note(finish: Finish, run: Run | None, *, me: str = "", key_refused: b
 def _cancelled(run: Run | None, me: str) -> str:
     if run is None or not run.cancelled_by_client:
         return "cancelled"
-    by = "you" if run.cancelled_by_client == me else one_line(run.cancelled_by_client)
+    by = called(run.cancelled_by_client, me)
     if run.cancelled_by == "interrupt":
         return f"cancelled: the next prompt, by {by}, took its place"
     return f"cancelled by {by}"
